@@ -51,7 +51,7 @@ export async function runInCluster(options: StartOptions, { log, say }: Voice): 
   say(
     `Replica ${installation}, state in namespace ${namespace}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`,
   );
-  void leadership.begun.then(() => say('This replica leads.'));
+  void leadership.begun.then(() => say('This replica is the leader.'));
   void service.leading.then(() => tellRules(service, say));
   const stopped = new Promise<'stopped'>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve('stopped'));
@@ -60,10 +60,10 @@ export async function runInCluster(options: StartOptions, { log, say }: Voice): 
   log.info('relay.stopping');
   if (why === 'followed') {
     // What is under way here is the next leader's: nothing of it is waited for.
-    say('This replica leads no longer: it ends, to begin anew as one that stands by.');
+    say('This replica is no longer the leader. It exits, to restart as a standby.');
     process.exit(1);
   }
-  say('Stopping. Timers are kept; another replica goes on.');
+  say('Stopping. Timers are stored, and the next leader continues them.');
   await service.stop();
   clusters.close();
   log.info('relay.stopped');

@@ -67,31 +67,31 @@ const clickable = (cluster: SimulatedCluster): DemoCluster => ({
 /** Where somebody else may read it, a link is told only to who asks for one. */
 const pageText = (link: string | undefined): string =>
   link === undefined
-    ? `See it, and taint by click: type "console" for a link, which works once.\n`
-    : `See it, and taint by click (the link works once; type "console" for another):\n  ${styleText('bold', link)}\n`;
+    ? `To taint nodes in the console, type "console" for a link. Each link works once.\n`
+    : `To taint nodes in the console, open this link (it works once; for another, type "console"):\n  ${styleText('bold', link)}\n`;
 
 const WELCOME = (cluster: SimulatedCluster, page = ''): string => `
-A simulated cluster of ${cluster.nodes().length} nodes is up, with pods of four workloads:
-  web        tolerates nothing but the defaults: goes at once
+A simulated cluster of ${cluster.nodes().length} nodes is running, with pods of four workloads:
+  web        has only the default tolerations: evicted immediately
   checkout   tolerates the taint "maintenance" for 30 s
-  db         a StatefulSet, tolerates it for 10 s and comes back under the same name
-  logs       a DaemonSet, tolerates everything for ever
+  db         a StatefulSet, tolerates it for 10 s; replacements keep the pod's name
+  logs       a DaemonSet, tolerates all taints indefinitely
 ${page && `\n${page}`}
-Type, and press Enter:
+Type a command and press Enter:
   ${styleText('bold', TRY)}
   ${styleText('bold', 'untaint node-1 maintenance')}
   nodes | pods | help | quit
-Or from another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
-There it also gets, describes, scales, applies, explains, and drains: checkout has a disruption budget.
-Stop it any time, by Ctrl-C, Ctrl-D or kill -9, and start it again: no timer is lost.
+Or in another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
+The cluster also supports kubectl get, describe, scale, apply, explain, and drain; checkout has a disruption budget.
+You can stop Taintward at any time with Ctrl-C, Ctrl-D, or kill -9. After a restart, all timers continue.
 `;
 
 const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
-  untaint NODE KEY[:EFFECT]       takes a taint away
-  nodes                           the nodes and their taints
-  pods [NODE]                     the pods and where they run
-  console                         a link to the console, for one browser
-  quit                            ends the service; the cluster is kept`;
+  untaint NODE KEY[:EFFECT]       remove a taint
+  nodes                           list nodes and their taints
+  pods [NODE]                     list pods and their nodes
+  console                         print a link to the console, for one browser
+  quit                            stop the service; the cluster's state is kept`;
 
 /** What the prompt speaks of. */
 interface Prompted {
@@ -115,7 +115,7 @@ function perform(
 ): void {
   const [node = '', taint = ''] = words;
   if (taint === '' && (command === 'taint' || command === 'untaint')) {
-    say(`Say which node, and which taint:\n${HELP}`);
+    say(`Specify a node and a taint. Usage:\n${HELP}`);
     return;
   }
   switch (command) {
@@ -134,9 +134,9 @@ function perform(
       }
       return;
     case 'console':
-      say(link ? `  ${link()}` : 'The console is not served: start again without --no-console.');
+      say(link ? `  ${link()}` : 'The console is disabled. To enable it, restart without --no-console.');
       return;
     default:
-      say(command === 'help' ? HELP : `"${command}" is no command. There are:\n${HELP}`);
+      say(command === 'help' ? HELP : `Unknown command "${command}". Available commands:\n${HELP}`);
   }
 }

@@ -92,7 +92,7 @@ async function run(options: StartOptions): Promise<void> {
   const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers), log);
   if (!socket)
     log.warn('socket.unavailable', {
-      error: `${state.file(SOCKET_FILE)} is too long for the path of a socket`,
+      error: `the socket path ${state.file(SOCKET_FILE)} is too long: use a shorter --state-dir`,
     });
   const names = chosen.map(({ name }) => name).join(', ');
   const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
@@ -104,16 +104,16 @@ async function run(options: StartOptions): Promise<void> {
   if (demo) demo.invite(console?.link);
   else if (console) {
     const link = isToTerminal
-      ? console.link()
-      : `npx taintward --state-dir ${options.stateDir} console gives a link`;
-    say(`Console, for one browser: ${link}`);
+      ? `Console (the link works in one browser): ${console.link()}`
+      : `Console: to get a link, run npx taintward --state-dir ${options.stateDir} console`;
+    say(link);
   }
 
   process.once('SIGINT', () => stopped.resolve());
   process.once('SIGTERM', () => stopped.resolve());
   await stopped.promise;
   log.info('relay.stopping');
-  say('Stopping. Timers are kept; start again to go on.');
+  say('Stopping. After a restart, all timers continue.');
   await socket?.close();
   await console?.close();
   fleet?.close();

@@ -5,7 +5,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
 import { shownText } from '#shared/shown-text.ts';
 
-/** What each cluster's rules come to, one line for all to whom the same applies. */
+/** Summarizes each cluster's rules, in one line for all clusters with the same summary. */
 export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs): readonly string[] {
   const names = new Map<string, ClusterName[]>();
   for (const [cluster, found] of rules) {
@@ -23,11 +23,11 @@ function byText({ stops }: Rules, now: EpochMs): string {
 
 function rulesText(rules: Rules, now: EpochMs): string {
   const brake = wholeBrake(rules, now);
-  if (!brake) return 'enforcing: pods are evicted';
+  if (!brake) return 'enforce mode, pods are evicted';
   if (brake.kind === 'observe') {
-    const flag = rules.policyRevision === 0 ? '--enforce, or ' : '';
-    return `observing, nothing is deleted; turn to enforce with ${flag}a policy (docs/reference/policy.md)`;
+    const flag = rules.policyRevision === 0 ? 'add --enforce or ' : '';
+    return `observe mode, no pods are evicted. To evict pods, ${flag}apply a policy (docs/reference/policy.md)`;
   }
   const { label, release } = wordsOf(brake);
-  return `${label}${byText(rules, now)}, nothing is deleted; ${release(brake, 'CLUSTER' as ClusterName)} goes on`;
+  return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(brake, 'CLUSTER' as ClusterName)}`;
 }

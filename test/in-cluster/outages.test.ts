@@ -40,7 +40,7 @@ test('when the leader is killed, the standby leads within 15 s and keeps every d
   for (const pod of pods) await leader.untilSaid(node, pod.name, 'eviction at');
   await leader.kill();
   const killedAt = Date.now();
-  const { at } = await standby.untilSaid('This replica leads');
+  const { at } = await standby.untilSaid('This replica is the leader');
   const late = await Promise.all(pods.map((pod, index) => evictedOnTime(pod, times[index] ?? 0, tainted)));
   assertToldOnce(replicas.cluster.witness, ...pods);
   t.diagnostic(`led after ${at - killedAt} ms; evicted ${late.join(', ')} ms after the deadlines`);
@@ -60,7 +60,7 @@ test('a leader that stood still, and goes on after another one led, does nothing
   const events = () => wiretap.requests.filter(({ path }) => path.endsWith('/events'));
   await until('its Events are posted', () => events().length >= pods.length);
   leader.pause();
-  await standby.untilSaid('This replica leads');
+  await standby.untilSaid('This replica is the leader');
   await evictedOnTime(first, 20, tainted);
   // Now nobody evicts, and what the one that stands still knows calls for it.
   await standby.kill();

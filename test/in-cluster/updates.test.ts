@@ -73,4 +73,4 @@ test('replicas are updated to the next release, and back, one by one, and every 
 });
 
 const leads = (some: readonly ServiceProcess[]) =>
-  Promise.any(some.map((each) => each.untilSaid('This replica leads')));
+  Promise.any(some.map((each) => each.untilSaid('This replica is the leader')));

@@ -62,7 +62,7 @@ async function opened(link: string) {
 
 test('npm start gives a link to its console, where a taint by click evicts, and a stop keeps pods', async (t) => {
   const { until, type } = started(t);
-  await until(/^See it, and taint by click: type "console" for a link/);
+  await until(/^To taint nodes in the console, type "console" for a link/);
   await until(/watching 4 nodes/);
   type('console');
   const link = await until(LINK);
@@ -102,8 +102,8 @@ test('npm start gives a link to its console, where a taint by click evicts, and 
 
 test('with --no-console there is none, which the prompt says', async (t) => {
   const { until, type } = started(t, '--no-console');
-  const invited = await until(/^See it|^Type, and press Enter/);
-  assert.equal(invited, 'Type, and press Enter');
+  const invited = await until(/^To taint nodes|^Type a command and press Enter/);
+  assert.equal(invited, 'Type a command and press Enter');
   type('console');
-  await until(/The console is not served: start again without --no-console/);
+  await until(/The console is disabled. To enable it, restart without --no-console/);
 });

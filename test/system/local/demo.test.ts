@@ -21,10 +21,10 @@ async function invitation(t: TestContext, isToTerminal: boolean, link?: () => st
 
 test('a link to the console is told at once on a terminal only: whatever else it goes to may be a log', async (t) => {
   const link = t.mock.fn(() => 'http://127.0.0.1:1/?key=secret');
-  assert.match(await invitation(t, true, link), /See it, .* type "console" for another\):\n.*key=secret/);
+  assert.match(await invitation(t, true, link), /To taint nodes .* type "console"\):\n.*key=secret/);
   assert.equal(link.mock.callCount(), 1);
   const piped = await invitation(t, false, link);
-  assert.match(piped, /See it, and taint by click: type "console" for a link, which works once\.\n/);
+  assert.match(piped, /To taint nodes in the console, type "console" for a link\. Each link works once\.\n/);
   assert.equal(link.mock.callCount(), 1, 'none is made that nobody is told');
-  assert.doesNotMatch(await invitation(t, true), /See it/);
+  assert.doesNotMatch(await invitation(t, true), /To taint nodes/);
 });

@@ -47,7 +47,7 @@ test('with --log json standard output holds what the functions would log, and no
   assert.equal(events[0], 'relay.started');
   assert.ok(events.includes('relay.synced'), String(events));
   assert.deepEqual(events.slice(-2), ['relay.stopping', 'relay.stopped']);
-  assert.match(await said, /^Managing simulated\. .*A simulated cluster of 4 nodes is up/s);
+  assert.match(await said, /^Managing simulated\. .*A simulated cluster of 4 nodes is running/s);
 });
 
 test('with --log json there is a console, too, and no line of the log lets anybody in', async (context) => {

@@ -13,19 +13,19 @@ test('who starts the service is told what it will do where, and how that is chan
   const unsaid = { ...rules, policy: DEFAULT_POLICY };
   const stop = { scope: 'fleet', who: 'anna', at: 0, why: 'an incident' } as const;
   assert.deepEqual(linesOf(unsaid, rules, unsaid), [
-    'c0, c2: observing, nothing is deleted; turn to enforce with --enforce, or a policy (docs/reference/policy.md)',
-    'c1: enforcing: pods are evicted',
+    'c0, c2: observe mode, no pods are evicted. To evict pods, add --enforce or apply a policy (docs/reference/policy.md)',
+    'c1: enforce mode, pods are evicted',
   ]);
   assert.deepEqual(linesOf({ ...unsaid, policyRevision: 1 }), [
-    'c0: observing, nothing is deleted; turn to enforce with a policy (docs/reference/policy.md)',
+    'c0: observe mode, no pods are evicted. To evict pods, apply a policy (docs/reference/policy.md)',
   ]);
   assert.deepEqual(linesOf({ ...rules, policy: { ...rules.policy, mode: 'paused' } }), [
-    "c0: paused, nothing is deleted; taintward resume CLUSTER --reason 'REASON' goes on",
+    "c0: paused, no pods are evicted. To resume, run taintward resume CLUSTER --reason 'REASON'",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [stop] }), [
-    "c0: stopped by anna (an incident), nothing is deleted; taintward resume --all --reason 'REASON' goes on",
+    "c0: stopped by anna (an incident), no pods are evicted. To resume, run taintward resume --all --reason 'REASON'",
   ]);
   assert.deepEqual(linesOf({ ...rules, stops: [{ ...stop, scope: 'cluster', why: 'a\nb' }] }), [
-    "c0: stopped by anna (a\\u000ab), nothing is deleted; taintward resume CLUSTER --reason 'REASON' goes on",
+    "c0: stopped by anna (a\\u000ab), no pods are evicted. To resume, run taintward resume CLUSTER --reason 'REASON'",
   ]);
 });

@@ -118,7 +118,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
         const { trips } = (await fleet.rulebook.read(cluster)).guard;
         await (await fleet.operator()).releaseGuard(cluster, options.reason);
         const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
-        const first = `What the guard of cluster ${cluster} held is let go, at the rate of drain.`;
+        const first = `The guard of cluster ${cluster} is released. Held pods are evicted at the release rate.`;
         deps.print(linesText([first, ...says, ...zonesText(trips)]));
         return;
       }

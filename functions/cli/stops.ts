@@ -20,6 +20,10 @@ interface StopOptions {
 const allOption = (): Option =>
   new Option('--all', 'all clusters, including clusters registered later').default(false);
 
+/** In an emergency nobody has to write a reason first. */
+const stopReasonOption = (): Option =>
+  new Option('--reason <text>', 'reason, recorded in the audit log').default('none given');
+
 /** `taintward stop`, `pause`, `resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
 export function addStopCommands(program: Command, deps: CliDeps): void {
   addStopCommand(program, deps);
@@ -34,18 +38,18 @@ function addStopCommand(program: Command, deps: CliDeps): void {
     .description('Stop all evictions in clusters, within a second.')
     .argument('[clusters...]', 'cluster names')
     .addOption(allOption())
-    .addOption(whyOption())
+    .addOption(stopReasonOption())
     .addOption(forOption());
   withExamples(
     command,
+    'taintward stop --all',
     'taintward stop prod --reason "network maintenance" --for 2h',
-    'taintward stop --all --reason "an incident"',
   ).action((names: readonly string[]) =>
     withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why, for: forMs }) => {
       if (all && names.length === 0) {
         const { until } = await (await fleet.operator()).stopAll({ why, forMs });
         deps.print(
-          `Nothing is evicted in any cluster from now on${untilText(until)}; taintward resume --all goes on.\n`,
+          `Evictions in all clusters are stopped${untilText(until)}. To resume, run taintward resume --all.\n`,
         );
         return;
       }
@@ -53,7 +57,7 @@ function addStopCommand(program: Command, deps: CliDeps): void {
       const operator = await fleet.operator();
       for (const cluster of clusters) {
         const { until } = await operator.stop(cluster, { why, forMs });
-        deps.print(`Nothing is evicted in cluster ${cluster} from now on${untilText(until)}.\n`);
+        deps.print(`Evictions in cluster ${cluster} are stopped${untilText(until)}.\n`);
       }
     }),
   );
@@ -74,7 +78,7 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
       const cluster = await clusterNamed(name, fleet);
       const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
       deps.print(
-        `Cluster ${cluster} is paused${untilText(until)}: what falls due waits; taintward resume ${cluster} goes on.\n`,
+        `Cluster ${cluster} is paused${untilText(until)}: due evictions wait. To resume, run taintward resume ${cluster}.\n`,
       );
     }),
   );
@@ -96,7 +100,9 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
     withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why }) => {
       if (all && names.length === 0) {
         await (await fleet.operator()).resumeAll(why);
-        deps.print('The stop of all clusters is taken back; those that were stopped by name stay so.\n');
+        deps.print(
+          'Evictions in all clusters are resumed; clusters that were stopped by name stay stopped.\n',
+        );
         return;
       }
       const clusters = await clustersNamed(names, all, fleet);
@@ -105,7 +111,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       const fleetStop = await fleet.rulebook.fleetStop();
       if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
         throw new CliError(
-          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}): taintward resume --all takes that back.`,
+          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}). To resume, run taintward resume --all.`,
         );
       }
     }),
@@ -127,12 +133,12 @@ async function resumed(
   if (isPaused && !(stop && isOn(stop.until, now))) {
     await operator.unpause(cluster, why);
     const { says } = released(pending, ({ kind }) => kind === 'paused', { now });
-    return linesText([`Cluster ${cluster} is not paused any more.`, ...says]);
+    return linesText([`Cluster ${cluster} is no longer paused.`, ...says]);
   }
   await operator.resume(cluster, why);
   const { says } = released(pending, (by) => by.kind === 'stopped' && by.scope === 'cluster', { now });
-  const paused = `It is paused, still: taintward resume ${cluster} takes that back, too.`;
-  return linesText([`The stop of cluster ${cluster} is taken back.`, ...says, ...(isPaused ? [paused] : [])]);
+  const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} again.`;
+  return linesText([`Evictions in cluster ${cluster} are resumed.`, ...says, ...(isPaused ? [paused] : [])]);
 }
 
 const untilText = (until: number | undefined): string =>

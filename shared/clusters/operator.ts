@@ -287,7 +287,7 @@ function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
 }
 
 function reason(why: string): string {
-  if (why.trim() === '') throw new OrderError('The reason is empty: say why, for those who read the audit.');
+  if (why.trim() === '') throw new OrderError('--reason must not be empty. It is recorded in the audit log.');
   if (why.length <= MAX_WHY_CHARACTERS) return why;
   throw new OrderError(`The reason has more than ${MAX_WHY_CHARACTERS} characters: shorten it.`);
 }

@@ -11,11 +11,11 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   const { run, rulebook } = commandLine(t);
   assert.equal(
     await run('stop', 'prod', '--reason', 'an incident', '--for', '1h'),
-    'Nothing is evicted in cluster prod from now on, until 2026-11-21T13:00:00Z.\n',
+    'Evictions in cluster prod are stopped, until 2026-11-21T13:00:00Z.\n',
   );
   assert.equal(
     await run('stop', '--all', '--reason', 'a worse one'),
-    'Nothing is evicted in any cluster from now on; taintward resume --all goes on.\n',
+    'Evictions in all clusters are stopped. To resume, run taintward resume --all.\n',
   );
   assert.deepEqual((await run('holds')).split('\n'), [
     'CLUSTER   ID     WHAT            SINCE                  UNTIL                  ACTOR   REASON',
@@ -24,7 +24,7 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
     '',
   ]);
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), {
-    message: 'All clusters are stopped together (anna: a worse one): taintward resume --all takes that back.',
+    message: 'All clusters are stopped together (anna: a worse one). To resume, run taintward resume --all.',
   });
   assert.equal((await rulebook.read(prod)).orders.stop, undefined);
   await run('resume', '--all', '--reason', 'over');
@@ -36,16 +36,16 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
     await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
-    'Cluster prod is paused, until 2026-11-21T13:00:00Z: what falls due waits; taintward resume prod goes on.\n',
+    'Cluster prod is paused, until 2026-11-21T13:00:00Z: due evictions wait. To resume, run taintward resume prod.\n',
   );
   await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    'The stop of cluster prod is taken back.\nNo pod is held by it now.\nIt is paused, still: taintward resume prod takes that back, too.\n',
+    'Evictions in cluster prod are resumed.\nNo pod is held by it now.\nThe cluster is still paused. To end the pause, run taintward resume prod again.\n',
   );
   assert.equal(
     await run('resume', 'prod', '--reason', 'done'),
-    'Cluster prod is not paused any more.\nNo pod is held by it now.\n',
+    'Cluster prod is no longer paused.\nNo pod is held by it now.\n',
   );
   assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
 });
@@ -60,7 +60,7 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
   await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    'The stop of cluster prod is taken back.\nNo pod is held by it now.\n',
+    'Evictions in cluster prod are resumed.\nNo pod is held by it now.\n',
   );
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OrderError' });
 });
@@ -113,10 +113,18 @@ test('what the guard holds is shown, and released by cluster', async (t) => {
   assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
 });
 
+test('a stop without a reason is recorded as one', async (t) => {
+  const { run, rulebook } = commandLine(t);
+  await run('stop', '--all');
+  assert.equal((await rulebook.fleetStop())?.why, 'none given');
+  await run('stop', 'prod');
+  assert.equal((await rulebook.read(prod)).orders.stop?.why, 'none given');
+});
+
 test('what is said without a reason, or of nothing that can be named, is refused in one sentence', async (t) => {
   const { run, state } = commandLine(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
-    [['stop', 'prod'], /required option '--reason <text>' not specified/],
+    [['pause', 'prod'], /required option '--reason <text>' not specified/],
     [['hold', 'node', 'n1', '--reason', 'x'], /required option '--cluster <name>' not specified/],
     [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /A pod is named NAMESPACE\/NAME\./],
     [['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'], /named NAMESPACE\/KIND\/NAME/],

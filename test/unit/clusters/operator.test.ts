@@ -56,7 +56,10 @@ test('a cluster is stopped, and resumed by who says why', async () => {
   const stop = await operator.stop(prod, { why: 'an incident', forMs: 60_000 });
   assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
   assert.deepEqual((await orders()).stop, stop);
-  await assert.rejects(operator.resume(prod, ' '), { name: 'OrderError', message: /^The reason is empty/ });
+  await assert.rejects(operator.resume(prod, ' '), {
+    name: 'OrderError',
+    message: /^--reason must not be empty/,
+  });
   await operator.resume(prod, 'it is over');
   assert.equal((await orders()).stop, undefined);
   await assert.rejects(operator.resume(prod, 'again'), {

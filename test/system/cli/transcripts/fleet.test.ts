@@ -128,7 +128,7 @@ test('what cannot be done is refused in a sentence', async (t) => {
   const { state } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
   await at.say('status', 'nowhere');
-  await at.say('stop', 'simulated');
+  await at.say('pause', 'simulated');
   await at.say('pause', 'simulated', '--reason', '');
   await at.say('resume', 'simulated', '--reason', 'over');
   await at.say('release', 'h00000000', '--reason', 'done');

@@ -80,4 +80,4 @@ const sentence = (
   { setting, grant, lack }: NeededBy,
   missing: readonly string[],
 ): string =>
-  `The policy says ${setting}, and the credentials for ${host} lack the right to ${missing.join(', ')}: grant it (${grant}), because until then ${lack}.`;
+  `The policy sets ${setting}, but the credentials for ${host} lack the permission to ${missing.join(', ')}: grant it (${grant}). Until then, ${lack}.`;

@@ -328,7 +328,7 @@ export class ClusterRelay {
       mode !== 'enforce' &&
       seeing.watch.hearing.kind === 'live' &&
       seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
-    const reason = `Pods have been due for more than ${FORGOTTEN_MS / 60_000} minutes: the built-in controller does not evict them, and neither does Taintward (${mode}).`;
+    const reason = `Pods are more than ${FORGOTTEN_MS / 60_000} minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward (mode ${mode}).`;
     this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);
     if (seeing.nobodyEvicts && !before)
       log.warn('cluster.no-eviction-controller', { cluster: this.#cluster, reason });

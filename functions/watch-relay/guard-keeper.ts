@@ -92,13 +92,11 @@ export class GuardKeeper {
    */
   async whyUnwritable(): Promise<string | undefined> {
     const { rulebook, log } = this.#deps;
-    const unwritable =
-      'what the guard decides cannot be stored: guard.save-failed in the log of the relay says why';
+    const unwritable = "the guard's state can't be saved: see guard.save-failed in the relay's log";
     try {
       for (let tries = 0; tries < TOUCHES; tries++) {
         const found = this.#state;
-        if (!found)
-          return 'what the guard holds could not be read: rules.unreadable in the log of the relay says why';
+        if (!found) return "the guard's state can't be read: see rules.unreadable in the relay's log";
         if (this.#failed) return unwritable;
         const isNew = found.revision === 0;
         const change = isNew
@@ -111,7 +109,7 @@ export class GuardKeeper {
         this.#adopt((await rulebook.read(this.#cluster)).guard, 'operator');
         this.look();
       }
-      return 'what the guard holds is being changed by others';
+      return "other processes keep changing the guard's state";
     } catch (error) {
       log.warn('guard.save-failed', { cluster: this.#cluster, error });
       return unwritable;

@@ -95,9 +95,9 @@ export class RulesWatch {
   }
 
   #tellUnreadable(clusters: readonly ClusterName[]): void {
-    const reason = 'it was written by a newer release, or changed by hand: upgrade, or take that back';
+    const reason = 'a newer release wrote them, or they were edited by hand: upgrade, or revert the edit';
     for (const cluster of clusters) {
-      this.#followed.get(cluster)?.read(new Error(`What governs the cluster cannot be read: ${reason}.`));
+      this.#followed.get(cluster)?.read(new Error(`The cluster's rules can't be read: ${reason}.`));
       if (!this.#unreadable.has(cluster))
         this.#deps.log.error('rules.unreadable', { cluster, error: reason });
     }

@@ -20,7 +20,7 @@ const CLOCK_LOOK_MS = 400;
 export const PROVEN_MS = 10 * 60_000;
 /** What stands in the cluster where it is not the cluster's matter why. */
 const REASON_ELSEWHERE =
-  'the relay cannot know whether evictions work: takeover.heartbeat-suspended in its log says why';
+  "the relay couldn't check whether evictions work: see takeover.heartbeat-suspended in its log";
 
 export interface TakeoverHeartbeatDeps {
   readonly api: Pick<

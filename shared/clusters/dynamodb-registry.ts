@@ -81,7 +81,7 @@ function nameIn({ pk, sk }: Item): ClusterName | undefined {
 }
 
 const strayText = ({ pk, sk }: Item): string =>
-  `The item ${shownText(`${sk}`)} of ${shownText(`${pk}`)} stands among the registrations of clusters, and is none.`;
+  `The item ${shownText(`${sk}`)} of ${shownText(`${pk}`)} is not a valid cluster registration.`;
 
 /** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {

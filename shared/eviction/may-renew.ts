@@ -21,20 +21,23 @@ export interface Standing {
 export const watchesDownNodes = ({ shadow, cluster, zone }: GuardPolicy): boolean =>
   !shadow && (cluster ?? zone) !== undefined;
 
+const DISCONNECTED = 'the relay is disconnected from the cluster';
+const UNSYNCED = "the relay hasn't listed the whole cluster yet";
+
 /**
  * Why a relay may not say now that Taintward evicts in the built-in controller's place, in a few words; `undefined`: it
  * may, if evictions from nodes that are down proceed (`stallOf`). Whoever says so keeps that one from work, so everything must be as it ought to be.
  */
 export function whyNotRenew(standing: Standing): string | undefined {
   const { mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs } = standing;
-  if (mode === 'observe') return 'policy only observes: set mode to enforce';
+  if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
   // The node controller's own brakes, by zone, are on the taints that are kept out.
   if (!guarded)
     return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, not in shadow';
   const unread = keys.filter((key) => !virtualKeys.includes(key));
   if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in virtualKeys`;
-  if (hearing !== 'live') return `the cluster is ${hearing === 'deaf' ? 'not heard' : 'not fully known yet'}`;
-  if (!holdsLease) return 'the relay could not renew its lease of the cluster in time';
-  if (skewMs === undefined) return 'it is not known yet what time the API server has';
+  if (hearing !== 'live') return hearing === 'deaf' ? DISCONNECTED : UNSYNCED;
+  if (!holdsLease) return "the relay couldn't renew the cluster's lease in time";
+  if (skewMs === undefined) return "the API server's clock is not known yet";
   return undefined;
 }

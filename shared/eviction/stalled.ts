@@ -75,12 +75,12 @@ function overdueOf({ scheduled, node }: Partition, now: EpochMs): number {
 export function stallText(stall: Stall): string {
   switch (stall.kind) {
     case 'unlisted':
-      return `the pods of node ${stall.node}, which is down, are not listed`;
+      return `node ${stall.node} is down, and the relay hasn't listed its pods`;
     case 'unstored':
-      return `node ${stall.node} is down, and the store does not have it as it is: its deltas are not sent or not processed`;
+      return `node ${stall.node} is down, and its stored state is out of date: its deltas aren't sent or processed`;
     case 'unscheduled': {
       const [pod] = stall.pods;
-      return `pod ${pod?.namespace}/${pod?.name} on node ${stall.node}, which is down, has no deadline in the store`;
+      return `node ${stall.node} is down, and its pod ${pod?.namespace}/${pod?.name} has no stored deadline`;
     }
     case 'overdue':
       return `an eviction is overdue by ${Math.round(stall.overdueMs / 1000)} s`;

@@ -30,7 +30,8 @@ export async function disproof(
   takeover: Takeover,
   { tries = MOST_TRIES, signal }: { readonly tries?: number; readonly signal?: AbortSignal } = {},
 ): Promise<string | undefined> {
-  if (takeover.heartbeat === undefined) await api.withholdTakeover(takeover, 'no relay has renewed it yet');
+  if (takeover.heartbeat === undefined)
+    await api.withholdTakeover(takeover, 'no relay has renewed the takeover yet');
   for (let tried = 1; ; tried++) {
     const wrong = await wrongWith(api, takeover);
     if (wrong === undefined || tried >= tries || signal?.aborted) return wrong;
@@ -50,21 +51,19 @@ async function wrongWith(
     const fresh = await api.tryTaints([...down(at), ...others]);
     const kept = down(at).find((taint) => has(fresh, taint));
     if (kept)
-      return `a node that was written by dry run kept ${taintText(kept)}: its policy does not work here`;
+      return `in a dry run, a node kept ${taintText(kept)}: the takeover's admission policy doesn't work in this cluster`;
     const lost = others.find((taint) => !has(fresh, taint));
-    if (lost)
-      return `a node that was written by dry run lost ${taintText(lost)}, which is not to be kept out`;
+    if (lost) return `in a dry run, a node lost ${taintText(lost)}, which the takeover must not remove`;
     for (const away of [STALE_LAPSES * lapseMs, -STALE_LAPSES * lapseMs]) {
       const stale = await api.tryTaints(down(at + away));
       const gone = down(at + away).find((taint) => !has(stale, taint));
-      if (gone)
-        return `a node that was written by dry run lost ${taintText(gone)}, though the heartbeat is too far away`;
+      if (gone) return `in a dry run, a node lost ${taintText(gone)} although the heartbeat isn't current`;
     }
     return undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    const right = error.status === 403 ? ' (taintward takeover apply grants the right)' : '';
-    return `it could not be proven${right}: ${error.message}`;
+    const right = error.status === 403 ? ' (taintward takeover apply grants the permission)' : '';
+    return `the takeover couldn't be verified${right}: ${error.message}`;
   }
 }
 

@@ -306,12 +306,12 @@ test('what stands among the registrations and is none is told, and the clusters 
     name: clusterName('torn'),
     access: { kind: 'unreadable', reason: 'its registration cannot be read' },
   });
-  strays.push('The item NODE of x stands among the registrations of clusters, and is none.');
+  strays.push('The item NODE of x is not a valid cluster registration.');
   await run('clusters', 'list');
   assert.match(state.printed, /^prod .*\ntorn +\? +its registration cannot be read$/m);
   assert.equal(
     state.complaint,
-    'The item NODE of x stands among the registrations of clusters, and is none. Delete it from the table.\n',
+    'The item NODE of x is not a valid cluster registration. Delete it from the table.\n',
   );
 });
 

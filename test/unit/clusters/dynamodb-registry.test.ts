@@ -68,9 +68,9 @@ describe('an item of the registry that another hand changed hides no other:', ()
     assert.deepEqual(await registry.list(), {
       clusters: [prod],
       strays: [
-        'The item NODE of prod#n1 stands among the registrations of clusters, and is none.',
-        'The item POLICY of CLUSTER#prod stands among the registrations of clusters, and is none.',
-        'The item REGISTRATION of CLUSTER#two\\u000alines stands among the registrations of clusters, and is none.',
+        'The item NODE of prod#n1 is not a valid cluster registration.',
+        'The item POLICY of CLUSTER#prod is not a valid cluster registration.',
+        'The item REGISTRATION of CLUSTER#two\\u000alines is not a valid cluster registration.',
       ],
     });
   });

@@ -49,7 +49,7 @@ test('where policy evicts by the Eviction API and the right to is missing, one s
   assert.equal(more.length, 0);
   assert.match(
     `${(fields as Record<string, unknown>)['error']}`,
-    /^The policy says method: evict, .* one\.example\.com lack the right to create pods\/eviction: grant it \(cdk\/rbac\/eviction-api\)/,
+    /^The policy sets method: evict, .* one\.example\.com lack the permission to create pods\/eviction: grant it \(cdk\/rbac\/eviction-api\)/,
   );
   assert.deepEqual(state.asked, [{ verb: 'create', resource: 'pods/eviction' }]);
 });
@@ -78,7 +78,7 @@ test('where policy limits evictions by a percentage and replicas may not be coun
   await reach();
   assert.match(
     JSON.stringify(complaints()),
-    /The policy says maxEvictionsPerWorkload as a percentage, .* lack the right to get deployments, .*get replicationcontrollers: grant it \(cdk\/rbac\/replicas\), because until then pods of workloads wait there\./,
+    /The policy sets maxEvictionsPerWorkload as a percentage, .* lack the permission to get deployments, .*get replicationcontrollers: grant it \(cdk\/rbac\/replicas\). Until then, pods of workloads wait there\./,
   );
 });
 

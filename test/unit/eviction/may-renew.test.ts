@@ -31,7 +31,7 @@ describe('a relay may say that Taintward evicts', () => {
 
 describe('it may not, and says why,', () => {
   const rows: readonly (readonly [when: string, given: Partial<Standing>, why: string])[] = [
-    ['while policy only observes', { mode: 'observe' }, 'policy only observes: set mode to enforce'],
+    ['while policy only observes', { mode: 'observe' }, 'the policy is in observe mode: set mode to enforce'],
     [
       'when policy does not read the taints as NoExecute',
       { virtualKeys: ['b'] },
@@ -43,18 +43,14 @@ describe('it may not, and says why,', () => {
       'policy has no guard over nodes that are down: set guard.cluster or guard.zone, not in shadow',
     ],
     ['when policy reads none of them so', { virtualKeys: [] }, 'policy does not name a and b in virtualKeys'],
-    ['before it knows the cluster', { hearing: 'syncing' }, 'the cluster is not fully known yet'],
-    ['when it does not hear the cluster', { hearing: 'deaf' }, 'the cluster is not heard'],
+    ['before it knows the cluster', { hearing: 'syncing' }, "the relay hasn't listed the whole cluster yet"],
+    ['when it does not hear the cluster', { hearing: 'deaf' }, 'the relay is disconnected from the cluster'],
     [
       'when its lease was not renewed in time',
       { holdsLease: false },
-      'the relay could not renew its lease of the cluster in time',
+      "the relay couldn't renew the cluster's lease in time",
     ],
-    [
-      'by a clock that may be wrong',
-      { skewMs: undefined },
-      'it is not known yet what time the API server has',
-    ],
+    ['by a clock that may be wrong', { skewMs: undefined }, "the API server's clock is not known yet"],
   ];
   for (const [when, given, why] of rows)
     test(when, () => assert.equal(whyNotRenew({ ...WELL, ...given }), why));

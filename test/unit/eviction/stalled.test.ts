@@ -26,10 +26,9 @@ function stall(node: DownNode, partition = STORED, second = 61, epoch = 1): stri
   return found && stallText(found);
 }
 
-const UNSTORED =
-  'node n1 is down, and the store does not have it as it is: its deltas are not sent or not processed';
-const UNLISTED = 'the pods of node n1, which is down, are not listed';
-const UNSCHEDULED = 'pod default/pod-u2 on node n1, which is down, has no deadline in the store';
+const UNSTORED = "node n1 is down, and its stored state is out of date: its deltas aren't sent or processed";
+const UNLISTED = "node n1 is down, and the relay hasn't listed its pods";
+const UNSCHEDULED = 'node n1 is down, and its pod default/pod-u2 has no stored deadline';
 
 describe('evictions proceed from a node that is down', () => {
   const forGood: PodFacts = pod('u2', { tolerations: [tolerating('a')] });

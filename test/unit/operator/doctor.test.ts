@@ -344,7 +344,7 @@ test('a process that is dead is bad, and of its clusters nothing is said that it
 
 test('what stands among the registrations of clusters and is none is found', async (t) => {
   const { fleet, findings } = examined(t, controllerManager('off'));
-  const stray = 'The item NODE of x stands among the registrations of clusters, and is none.';
+  const stray = 'The item NODE of x is not a valid cluster registration.';
   const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
   assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
   assert.deepEqual(about('registry', await findings()), []);

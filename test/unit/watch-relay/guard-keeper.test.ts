@@ -186,13 +186,13 @@ describe('whether what it decides can be stored', () => {
   test('is denied where it can be read and not be written', async (context) => {
     const { guard, book, said } = await bench(context, { stored: [TRIP] });
     book.isReadOnly = true;
-    assert.match((await guard.whyUnwritable()) ?? '', /^what the guard decides cannot be stored/);
+    assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
     assert.deepEqual(said(), [['guard.save-failed', undefined]]);
   });
 
   test('is denied where it could not be read yet', async (context) => {
     const { guard } = await bench(context, { isAway: true });
-    assert.match((await guard.whyUnwritable()) ?? '', /^what the guard holds could not be read/);
+    assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be read/);
   });
 
   test('is found out by what somebody else wrote meanwhile', async (context) => {

@@ -135,7 +135,7 @@ type Bench = ReturnType<typeof bench>;
 const FOUND_MS = 60 * SECOND + LAPSE_MS + 25 * SECOND;
 
 const UNSTORED =
-  /^node n1 is down, and the store does not have it as it is: its deltas are not sent or not processed$/;
+  /^node n1 is down, and its stored state is out of date: its deltas aren't sent or processed$/;
 
 describe('the heartbeat stops', () => {
   const ways: readonly (readonly [string, (given: Bench) => void, RegExp])[] = [
@@ -151,7 +151,7 @@ describe('the heartbeat stops', () => {
       ({ cluster }) => {
         cluster.pods.lists = [new ApiError('pods is forbidden', 403, 'Forbidden')];
       },
-      /^the pods of node n1, which is down, are not listed$/,
+      /^node n1 is down, and the relay hasn't listed its pods$/,
     ],
     [
       'when the queue of deltas refuses them',
@@ -166,21 +166,21 @@ describe('the heartbeat stops', () => {
       ({ rulebook }) => {
         rulebook.isAway = true;
       },
-      /^what the guard holds could not be read/,
+      /^the guard's state can't be read/,
     ],
     [
       'when what the guard decides cannot be written',
       ({ rulebook }) => {
         rulebook.isReadOnly = true;
       },
-      /^what the guard decides cannot be stored/,
+      /^the guard's state can't be saved/,
     ],
     [
       'when the lease cannot be written',
       ({ leases }) => {
         leases.renew = () => Promise.reject(new Error('write throttled'));
       },
-      /^the relay could not renew its lease of the cluster in time$/,
+      /^the relay couldn't renew the cluster's lease in time$/,
     ],
   ];
   for (const [what, spoil, reason] of ways) {
@@ -241,7 +241,7 @@ describe('the heartbeat goes on', () => {
       assert.ok(given.sinceHeartbeat() <= 20 * SECOND);
       assert.equal(given.relay.takeover, 'renewed');
       assert.deepEqual(
-        given.why().filter((reason) => reason !== 'the cluster is not fully known yet'),
+        given.why().filter((reason) => reason !== "the relay hasn't listed the whole cluster yet"),
         [],
       );
     });

@@ -43,7 +43,7 @@ function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
 test('a relay that has just taken the lease has a minute to store what is down', async () => {
   const { why } = bench({ stored: NOTHING, begun: 300 });
   assert.equal(await why(360), undefined);
-  assert.match((await why(361)) ?? '', /^node n1 is down, and the store does not have it/);
+  assert.match((await why(361)) ?? '', /^node n1 is down, and its stored state is out of date/);
 });
 
 test('a minute passes by the stopwatch where the clock is set back', async () => {
@@ -64,7 +64,7 @@ test('a pod that has just come has a minute to get a deadline, and each has its 
   more('u3');
   assert.equal(await why(100), undefined);
   assert.equal(await why(119), undefined);
-  assert.match((await why(161)) ?? '', /has no deadline in the store$/);
+  assert.match((await why(161)) ?? '', /has no stored deadline$/);
 });
 
 test('a storm of a thousand nodes is read eight nodes at a time, and stalls nothing when all is stored', async () => {

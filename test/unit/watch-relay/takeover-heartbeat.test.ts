@@ -93,7 +93,7 @@ test('it waits for some answers to know the API server’s time, and says nothin
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.deepEqual(
     [told(), beats()],
-    [['takeover.heartbeat-suspended it is not known yet what time the API server has'], undefined],
+    [["takeover.heartbeat-suspended the API server's clock is not known yet"], undefined],
   );
   api.beforeRequest = (verb) => {
     gets += verb === 'get' ? 1 : 0;
@@ -122,7 +122,7 @@ test('it is withheld while something is amiss, which is said once, and goes on w
   );
   assert.deepEqual(told(), [
     'takeover.heartbeat-renewed',
-    'takeover.heartbeat-suspended the cluster is not heard',
+    'takeover.heartbeat-suspended the relay is disconnected from the cluster',
     'takeover.heartbeat-renewed',
   ]);
   assert.deepEqual([...new Set(states)], ['none', 'renewed', 'withheld']);
@@ -151,7 +151,7 @@ test('it is not renewed once the lease ran out, be it while all was looked at', 
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
   assert.deepEqual(told(), [
-    'takeover.heartbeat-suspended the relay could not renew its lease of the cluster in time',
+    "takeover.heartbeat-suspended the relay couldn't renew the cluster's lease in time",
   ]);
 });
 
@@ -193,7 +193,8 @@ test('a takeover that does not keep a taint out of a node written by dry run is 
   breaks();
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(2 * HEARTBEAT_MS);
-  const why = 'a node that was written by dry run kept a:NoExecute: its policy does not work here';
+  const why =
+    "in a dry run, a node kept a:NoExecute: the takeover's admission policy doesn't work in this cluster";
   assert.deepEqual(told(), [`takeover.heartbeat-suspended ${why}`]);
   assert.deepEqual([api.takeover?.withheld, beats(), states.at(-1)], [why, undefined, 'withheld']);
   mended();
@@ -262,7 +263,7 @@ test('a proof that the relay has no right to is none', async (context) => {
   await time.pass(2 * HEARTBEAT_MS);
   assert.equal(beats(), undefined);
   assert.deepEqual(told(), [
-    'takeover.heartbeat-suspended it could not be proven (taintward takeover apply grants the right): nodes is forbidden',
+    "takeover.heartbeat-suspended the takeover couldn't be verified (taintward takeover apply grants the permission): nodes is forbidden",
   ]);
 });
 
@@ -278,7 +279,7 @@ test('each new reason is told, but not how long an eviction is overdue by now', 
   hearing = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
   assert.deepEqual(told(), [
-    'takeover.heartbeat-suspended the cluster is not fully known yet',
+    "takeover.heartbeat-suspended the relay hasn't listed the whole cluster yet",
     'takeover.heartbeat-suspended an eviction is overdue by 61 s',
   ]);
   assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');

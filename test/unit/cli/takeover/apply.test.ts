@@ -224,7 +224,7 @@ describe('a takeover that is not proven to work is unbound, and that says why,',
     [
       'when a node cannot be written by dry run',
       () => status(400, 'BadRequest', 'a webhook does not support dry run'),
-      /it could not be proven: .*a webhook does not support dry run/,
+      /the takeover couldn't be verified: .*a webhook does not support dry run/,
     ],
   ];
   for (const [when, answer, says] of rows) {

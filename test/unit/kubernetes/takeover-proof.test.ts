@@ -49,7 +49,11 @@ describe('a takeover is not proven', () => {
     keepsOut: (works: (taint: LiveTaint) => boolean) => (taint: LiveTaint) => boolean,
     says: RegExp,
   ])[] = [
-    ['when it keeps nothing out', () => () => false, /kept a:NoExecute: its policy does not work here$/],
+    [
+      'when it keeps nothing out',
+      () => () => false,
+      /kept a:NoExecute: the takeover's admission policy doesn't work in this cluster$/,
+    ],
     [
       'when it keeps one of its keys in',
       (works) => (taint) => taint.key !== 'b' && works(taint),
@@ -58,7 +62,7 @@ describe('a takeover is not proven', () => {
     [
       'when it keeps out a twin',
       (works) => (taint) => taint.effect === 'NoSchedule' || works(taint),
-      /lost a:NoSchedule, which is not to be kept out$/,
+      /lost a:NoSchedule, which the takeover must not remove$/,
     ],
     [
       'when it keeps out the taint of somebody else',
@@ -68,12 +72,12 @@ describe('a takeover is not proven', () => {
     [
       'when it goes on after the lapse',
       (works) => (taint) => works(taint) || (taint.timeAdded ?? 0) > NOW,
-      /lost a:NoExecute, though the heartbeat is too far away$/,
+      /lost a:NoExecute although the heartbeat isn't current$/,
     ],
     [
       'when it goes by a heartbeat of the future',
       (works) => (taint) => works(taint) || (taint.timeAdded ?? NOW) < NOW - LAPSE_MS,
-      /lost a:NoExecute, though the heartbeat is too far away$/,
+      /lost a:NoExecute although the heartbeat isn't current$/,
     ],
   ];
   for (const [when, keepsOut, says] of rows) {

@@ -44,7 +44,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
             data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
             text: (wide) =>
               entries.length === 0
-                ? 'Nobody changed anything.\n'
+                ? 'No audit entries.\n'
                 : tableOf(entries, COLUMNS, { wide, paint: deps.paint }),
           }),
         );

@@ -79,25 +79,25 @@ async function add(
   if (await registry.get(cluster.name)) throw alreadyThere(cluster.name);
   const { found, hint }: Checked = checks
     ? await checked(cluster, fleet, deps)
-    : { found: 'Nobody was asked whether it can be reached' };
+    : { found: 'Connection and permissions were not checked' };
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
-  deps.print(`Cluster ${cluster.name} is registered and managed within 30 s.\n`);
-  deps.print(linesText([`${found}: taintward status says whether its relay hears from it.`]));
+  deps.print(`Registered cluster ${cluster.name}. Taintward manages it within 30 s.\n`);
+  deps.print(linesText([`${found}. To check the connection of its relay, run taintward status.`]));
   if (hint !== undefined) deps.print(linesText([hint]));
   const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
   deps.print(
     policy
-      ? `The policy that was applied under this name before holds: ${modeOf(policy.read, deps.clock.now())}.\n`
-      : 'It is observed: nothing is deleted there until a policy says so (taintward policy apply).\n',
+      ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.\n`
+      : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).\n',
   );
   if (access.kind === 'agent') {
     deps.print(
-      `Nobody but agent ${access.agent} works in it: have that run there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).\n`,
+      `Only agent ${access.agent} works in this cluster. Run the agent there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).\n`,
     );
   }
   if (access.kind === 'local-context') {
     deps.print(
-      'Only processes that run where its kubeconfig is can reach it; what the stack deploys cannot.\n',
+      'Only processes with access to its kubeconfig file can reach the cluster. The deployed stack cannot.\n',
     );
   }
 }
@@ -116,25 +116,25 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
   if (cluster.access.kind === 'agent') return { found: await checkedAgent(cluster.access.agent, fleet) };
   try {
     const hint = await check(cluster, deps);
-    return { found: 'It was reached from here, and grants what is needed', hint };
+    return { found: 'Connection and permissions are verified', hint };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     // No function has a kubeconfig file.
     if (!fleet.checkAccess || cluster.access.kind === 'local-context') throw error;
-    deps.progress('This machine cannot say whether it can be managed: asking evict');
+    deps.progress('This machine cannot reach the cluster: asking evict');
     const answer = await fleet.checkAccess(cluster).catch((failure: unknown) => {
       if (failure instanceof FleetError) throw notChecked(error, failure.message);
       throw failure;
     });
     if (!answer.works) throw notChecked(error, `Asked in its place, evict said: ${answer.reason}`);
-    const found = `From here it was not (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the rights that it needs`;
+    const found = `This machine cannot verify the cluster (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the required permissions`;
     return { found, hint: answer.hint };
   }
 }
 
 /** Who is let in nowhere can see that the agent has its queue, and no more. Rejects with `CliError` or `FleetError`. */
 async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
-  if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} is there`;
+  if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} exists`;
   throw new CliError(
     `There is no agent ${agent} in this account and region: deploy its stack first (docs/how-to/run-an-agent.md), or say --no-check to register the cluster as it is.`,
   );
@@ -203,7 +203,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
           data: () => found.map(registrationJson),
           text: (wide) =>
             found.length === 0
-              ? 'No cluster is registered: taintward clusters add registers one.\n'
+              ? 'No clusters are registered. To register one, run taintward clusters add.\n'
               : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
         }),
       );
@@ -215,7 +215,7 @@ function addListCommand(clusters: Command, deps: CliDeps): void {
 const COLUMNS: readonly Column<RegisteredCluster>[] = [
   { head: 'NAME', of: ({ name }) => name },
   { head: 'ADDED', of: (cluster) => addedText(cluster) ?? '?' },
-  { head: 'REACHED BY', of: accessText },
+  { head: 'ACCESS', of: accessText },
 ];
 
 function addShowCommand(clusters: Command, deps: CliDeps): void {
@@ -236,7 +236,7 @@ function addShowCommand(clusters: Command, deps: CliDeps): void {
             tableText([
               ['NAME', name],
               ['ADDED', addedText(cluster) ?? '?'],
-              ['REACHED BY', accessText(cluster)],
+              ['ACCESS', accessText(cluster)],
             ]),
         }),
       );
@@ -254,7 +254,7 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     withFleet(command, deps, async (fleet) => {
       if ((await registryOf(fleet).remove(name)) === 'unknown') throw noSuchCluster(name);
       deps.print(
-        `Cluster ${name} is no longer managed, within 30 s; its nodes and pods are left as they are.\n`,
+        `Removed cluster ${name} from the registry. Taintward stops managing it within 30 s; its nodes and pods are not changed.\n`,
       );
     }),
   );
@@ -292,7 +292,7 @@ function accessText({ access }: RegisteredCluster): string {
     case 'local-context':
       return `context ${access.context} of ${access.kubeconfig ?? 'the default kubeconfig file'}`;
     case 'agent':
-      return `agent ${access.agent}, which runs in it`;
+      return `agent ${access.agent}, in the cluster`;
     case 'unreadable':
       return access.reason;
     default:

@@ -79,7 +79,7 @@ export function comparisonText(comparison: Comparison, room: number): string {
     reasonTexts(pod.reasons).join('; '),
   ];
   const pods = [...both, ...builtInOnly, ...oursOnly];
-  const heads = ['POD', 'NODE', 'BUILT-IN EVICTED AT', 'WE WOULD HAVE AT', 'DIFFERENCE', 'BECAUSE'];
+  const heads = ['POD', 'NODE', 'BUILT-IN EVICTED AT', 'TAINTWARD DUE AT', 'DIFFERENCE', 'CAUSE'];
   const table = pods.length === 0 ? '' : `${tableText([heads, ...pods.map(line)], room)}\n`;
   return `${table}${summaryText(comparison)}\n`;
 }
@@ -88,9 +88,9 @@ function summaryText(comparison: Comparison): string {
   const { both, builtInOnly, oursOnly } = comparison;
   const found = differences(comparison);
   const apart = found
-    ? `, apart by ${secondsText(found.medianMs)} at the median and ${secondsText(found.mostMs)} at the most`
+    ? ` (median difference ${secondsText(found.medianMs)}, maximum ${secondsText(found.mostMs)})`
     : '';
-  return `Evicted by both: ${both.length}${apart}. By the built-in controller alone: ${builtInOnly.length}. By us alone: ${oursOnly.length}.`;
+  return `Evicted by both: ${both.length}${apart}. By the built-in controller only: ${builtInOnly.length}. By Taintward only: ${oursOnly.length}.`;
 }
 
 const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;

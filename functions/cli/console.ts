@@ -94,7 +94,7 @@ export function addConsoleCommand(
       const opened = open ? browser(console.link()) : undefined;
       try {
         print(linkText(fleet, console.link()));
-        print('Ctrl-C ends it.\n');
+        print('To stop the console, press Ctrl-C.\n');
         await stopped;
       } finally {
         opened?.close();
@@ -108,7 +108,7 @@ export function addConsoleCommand(
 const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
 
 const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>
-  linesText([`The console of ${where}; the link lets one browser in, once:`, link]);
+  linesText([`Console of ${where}. The link works once, in one browser:`, link]);
 
 function parsePort(text: string): number {
   const port = Number(text);

@@ -69,7 +69,7 @@ function addList(letters: Command, deps: CliDeps): void {
           data: () => found.map(letterJson),
           text: (wide) =>
             found.length === 0
-              ? 'There is no dead letter.\n'
+              ? 'No dead-letter messages.\n'
               : tableOf(found, COLUMNS, { wide, paint: deps.paint }),
         }),
       );
@@ -129,18 +129,18 @@ function addRedrive(letters: Command, deps: CliDeps): void {
       if (id !== undefined && !all) {
         const letter = await letterOf(id, fleet, limit, queue);
         await fleet.deadLetters.redriveOne(letter);
-        deps.print(linesText([`Dead letter ${letter.id} of ${letter.queue} is sent again.`]));
+        deps.print(linesText([`Sent dead-letter message ${letter.id} to ${letter.queue} again.`]));
         return;
       }
       if (id !== undefined || (queue === undefined) !== all)
         throw new CliError('Say which: ID, --queue NAME, or --all for those of all queues.');
       for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
-        deps.progress(`Sending the dead letters of ${each} again`);
+        deps.progress(`Sending the dead-letter messages of ${each} again`);
         const count = await fleet.deadLetters.redrive(each);
         deps.print(
           count === 0
-            ? `There is no dead letter of ${each}.\n`
-            : `Dead letters of ${each} that are sent again, about: ${count}. taintward dead-letters list shows what comes back.\n`,
+            ? `No dead-letter messages of ${each}.\n`
+            : `Sent about ${count} dead-letter messages to ${each} again. To list messages that fail again, run taintward dead-letters list.\n`,
         );
       }
     }),
@@ -156,7 +156,7 @@ async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> 
 
 /** SQS locks the message group of what it hands out: of a node's deltas nobody sees the eleventh while the first ten are out. */
 const notShown = (hidden: number): string =>
-  `Not shown, about: ${hidden}. SQS shows ten dead letters of a node, or none while somebody else reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
+  `About ${hidden} messages are not shown. SQS shows at most ten dead-letter messages of a node, and none while another client reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
 
 /** The queues of every deployment, and those of agents that have dead letters. */
 async function redrivable({ deadLetters }: Fleet): Promise<readonly string[]> {
@@ -208,7 +208,7 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
 ];
 
 function whyText({ reason }: DeadLetter): string {
-  return reason ?? 'it came too often: the log of its function says why';
+  return reason ?? 'received too often; for the cause, see the log of its function';
 }
 
 /** As it was meant, where it can be read. */

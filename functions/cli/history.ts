@@ -126,7 +126,8 @@ export function podHistoryLines(
 }
 
 function historyText(happenings: readonly Happening[], wide: boolean, paint: Paint): string {
-  if (happenings.length === 0) return 'Nothing happened in that time: --since 7d goes further back.\n';
+  if (happenings.length === 0)
+    return 'No entries in this period. To search further back, specify --since, for example --since 7d.\n';
   return tableOf(happenings, columnsFor(happenings, wide), { wide, paint });
 }
 
@@ -182,29 +183,29 @@ const SAID: Readonly<Record<AuditEntry['kind'], string>> = {
   hold: 'hold',
   release: 'release',
   'release-guard': 'guard released',
-  retry: 'tried again',
+  retry: 'retry',
   'guard-tripped': 'guard tripped',
-  'guard-calm': 'guard let go',
+  'guard-calm': 'guard reset',
 };
 
 const WHAT: Readonly<Record<HistoryEntry['what'], string>> = {
   scheduled: 'scheduled',
-  moved: 'moved',
+  moved: 'rescheduled',
   held: 'held',
-  freed: 'freed',
+  freed: 'released',
   blocked: 'blocked',
-  'would-have': 'would have gone',
-  'gave-up': 'given up',
+  'would-have': 'would evict',
+  'gave-up': 'failed',
   done: 'evicted',
-  gone: 'gone',
-  cancelled: 'cancelled',
+  gone: 'already gone',
+  cancelled: 'canceled',
   unregistered: 'unregistered',
 };
 
 const CANCELLED: Readonly<Record<CancelReason, string>> = {
-  'taint-removed': 'the taint was removed',
-  'tolerated-forever': 'it tolerates the taint for ever',
-  'pod-gone': 'the pod is gone',
+  'taint-removed': 'taint removed',
+  'tolerated-forever': 'taint tolerated indefinitely',
+  'pod-gone': 'pod already gone',
 };
 
 /** Nothing of ours makes a pod go that has no reasons. */
@@ -220,7 +221,7 @@ function goneText({ at, deleted, goneAt }: HistoryEntry): string {
 
 function whoText({ what, deleted, by }: HistoryEntry): string {
   if (deleted) {
-    const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'somebody else';
+    const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'another client';
     return `${who}, ${timeText(deleted.at)}`;
   }
   if (by) return wordsOf(by).name(by);
@@ -232,7 +233,7 @@ function becauseText(entry: HistoryEntry): string {
   return [
     ...(cancelled && !deleted ? [CANCELLED[cancelled]] : []),
     ...(error ? [error] : []),
-    ...(movedFrom === undefined ? [] : [`was due ${timeText(movedFrom)}`]),
+    ...(movedFrom === undefined ? [] : [`previously due ${timeText(movedFrom)}`]),
     ...reasonTexts(reasons),
   ].join('; ');
 }

@@ -75,8 +75,12 @@ function addTarget(
       const cluster = await clusterNamed(options.cluster, fleet);
       const { reason: why, for: forMs } = options;
       const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
-      const how = until === undefined ? `until taintward release ${id}` : `until ${timeText(until)}`;
-      deps.print(linesText([`Hold ${id}: ${targetText(target)} of cluster ${cluster} stays, ${how}.`]));
+      const end = until === undefined ? '' : ` until ${timeText(until)}`;
+      deps.print(
+        linesText([
+          `Hold ${id}: ${targetText(target)} in cluster ${cluster} isn't evicted${end}. To release it, run taintward release ${id}.`,
+        ]),
+      );
     }),
   );
 }
@@ -118,7 +122,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
         const { trips } = (await fleet.rulebook.read(cluster)).guard;
         await (await fleet.operator()).releaseGuard(cluster, options.reason);
         const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
-        const first = `The guard of cluster ${cluster} is released. Held pods are evicted at the release rate.`;
+        const first = `Released the guard of cluster ${cluster}. Held evictions continue at the release rate of its policy.`;
         deps.print(linesText([first, ...says, ...zonesText(trips)]));
         return;
       }
@@ -135,9 +139,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       const pending = await pendingLook(fleet, cluster, now);
       const { target } = await (await fleet.operator()).release(cluster, id, options.reason);
       const { says } = released(pending, (by) => by.kind === 'hold' && by.id === id, { now });
-      deps.print(
-        linesText([`${targetText(target)} of cluster ${cluster} is held by ${id} no longer.`, ...says]),
-      );
+      deps.print(linesText([`Released hold ${id}: ${targetText(target)} in cluster ${cluster}.`, ...says]));
     }),
   );
 }
@@ -165,7 +167,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
             data: () => rows.map(rowJson),
             text: (wide) =>
               rows.length === 0
-                ? 'Nothing is stopped or held.\n'
+                ? 'No stops or holds.\n'
                 : tableOf(rows, COLUMNS, { wide, paint: deps.paint }),
           }),
         );

@@ -95,7 +95,7 @@ async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliD
     .map(({ cluster, text }) => (cluster === undefined ? text : `${cluster}: ${text}`));
   const why = [...blind, ...unknown];
   if (why.length === 0) return seen;
-  deps.complain(linesText(why.map((each) => `What is shown may be old. ${each}`)));
+  deps.complain(linesText(why.map((each) => `This list may be outdated. ${each}`)));
   deps.exitWith(EXIT.cannotKnow);
   return seen;
 }
@@ -116,7 +116,7 @@ function pendingShown(
     data: () => rows.map(pendingJson),
     text: (wide) =>
       rows.length === 0
-        ? `No pod is ${held ? 'held' : 'to be evicted'}.\n`
+        ? `No ${held ? 'held' : 'pending'} evictions.\n`
         : tableOf(rows, COLUMNS, { wide, paint }),
   };
 }
@@ -137,14 +137,14 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 function standingText({ record, brakes }: PendingLook, rulings: Rulings | undefined): string {
   const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
-    return `given up ${timeText(gaveUpAt)}: ${failure?.error ?? 'it failed for too long'}`;
+    return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
   if (brakes.length > 0) return heldText(brakes, rulings);
-  if (failure) return `tried again: ${failure.error}`;
+  if (failure) return `retrying: ${failure.error}`;
   if (blocked) {
     const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';
     return `${by} since ${timeText(blocked.since)}: ${blocked.reason}`;
   }
-  return turnAt === undefined ? '' : `rate: its turn is at ${timeText(turnAt)}`;
+  return turnAt === undefined ? '' : `rate limited until ${timeText(turnAt)}`;
 }
 
 const blockedJson = ({ since, by, reason }: Blocked) => ({

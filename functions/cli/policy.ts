@@ -72,11 +72,11 @@ function addApply(policy: Command, deps: CliDeps): void {
       const operator = await fleet.operator();
       for (const cluster of clusters) {
         const outcome = await operator.applyPolicy(cluster, text, options.reason);
-        const what =
+        deps.print(
           outcome === 'applied'
-            ? 'has this policy now; it takes effect within 5 s'
-            : 'had this policy already';
-        deps.print(`Cluster ${cluster} ${what}.\n`);
+            ? `Applied the policy to cluster ${cluster}. It takes effect within 5 s.\n`
+            : `Cluster ${cluster} already has this policy.\n`,
+        );
         if (outcome !== 'applied') continue;
         for (const need of rightsNeededBy(parsePolicyDocument(text))) deps.print(needText(need));
       }
@@ -90,7 +90,7 @@ const applicableText = (file: string, { clock }: CliDeps): string =>
 
 /** Whether it is so, only the service can ask: the right is its own. */
 const needText = ({ setting, rights, grant }: NeededBy): string =>
-  `It says ${setting}: the service needs the right to ${rights.map(rightText).join(', ')} there (${grant}); where it lacks it, its log says policy.permission-missing.\n`;
+  `${setting} requires the permission to ${rights.map(rightText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.\n`;
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
 async function mayApply(
@@ -112,7 +112,7 @@ async function mayApply(
     const pending = await pendingLook(fleet, cluster, clock.now());
     const ends = ({ kind }: Brake) => kind === 'observe' || kind === 'paused';
     const { says, goes: due } = released(pending, ends, { now: clock.now(), drain: policy.drain });
-    print(linesText([`To turn cluster ${cluster} to enforce:`, ...says]));
+    print(linesText([`Effect of enforce mode in cluster ${cluster}:`, ...says]));
     const groups = Map.groupBy(due, ({ node, record }) => JSON.stringify([node, record.namespace]));
     const rows = [...groups].map(([key, { length }]) => [
       ...(JSON.parse(key) as readonly string[]),
@@ -122,7 +122,7 @@ async function mayApply(
   }
   if (yes) return true;
   if (!confirm) throw new CliError('Nobody can be asked whether pods may be evicted: say --yes.');
-  return confirm('Evict pods there from now on?');
+  return confirm('Start evicting pods?');
 }
 
 function addGet(policy: Command, deps: CliDeps): void {
@@ -137,7 +137,7 @@ function addGet(policy: Command, deps: CliDeps): void {
       const { orders } = await fleet.rulebook.read(cluster);
       const text =
         orders.policy?.text ??
-        `# No policy was applied to ${cluster}: this is what holds.\n${policyText(DEFAULT_POLICY)}`;
+        `# No policy is applied to ${cluster}. These are the defaults.\n${policyText(DEFAULT_POLICY)}`;
       deps.print(text.endsWith('\n') ? text : `${text}\n`);
     }),
   );
@@ -162,8 +162,8 @@ function addDiff(policy: Command, deps: CliDeps): void {
           data: () => rows.map(([setting, now, next]) => ({ setting, now, next })),
           text: (wide) =>
             rows.length === 0
-              ? `No setting of cluster ${cluster} would change.\n`
-              : tableText([['SETTING', 'NOW', 'THEN'], ...rows], roomIn({ wide, paint: deps.paint })),
+              ? `No settings of cluster ${cluster} would change.\n`
+              : tableText([['SETTING', 'CURRENT', 'NEW'], ...rows], roomIn({ wide, paint: deps.paint })),
         }),
       );
     }),
@@ -198,7 +198,7 @@ function addValidate(policy: Command, deps: CliDeps): void {
   withExamples(command, 'taintward policy validate -f policy.yaml').action(() => {
     const { file } = command.optsWithGlobals<{ file: string }>();
     const { mode } = parsePolicyDocument(applicableText(file, deps));
-    deps.print(linesText([`${file} is a policy, of the mode ${mode}.`]));
+    deps.print(linesText([`${file} is a valid policy with mode ${mode}.`]));
   });
 }
 

@@ -23,12 +23,12 @@ export function addRestoreCommand(program: Command, deps: CliDeps): void {
       if (!yes && !(await asked(from, fleet.where, deps))) throw new CliError('Nothing was changed.');
       deps.progress(`Copying ${from}`);
       const count = await fleet.restoreFrom(from);
-      deps.print(linesText([`Items that were copied from ${from} into ${fleet.where}: ${count}.`]));
+      deps.print(linesText([`Copied ${count} items from ${from} into ${fleet.where}.`]));
     }),
   );
 }
 
 async function asked(from: string, where: string, { confirm }: CliDeps): Promise<boolean> {
   if (!confirm) throw new CliError('Nobody can be asked whether items may be overwritten: say --yes.');
-  return confirm(`Put what ${from} holds over what is in ${where}?`);
+  return confirm(`Overwrite items in ${where} with items from ${from}?`);
 }

@@ -45,7 +45,10 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
         if (givenUp.length > 0) await operator.noteRetry(cluster, givenUp.length, why);
         const held = retried(givenUp).says.slice(1);
         deps.print(
-          linesText([`Of cluster ${cluster}, evictions that are tried again: ${givenUp.length}.`, ...held]),
+          linesText([
+            `Retrying ${givenUp.length} failed ${givenUp.length === 1 ? 'eviction' : 'evictions'} in cluster ${cluster}.`,
+            ...held,
+          ]),
         );
       }
     }),

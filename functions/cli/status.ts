@@ -65,7 +65,7 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   const { clusters, relays, where, versions, deadLetters, backlog, unknown, needs, at } = status;
   const table =
     clusters.length === 0
-      ? 'No cluster is managed.\n'
+      ? 'No clusters are managed.\n'
       : tableOf(clusters, columnsAt(at, paint), { wide, paint });
   const facts: readonly (readonly [string, string])[] = [
     ['Fleet', where],

@@ -49,7 +49,7 @@ function addStopCommand(program: Command, deps: CliDeps): void {
       if (all && names.length === 0) {
         const { until } = await (await fleet.operator()).stopAll({ why, forMs });
         deps.print(
-          `Evictions in all clusters are stopped${untilText(until)}. To resume, run taintward resume --all.\n`,
+          `Evictions are stopped in all clusters${untilText(until)}. To resume, run taintward resume --all.\n`,
         );
         return;
       }
@@ -57,7 +57,7 @@ function addStopCommand(program: Command, deps: CliDeps): void {
       const operator = await fleet.operator();
       for (const cluster of clusters) {
         const { until } = await operator.stop(cluster, { why, forMs });
-        deps.print(`Evictions in cluster ${cluster} are stopped${untilText(until)}.\n`);
+        deps.print(`Evictions are stopped in cluster ${cluster}${untilText(until)}.\n`);
       }
     }),
   );
@@ -78,7 +78,7 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
       const cluster = await clusterNamed(name, fleet);
       const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
       deps.print(
-        `Cluster ${cluster} is paused${untilText(until)}: due evictions wait. To resume, run taintward resume ${cluster}.\n`,
+        `Cluster ${cluster} is paused${untilText(until)}: due evictions are held. To resume, run taintward resume ${cluster}.\n`,
       );
     }),
   );
@@ -101,7 +101,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       if (all && names.length === 0) {
         await (await fleet.operator()).resumeAll(why);
         deps.print(
-          'Evictions in all clusters are resumed; clusters that were stopped by name stay stopped.\n',
+          'Evictions are resumed in all clusters. Clusters that were stopped by name stay stopped.\n',
         );
         return;
       }
@@ -138,8 +138,8 @@ async function resumed(
   await operator.resume(cluster, why);
   const { says } = released(pending, (by) => by.kind === 'stopped' && by.scope === 'cluster', { now });
   const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} again.`;
-  return linesText([`Evictions in cluster ${cluster} are resumed.`, ...says, ...(isPaused ? [paused] : [])]);
+  return linesText([`Evictions are resumed in cluster ${cluster}.`, ...says, ...(isPaused ? [paused] : [])]);
 }
 
 const untilText = (until: number | undefined): string =>
-  until === undefined ? '' : `, until ${timeText(until)}`;
+  until === undefined ? '' : ` until ${timeText(until)}`;

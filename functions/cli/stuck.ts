@@ -16,7 +16,7 @@ export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown =>
       ...{ ...why, advice: adviceOn(why) },
     })),
   text: (wide) =>
-    found.length === 0 ? 'Every evicted pod has left.\n' : tableOf(found, COLUMNS, { wide, paint }),
+    found.length === 0 ? 'No pods are stuck terminating.\n' : tableOf(found, COLUMNS, { wide, paint }),
 });
 
 const COLUMNS: readonly Column<StuckPodOf>[] = [
@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'NODE', of: ({ node }) => node },
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'UID', of: ({ uid }) => uid, wide: true },
-  { head: 'GRACE OVER SINCE', of: ({ overAt }) => timeText(overAt) },
+  { head: 'GRACE PERIOD ENDED', of: ({ overAt }) => timeText(overAt) },
   { head: 'FINALIZERS', of: ({ finalizers }) => finalizers.join(', ') },
   { head: 'REMEDIATION', of: adviceOn },
 ];
@@ -32,17 +32,16 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
 /** What an operator can do about a pod that does not leave. We delete nothing by force: its containers may still run. */
 function adviceOn({ finalizers, nodeState }: Pick<StuckPod, 'finalizers' | 'nodeState'>): string {
   if (finalizers.length > 0 && nodeState === 'there') {
-    return 'the controller of each finalizer must remove it: look whether it runs, and at its log';
+    return 'the controller of each finalizer must remove it: check that the controller runs, and check its log';
   }
-  const first =
-    finalizers.length > 0 ? 'the controller of each finalizer must remove it; and before that, ' : '';
+  const first = finalizers.length > 0 ? 'the controller of each finalizer must remove it; before that, ' : '';
   switch (nodeState) {
     case 'unreachable':
-      return `${first}its kubelet does not answer: if the machine is off for certain, taint the node ${NODE_OUT_OF_SERVICE}=nodeshutdown:NoExecute, which helps pods that terminate already, or delete the Node`;
+      return `${first}its kubelet doesn't respond: if the machine is powered off, taint the node ${NODE_OUT_OF_SERVICE}=nodeshutdown:NoExecute, or delete the Node`;
     case 'gone':
-      return `${first}its node is gone: the pod garbage collector of kube-controller-manager deletes it, so look whether that runs`;
+      return `${first}its node was deleted: check that the pod garbage collector of kube-controller-manager runs`;
     case 'there':
-      return 'its kubelet runs and has not ended it: look at its log, and at volumes that are not unmounted';
+      return 'its kubelet runs but has not stopped it: check the log of the kubelet, and volumes that are still mounted';
     default:
       return nodeState satisfies never;
   }

@@ -76,35 +76,32 @@ function shown(act: Act, seen: Seen): Shown {
   };
   switch (act.kind) {
     case 'stop': {
-      const until = untilText(act.forMs, 'it is resumed');
+      const until = untilText(act.forMs, 'they are resumed');
       return {
-        says: [`Nothing is evicted in ${place(act.cluster)} from now on, ${until}.`, ...kept(pending, now)],
+        says: [`Evictions are stopped in ${place(act.cluster)}, ${until}.`, ...kept(pending, now)],
       };
     }
     case 'resume': {
       const scope = act.cluster === undefined ? 'fleet' : 'cluster';
       return over(
-        `The stop of ${place(act.cluster)} is taken back.`,
+        `Evictions are resumed in ${place(act.cluster)}.`,
         (by) => by.kind === 'stopped' && by.scope === scope,
       );
     }
     case 'pause': {
-      const until = untilText(act.forMs, 'the pause is taken back');
+      const until = untilText(act.forMs, 'the cluster is resumed');
       return {
-        says: [
-          `Policy of cluster ${act.cluster} is paused, ${until}: nothing is evicted there.`,
-          ...kept(pending, now),
-        ],
+        says: [`Cluster ${act.cluster} is paused, ${until}: due evictions are held.`, ...kept(pending, now)],
       };
     }
     case 'unpause':
-      return over(`Policy of cluster ${act.cluster} is enforced again.`, ({ kind }) => kind === 'paused');
+      return over(`Cluster ${act.cluster} is no longer paused.`, ({ kind }) => kind === 'paused');
     case 'hold': {
       const meant = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
       const until = untilText(act.forMs, 'it is released');
       return {
         says: [
-          `${capital(targetText(act.target))} of cluster ${act.cluster} stays, ${until}.`,
+          `${capital(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
           ...kept(meant, now),
         ],
       };
@@ -116,13 +113,13 @@ function shown(act: Act, seen: Seen): Shown {
           `There is no hold ${act.id} in cluster ${act.cluster}: it expired, or was released.`,
         );
       return over(
-        `${capital(targetText(hold.target))} is held no longer by ${act.id}.`,
+        `Hold ${act.id} is released: ${targetText(hold.target)}.`,
         (by) => by.kind === 'hold' && by.id === act.id,
       );
     }
     case 'release-guard':
       return over(
-        `What the guard of cluster ${act.cluster} holds is let go.`,
+        `The guard of cluster ${act.cluster} is released.`,
         ({ kind }) => kind === 'guard',
         ...zonesText(found?.guard.trips ?? []),
       );
@@ -140,37 +137,37 @@ async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promis
       const reasons = { why: act.why, forMs: act.forMs };
       if (act.cluster === undefined) await operator.stopAll(reasons);
       else await operator.stop(act.cluster, reasons);
-      return `Nothing is evicted in ${place(act.cluster)} from now on.`;
+      return `Evictions are stopped in ${place(act.cluster)}.`;
     }
     case 'resume':
       if (act.cluster === undefined) await operator.resumeAll(act.why);
       else await operator.resume(act.cluster, act.why);
-      return `The stop of ${place(act.cluster)} is taken back.`;
+      return `Evictions are resumed in ${place(act.cluster)}.`;
     case 'pause':
       await operator.pause(act.cluster, { why: act.why, forMs: act.forMs });
       return `Cluster ${act.cluster} is paused.`;
     case 'unpause':
       await operator.unpause(act.cluster, act.why);
-      return `Cluster ${act.cluster} is enforced again.`;
+      return `Cluster ${act.cluster} is no longer paused.`;
     case 'hold': {
       const { id } = await operator.hold(act.cluster, act.target, {
         why: act.why,
         forMs: act.forMs,
       });
-      return `Hold ${id}: ${targetText(act.target)} stays.`;
+      return `Hold ${id}: ${targetText(act.target)} isn't evicted.`;
     }
     case 'release':
       await operator.release(act.cluster, act.id, act.why);
       return `Hold ${act.id} is released.`;
     case 'release-guard':
       await operator.releaseGuard(act.cluster, act.why);
-      return `What the guard of cluster ${act.cluster} held is let go.`;
+      return `The guard of cluster ${act.cluster} is released.`;
     case 'retry': {
       const tried = givenUp(pending, act);
       await retry(tried, fleet);
       for (const [cluster, pods] of Map.groupBy(tried, ({ cluster }) => cluster))
         await operator.noteRetry(cluster, pods.length, act.why);
-      return `Evictions that are tried again: ${tried.length}.`;
+      return `Failed evictions that are retried: ${tried.length}.`;
     }
     default:
       return act satisfies never;

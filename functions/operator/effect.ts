@@ -29,12 +29,14 @@ export function released(
   const goes = left.filter(({ record }) => record.fireAt <= now);
   const later = left.length - goes.length;
   const stay = held.filter(({ brakes }) => !brakes.every(ends));
-  if (held.length === 0) return { says: ['No pod is held by it now.'], goes };
-  const pace = goes.length === 0 || drain === undefined ? '' : `, ${drain} a second`;
+  if (held.length === 0) return { says: ['No evictions were held by it.'], goes };
+  const pace = goes.length === 0 || drain === undefined ? '' : `, at ${drain} per second`;
   return {
     says: [
-      `${pods(goes.length)} due and let go${pace}.`,
-      ...(later === 0 ? [] : [`${later} more ${later === 1 ? 'goes' : 'go'} when due.`]),
+      `${pods(goes.length)} due and will be evicted${pace}.`,
+      ...(later === 0
+        ? []
+        : [`${later} more will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
       ...heldText(stay.map(({ brakes }) => brakes.filter((by) => !ends(by)))),
     ],
     goes,
@@ -46,7 +48,7 @@ export function kept(pending: readonly PendingLook[], now: EpochMs): readonly st
   const free = pending.filter(({ record, brakes }) => record.gaveUpAt === undefined && brakes.length === 0);
   const due = free.filter(({ record }) => record.fireAt <= now).length;
   return [
-    `${pods(free.length)} to be evicted and kept by it${due === 0 ? '' : `, ${due} of them due now`}.`,
+    `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due} of them due now`}.`,
     ...heldText(pending.map(({ brakes }) => brakes).filter(({ length }) => length > 0)),
   ];
 }
@@ -56,7 +58,10 @@ export function retried(givenUp: readonly PendingLook[]): Effect {
   const goes = givenUp.filter(({ brakes }) => brakes.length === 0);
   const stay = givenUp.filter(({ brakes }) => brakes.length > 0);
   return {
-    says: [`${pods(goes.length)} given up, and tried again.`, ...heldText(stay.map(({ brakes }) => brakes))],
+    says: [
+      `${goes.length === 1 ? '1 failed eviction' : `${goes.length} failed evictions`} will be retried.`,
+      ...heldText(stay.map(({ brakes }) => brakes)),
+    ],
     goes,
   };
 }
@@ -64,17 +69,15 @@ export function retried(givenUp: readonly PendingLook[]): Effect {
 /** Which nodes are in a zone only their cluster shows: what is not due there yet is not counted. */
 export const zonesText = (trips: readonly Trip[]): readonly string[] =>
   trips.flatMap(({ zone }) =>
-    zone === undefined ? [] : [`So are pods that fall due later on nodes of zone ${zone}.`],
+    zone === undefined ? [] : [`Pods on nodes of zone ${zone} that become due later are evicted, too.`],
   );
 
-/** Pods that other brakes keep: "3 pods stay: 2 stopped, 1 on hold and excluded by policy." */
+/** Pods that other brakes keep: "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
 function heldText(all: readonly (readonly Brake[])[]): readonly string[] {
   if (all.length === 0) return [];
   const groups = Map.groupBy(all, (brakes) => brakes.map(({ kind }) => keptLabel(kind)).join(' and '));
   const each = [...groups].map(([labels, { length }]) => `${length} ${labels}`).join(', ');
-  return [
-    `${count(all.length)} ${all.length === 1 ? 'stays' : 'stay'} as ${all.length === 1 ? 'it is' : 'they are'}: ${each}.`,
-  ];
+  return [`${count(all.length)} ${all.length === 1 ? 'remains' : 'remain'} held: ${each}.`];
 }
 
 const count = (number: number): string => (number === 1 ? '1 pod' : `${number} pods`);

@@ -211,9 +211,7 @@ async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFac
   }
   const { objects } = live;
   const over = new AbortController();
-  const late = pause(LIVE_MS, over.signal).then(() =>
-    unknown(`it did not answer within ${LIVE_MS / 1000} s`),
-  );
+  const late = pause(LIVE_MS, over.signal).then(() => unknown(`no response within ${LIVE_MS / 1000} s`));
   const facts = async () => {
     try {
       const version = await objects.get('/version');
@@ -238,7 +236,7 @@ async function lookAtContext(
 ): Promise<Snapshot> {
   const found = await pMap(clusters, (cluster) => askContext(fleet, cluster));
   const only =
-    'Only the cluster was asked: what a service knows of it is in its table, or in its state directory.';
+    'Only the cluster was read. Pending evictions and rules are in the table or the state directory of the service.';
   return { at: clock.now(), kind: fleet.kind, where: fleet.where, clusters: found, unknown: [only] };
 }
 

@@ -93,8 +93,9 @@ export function needsOf({ at, process, clusters, stop, deadLetters = {} }: Fleet
     ...dead.map(
       ([queue, count]): Need => ({
         kind: 'dead-letters',
-        text: `${count === 1 ? 'There is 1 dead letter' : `There are ${count} dead letters`} of ${queue}.`,
-        remedy: 'taintward dead-letters list shows why, redrive sends them again.',
+        text: `${count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`} of ${queue}.`,
+        remedy:
+          'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive.',
       }),
     ),
     ...(stop
@@ -103,7 +104,7 @@ export function needsOf({ at, process, clusters, stop, deadLetters = {} }: Fleet
             kind: 'stopped' as const,
             since: stop.at,
             text: `All clusters are stopped by ${stop.who}: ${stop.why}.`,
-            remedy: 'taintward resume --all goes on.',
+            remedy: 'To resume, run taintward resume --all.',
           },
         ]
       : []),
@@ -118,13 +119,13 @@ function processNeeds(
 ): readonly Need[] | undefined {
   const since = Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
   const renewed = since === 0 ? {} : { since };
-  const ago = since === 0 ? '' : ` It last renewed a lease ${durationText(at - since)} ago.`;
+  const ago = since === 0 ? '' : ` Its last lease renewal was ${durationText(at - since)} ago.`;
   if (process === 'none') {
     return [
       {
         ...{ kind: 'not-running', ...renewed },
-        text: `No npm start runs on this state directory: nothing is noticed, and nobody is evicted.${ago}`,
-        remedy: 'Start it again: countdowns are kept.',
+        text: `No npm start runs on this state directory: changes are not noticed, and no pods are evicted.${ago}`,
+        remedy: 'Start it again. Deadlines are kept.',
       },
     ];
   }
@@ -132,8 +133,8 @@ function processNeeds(
   return [
     {
       ...{ kind: 'frozen', ...renewed },
-      text: `The npm start that runs does not answer: it is frozen, overloaded, or just starting.${ago}`,
-      remedy: 'See whether somebody stopped it (kill -CONT lets it go on), or start it anew.',
+      text: `The running npm start does not respond: it is frozen, overloaded, or just starting.${ago}`,
+      remedy: 'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
     },
   ];
 }
@@ -144,41 +145,41 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   const need = (kind: Need['kind'], text: string, more: Pick<Need, 'since' | 'remedy'>) =>
     void needs.push({ kind, cluster, text, ...more });
   if (error !== undefined) {
-    need('unreadable', `It cannot be read: ${error}`, {});
+    need('unreadable', `Its state is unreadable: ${error}`, {});
     return needs;
   }
   if (service?.state === 'refused') {
-    need('refused', `It does not let the service in: ${service.why ?? 'see the log'}`, {});
+    need('refused', `Access denied: ${service.why ?? 'see the log'}`, {});
   } else if (isSaid) {
     if (service?.state !== 'syncing') needs.push(...hearingNeeds(facts, at));
     needs.push(...faultNeeds(facts));
   }
   for (const trip of trips) {
-    need('guard-tripped', `The guard holds evictions: ${tripText(trip)}.`, {
+    need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
       since: trip.trippedAt,
-      remedy: `If that is no mistake, taintward release guard ${cluster}.`,
+      remedy: `If these evictions are intended, run taintward release guard ${cluster}.`,
     });
   }
   if (lateMs >= LATE_MS) {
-    need('late', `An eviction is late by ${durationText(lateMs)}, and nothing holds it.`, {
+    need('late', `An eviction is overdue by ${durationText(lateMs)}, and nothing holds it.`, {
       since: at - lateMs,
-      remedy: `taintward pending ${cluster} says which, taintward doctor ${cluster} why.`,
+      remedy: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
     });
   }
   if (gaveUp > 0) {
-    need('given-up', `${gaveUp === 1 ? 'An eviction was' : `${gaveUp} evictions were`} given up.`, {
-      remedy: `Mend what taintward pending ${cluster} says, then taintward retry ${cluster}.`,
+    need('given-up', `${gaveUp === 1 ? '1 eviction' : `${gaveUp} evictions`} failed.`, {
+      remedy: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
     });
   }
   if (stuck > 0) {
-    need('stuck', `${stuck === 1 ? 'An evicted pod does' : `${stuck} evicted pods do`} not leave.`, {
-      remedy: `taintward pending ${cluster} --stuck says what helps.`,
+    need('stuck', `${stuck === 1 ? '1 evicted pod is' : `${stuck} evicted pods are`} stuck terminating.`, {
+      remedy: `For advice, run taintward pending ${cluster} --stuck.`,
     });
   }
   if (stop) {
     need('stopped', `Stopped by ${stop.who}: ${stop.why}.`, {
       since: stop.at,
-      remedy: `taintward resume ${cluster} goes on.`,
+      remedy: `To resume, run taintward resume ${cluster}.`,
     });
   }
   return needs;
@@ -189,30 +190,30 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
   const { cluster, hearing, heardAt, renewedAt, holder } = facts;
   if (hearing === undefined) return [];
   if (hearing === 'live') {
-    const text = 'Its API server does not answer: it is asked again every few seconds.';
+    const text = 'Its API server does not respond. Requests are retried every few seconds.';
     return isOutOfReach(facts) ? [{ kind: 'out-of-reach', cluster, text, remedy: LOOK_AT_SERVER }] : [];
   }
   if (hearing === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
     const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
     const text =
       holder === undefined
-        ? `Nobody speaks for it${ago}: what changes there is not noticed.`
-        : `${holder} has not renewed its lease${ago}, so it is dead, frozen or cut off: what changes there is not noticed.`;
+        ? `No relay has held its lease${ago}: changes are not noticed.`
+        : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes are not noticed.`;
     const since = renewedAt === undefined ? {} : { since: renewedAt };
     return [{ ...{ kind: 'lease-expired', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
   }
   const text =
     hearing === 'never'
-      ? `No relay ever heard from it, and ${holder} speaks for it.`
-      : `No relay hears it, and ${holder} speaks for it: what changes there is not noticed.`;
+      ? `${holder} holds its lease, but has never connected to the cluster.`
+      : `${holder} holds its lease, but is disconnected from the cluster: changes are not noticed.`;
   const since = heardAt === undefined ? {} : { since: heardAt };
   return [{ ...{ kind: 'deaf', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
 }
 
-const LOOK_AT_SERVER = 'Look at its API server, and at the network to it; timers go on.';
+const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
 const LOOK_AT_RELAY =
-  'Look whether a relay runs, and at its log: relay.watch-failed says why it hears nothing. Timers go on.';
-const GRANT = 'Give its credentials what is missing: taintward doctor says which rights they need.';
+  'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
+const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
 
 const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
   breakerOpen === true;
@@ -244,33 +245,33 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
     }
     case 'store-failing':
       return {
-        text: `What is decided cannot be stored: ${because}`,
-        remedy: 'Mend that: nothing is evicted until it can.',
+        text: `Decisions cannot be stored: ${because}`,
+        remedy: 'Fix the store. Until then, no pods are evicted.',
       };
     case 'queue-failing':
       return {
-        text: `What changes there cannot be sent: ${because}`,
-        remedy: 'Look at its queues, and the rights to them.',
+        text: `Changes cannot be sent: ${because}`,
+        remedy: 'Check the queues, and the permissions for them.',
       };
     case 'guard-unsaved':
       return {
-        text: `What the guard holds cannot be saved: ${because}`,
-        remedy: 'Look at the store, and the rights to it.',
+        text: `The state of the guard cannot be saved: ${because}`,
+        remedy: 'Check the store, and the permissions for it.',
       };
     case 'heartbeat-suspended':
       return {
-        text: `The heartbeat of its takeover is not renewed, so the built-in controller is about to evict: ${because}`,
-        remedy: `taintward takeover status ${cluster} says more.`,
+        text: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${because}`,
+        remedy: `For details, run taintward takeover status ${cluster}.`,
       };
     case 'no-eviction-controller':
       return {
-        text: `Nobody evicts: ${because}`,
-        remedy: 'taintward policy apply one of the mode enforce, unless that is meant.',
+        text: `No controller evicts pods: ${because}`,
+        remedy: 'Unless this is intended, apply a policy with mode enforce.',
       };
     case 'built-in-evicts':
       return {
         text: `${because}${count === undefined ? '' : ` So far: ${count}.`}`,
-        remedy: `taintward takeover apply ${cluster} where it cannot be switched off.`,
+        remedy: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
       };
     case 'conflicting-installation':
       return { text: because };

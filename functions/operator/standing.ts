@@ -29,8 +29,7 @@ export function standingOf(
   now: EpochMs,
 ): { readonly standing: PendingStanding; readonly note: string } {
   const { gaveUpAt, failure, blocked, turnAt = 0, fireAt } = record;
-  if (gaveUpAt !== undefined)
-    return { standing: 'gave-up', note: failure?.error ?? 'it failed for too long' };
+  if (gaveUpAt !== undefined) return { standing: 'gave-up', note: failure?.error ?? 'retries exhausted' };
   const [by] = brakes;
   if (by) return { standing: by.kind, note: heldText(brakes, rulings) };
   if (failure) return { standing: 'failing', note: failure.error };

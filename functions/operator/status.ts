@@ -171,10 +171,10 @@ const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
 function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
   const { cluster, lease } = each;
   if (isNew(each, seen))
-    return [`How cluster ${cluster} does is not known yet: its relay has just taken its lease.`];
+    return [`The state of cluster ${cluster} is not known yet: its relay has just acquired the lease.`];
   if (!lease || !isCurrent(each, seen) || faultsOf(each, seen)) return [];
   const release = lease.version ?? 'unknown';
-  return [`What is wrong with cluster ${cluster} its relay of release ${release} does not report.`];
+  return [`Faults of cluster ${cluster} are unknown: its relay (release ${release}) does not report them.`];
 }
 
 function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {

@@ -197,7 +197,7 @@ export class Operator {
         throw new OrderError(`The guard of cluster ${cluster} holds nothing: there is nothing to release.`);
       }
       const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
-      const what = `released what the guard held: ${scopes.join(', ')}`;
+      const what = `released the guard: ${scopes.join(', ')}`;
       const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
       const released = guard.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: entry.at }));
       const all = [...(guard.released ?? []), ...released];
@@ -207,7 +207,7 @@ export class Operator {
 
   /** Notes that evictions of a cluster, so many, are tried again that were given up. */
   async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
-    const what = `had evictions tried again that were given up: ${evictions}`;
+    const what = `retried failed evictions: ${evictions}`;
     const given = why === undefined ? {} : { why: reason(why) };
     await this.#rulebook.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
   }

@@ -101,7 +101,7 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await tabTo('Stop all');
   await page.keyboard.press('Enter');
   const dialog = page.getByRole('dialog', { name: 'Stop all evictions in all clusters?' });
-  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
   await page.keyboard.type('incident 4711');
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
@@ -109,7 +109,7 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   assert.equal(await focusedText(), 'Stop all');
 
   await page.keyboard.press('Enter');
-  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
   await page.keyboard.type('incident 4711');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
@@ -127,7 +127,7 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await page.keyboard.press('Enter');
   await page
     .getByRole('dialog')
-    .getByText(/is taken back/)
+    .getByText(/are resumed/)
     .waitFor();
   await page.keyboard.type('it is over');
   await page.keyboard.press('Tab');
@@ -147,7 +147,7 @@ test('who thinks better of it, and then asks at once for another thing, is asked
     document.querySelector('dialog').close();
     stop.click();
     new Promise((resolve) => { setTimeout(resolve, 200); })`);
-  await dialog.getByText(/^Nothing is evicted in all clusters/).waitFor();
+  await dialog.getByText(/^Evictions are stopped in all clusters/).waitFor();
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
 });
@@ -168,7 +168,7 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
     await page.getByRole('button', { name: 'Hold this pod' }).click();
     await page
       .getByRole('dialog')
-      .getByText(/stays, until/)
+      .getByText(/isn't evicted, until/)
       .waitFor();
     await assertAccessible(page, `dialog ${colorScheme}`);
     await page.keyboard.press('Escape');
@@ -224,18 +224,21 @@ test('what was given up needs somebody, and will be retried by click, with a rea
   await page.getByRole('button', { name: `Taint ${node}` }).click();
   await page.locator('.soonest li', { hasText: lost }).waitFor();
   await giveUp(nodeName(node), lost);
-  await page.locator('.needs li', { hasText: 'given up' }).getByRole('link', { name: 'See which' }).click();
+  await page
+    .locator('.needs li', { hasText: 'eviction failed' })
+    .getByRole('link', { name: 'See which' })
+    .click();
   await row(lost).getByText('given up').waitFor();
   await visitor.go(`#/node/simulated/${node}`);
   await page.getByRole('button', { name: 'Try again' }).waitFor();
 
   await visitor.go('#/');
-  const need = page.locator('.needs li', { hasText: 'given up' });
+  const need = page.locator('.needs li', { hasText: 'eviction failed' });
   await need.getByRole('button', { name: 'Try again in simulated' }).click();
-  await page.getByRole('dialog').getByText('1 pod is given up, and tried again.').waitFor();
+  await page.getByRole('dialog').getByText('1 failed eviction will be retried.').waitFor();
   await page.keyboard.press('Escape');
   await confirm(page, need.getByRole('button', { name: 'Try again in simulated' }), 'the webhook is mended');
-  await page.getByRole('status').getByText('Evictions that are tried again: 1.').waitFor();
+  await page.getByRole('status').getByText('Failed evictions that are retried: 1.').waitFor();
   await need.waitFor({ state: 'detached' });
 
   await visitor.go(`#/history?pod=${lost}`);

@@ -34,10 +34,10 @@ test('of an npm start that is frozen, status and doctor say so within 15 s, and 
   const { out } = await ending([2], 'status');
   assert.match(
     out,
-    /! The npm start that runs does not answer: it is frozen, .* last renewed a lease \d\ds ago/,
+    /! The running npm start does not respond: it is frozen, .* last lease renewal was \d\ds ago/,
   );
   assert.doesNotMatch(out, /No action required/);
-  assert.match((await ending([2], 'doctor')).out, /BAD +process +The npm start that runs does not answer/);
+  assert.match((await ending([2], 'doctor')).out, /BAD +process +The running npm start does not respond/);
   signal('SIGCONT');
   await ending([0], 'status');
 });
@@ -48,9 +48,9 @@ test('of an npm start that was killed, status and doctor say so within 15 s', as
   const { out } = await ending([2], 'status');
   assert.match(
     out,
-    /! No npm start runs on this state directory: nothing is noticed, and nobody is evicted\./,
+    /! No npm start runs on this state directory: changes are not noticed, and no pods are evicted\./,
   );
   assert.match((await ending([2], 'doctor')).out, /BAD +process +No npm start runs/);
   const pending = await ending([69], 'pending');
-  assert.match(pending.err, /What is shown may be old\. No npm start runs/);
+  assert.match(pending.err, /This list may be outdated\. No npm start runs/);
 });

@@ -90,7 +90,7 @@ test('a cluster that can be reached and grants what is needed is registered', as
   assert.deepEqual([...content.values()], [registered('prod')]);
   assert.match(
     state.printed,
-    /^Cluster prod is registered .*\nIt was reached from here, .*: taintward status says .*\nIt is observed: nothing is deleted there .*\n$/,
+    /^Registered cluster prod\. .*\nConnection and permissions are verified\. .*\nThe cluster is in observe mode: .*\n$/,
   );
   assert.ok(requests.length > 0);
 });
@@ -107,11 +107,11 @@ test('a cluster in which an agent runs is registered unseen, when that has its q
   assert.deepEqual(requests, []);
   assert.match(
     state.printed,
-    /\nThe queue of agent edge-1 is there: .*\n.*\nNobody but agent edge-1 works in it: have that run there, with CLUSTER=closed \(docs\/how-to\/run-an-agent\.md\)\.\n$/,
+    /\nThe queue of agent edge-1 exists\. .*\n.*\nOnly agent edge-1 works in this cluster\. Run the agent there, with CLUSTER=closed \(docs\/how-to\/run-an-agent\.md\)\.\n$/,
   );
   state.printed = '';
   await run('clusters', 'list');
-  assert.match(state.printed, /\nclosed .* agent edge-1, which runs in it\n/);
+  assert.match(state.printed, /\nclosed .* agent edge-1, in the cluster\n/);
 });
 
 test('an agent that is not deployed gets no cluster, unless nobody is to look', async (t) => {
@@ -145,7 +145,7 @@ test('a cluster that is registered under a name of before is told to be governed
   const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });
   await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
   await run(...ADD);
-  assert.match(state.printed, /\nThe policy that was applied under this name before holds: enforce\.\n$/);
+  assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
 });
 
 test('a cluster that does not grant what is needed is not registered, and what is missing is named', async (t) => {
@@ -205,7 +205,7 @@ test('where this machine does not reach a cluster evict is asked, whose word cou
   assert.deepEqual([...content.keys()], ['prod']);
   assert.match(
     state.printed,
-    /\nFrom here it was not \(.*connection was reset.*\), but evict reaches it \(Kubernetes v1\.34\.2\) and has the rights/,
+    /\nThis machine cannot verify the cluster \(.*connection was reset.*\), but evict reaches it \(Kubernetes v1\.34\.2\) and has the required permissions/,
   );
 });
 
@@ -248,7 +248,7 @@ test('with --no-check nobody is asked, and that is said', async (t) => {
   const { run, state, content, requests } = await commandLineOf(t, { checkAccess }, resets);
   await run(...ADD, '--no-check');
   assert.deepEqual([content.size, requests.length], [1, 0]);
-  assert.match(state.printed, /\nNobody was asked whether it can be reached: taintward status says/);
+  assert.match(state.printed, /\nConnection and permissions were not checked\. /);
 });
 
 test('a name that is taken is refused before anything is asked of the cluster', async (t) => {
@@ -265,7 +265,7 @@ test('a name that is taken is refused before anything is asked of the cluster', 
 test('who registers a context of a file hears that the deployed functions cannot use it', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'add', 'kind', '--context', 'kind');
-  assert.match(state.printed, /\nOnly processes that run where its kubeconfig is can reach it/);
+  assert.match(state.printed, /\nOnly processes with access to its kubeconfig file can reach the cluster/);
 });
 
 test('a name that no cluster can have is refused', async (t) => {
@@ -291,7 +291,7 @@ test('clusters are listed in aligned columns, and each says how it is reached', 
   );
   await run('clusters', 'list');
   assert.deepEqual(state.printed.split('\n'), [
-    'NAME        ADDED                      REACHED BY',
+    'NAME        ADDED                      ACCESS',
     'prod        2026-11-21T12:00:00.000Z   EKS cluster prod in eu-west-1, as arn:aws:iam::210987654321:role/r',
     'elsewhere   2026-11-21T12:00:00.000Z   kubeconfig in arn:secret, context c',
     'each        2026-11-21T12:00:00.000Z   kubeconfig in arn:r (relay) and arn:e (evict)',
@@ -328,15 +328,15 @@ test('programs get JSON', async (t) => {
 test('without any cluster, the list says how to register one', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'list');
-  assert.match(state.printed, /^No cluster is registered: taintward clusters add/);
+  assert.match(state.printed, /^No clusters are registered\. To register one, run taintward clusters add/);
 });
 
 test('a cluster is shown and removed by its name', async (t) => {
   const { run, state, content } = await commandLine(t, allowAll, registered('prod'), registered('other'));
   await run('clusters', 'show', 'prod');
-  assert.match(state.printed, /^NAME +prod\nADDED +2026-11-21T12:00:00\.000Z\nREACHED BY +EKS cluster prod/);
+  assert.match(state.printed, /^NAME +prod\nADDED +2026-11-21T12:00:00\.000Z\nACCESS +EKS cluster prod/);
   await run('clusters', 'remove', 'prod');
-  assert.match(state.printed, /Cluster prod is no longer managed/);
+  assert.match(state.printed, /Removed cluster prod from the registry/);
   assert.deepEqual([...content.keys()], ['other']);
 });
 

@@ -7,7 +7,7 @@ import { confirmBy } from '#functions/cli/confirm.ts';
 /** What comes of a question that is answered with these bytes, after which the input ends. */
 async function answered(bytes: string) {
   const [input, output] = [new PassThrough(), new PassThrough()];
-  const confirmed = confirmBy({ input, output }, 'Evict pods there from now on?');
+  const confirmed = confirmBy({ input, output }, 'Start evicting pods?');
   input.end(bytes);
   const isConfirmed = await confirmed;
   output.end();
@@ -28,6 +28,6 @@ describe('a question at a terminal', () => {
   }
 
   test('offers no as the default', async () => {
-    assert.equal((await answered('\n')).asked, 'Evict pods there from now on? [y/N] ');
+    assert.equal((await answered('\n')).asked, 'Start evicting pods? [y/N] ');
   });
 });

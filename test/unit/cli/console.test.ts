@@ -61,7 +61,7 @@ test('taintward console takes a link from the process that serves one, and ends 
     return done.splice(0);
   };
   const [first = '', ...rest] = await run();
-  assert.match(first, /once:\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
+  assert.match(first, /in one browser:\nhttp:\/\/127\.0\.0\.1:1\/\?key=a\n$/);
   assert.deepEqual(rest, ['opened http://127.0.0.1:1/?key=b', 'read', 'closed']);
   assert.match((await run('--no-open')).join(), /key=c\n$/);
 });

@@ -6,7 +6,10 @@ test('one dead letter is sent again, named as list shows it, or by how it begins
   const { run, letters } = commandLine(t);
   for (const body of ['{"a":1}', '{"b":2}']) letters.add('evictions-due', { body }, 'it was given up');
   assert.match(await run('dead-letters', 'list'), /^ID +QUEUE .*\n1 +evictions-due .*\n2 +evictions-due /);
-  assert.equal(await run('dead-letters', 'redrive', '2'), 'Dead letter 2 of evictions-due is sent again.\n');
+  assert.equal(
+    await run('dead-letters', 'redrive', '2'),
+    'Sent dead-letter message 2 to evictions-due again.\n',
+  );
   assert.deepEqual(
     letters.takeRedriven().map(({ id }) => id),
     ['2'],
@@ -24,10 +27,13 @@ test('the dead letters that SQS does not show are counted, apart from what is pr
   );
   const { length } = JSON.parse(await run('dead-letters', 'list', '-o', 'json'));
   assert.equal(length, 10);
-  assert.match(state.complained, /^Not shown, about: 5\. SQS shows ten dead letters of a node, /);
+  assert.match(
+    state.complained,
+    /^About 5 messages are not shown\. SQS shows at most ten dead-letter messages of a node, /,
+  );
   state.complained = '';
   await run('dead-letters', 'list', '--queue', 'node-deltas.fifo');
-  assert.match(state.complained, /^Not shown, about: 4\. .*redrive --queue NAME\.\n$/);
+  assert.match(state.complained, /^About 4 messages are not shown\. .*redrive --queue NAME\.\n$/);
 });
 
 test('of dead letters that are all shown, or cut by the limit, none is said to be hidden', async (t) => {
@@ -64,7 +70,7 @@ test('a queue of an agent is asked for by its name, and no other that is not the
   assert.match(await run('dead-letters', 'list', ...ofAgent), /\n1 +agent-edge-1-evictions-due /);
   assert.match(
     await run('dead-letters', 'redrive', '--all'),
-    /\nDead letters of agent-edge-1-evictions-due that are sent again, about: 1\./,
+    /\nSent about 1 dead-letter messages to agent-edge-1-evictions-due again\./,
   );
   await assert.rejects(
     run('dead-letters', 'list', '--queue', 'agents'),

@@ -87,8 +87,8 @@ test('what happened is told line by line, the newest last, with why and who', as
       ['scheduled', 'default/a'],
       ['scheduled', 'default/b'],
       ['evicted', 'default/a'],
-      ['would have gone', 'default/b'],
-      ['gone', 'default/b'],
+      ['would evict', 'default/b'],
+      ['already gone', 'default/b'],
     ],
   );
   const because =
@@ -136,8 +136,8 @@ test('what is asked for can be narrowed, and named without its cluster', async (
   const lines = async (...args: string[]) => (await run(...args)).split('\n').length - 1;
   assert.equal(await lines(), 3);
   assert.equal(await lines('--pod', 'a'), 2);
-  assert.match(await run('--pod', 'a', '--since', '30m'), /^Nothing happened in that time: /);
-  assert.match(await run('other', '--since', '2026-11-21T00:00:00Z'), /^Nothing happened in that time: /);
+  assert.match(await run('--pod', 'a', '--since', '30m'), /^No entries in this period\. /);
+  assert.match(await run('other', '--since', '2026-11-21T00:00:00Z'), /^No entries in this period\. /);
 });
 
 test('programs are told in JSON', async (t) => {
@@ -183,7 +183,7 @@ test('what the built-in controller evicted is compared with what we would have',
   ]);
   assert.match(
     text,
-    /\nEvicted by both: 2, apart by 1\.0 s at the median and 3\.0 s at the most\. By the built-in controller alone: 1\. By us alone: 1\.\n$/,
+    /\nEvicted by both: 2 \(median difference 1\.0 s, maximum 3\.0 s\)\. By the built-in controller only: 1\. By Taintward only: 1\.\n$/,
   );
 });
 
@@ -191,7 +191,7 @@ test('without anything to compare it says so', async (t) => {
   const { run } = commandLine(t);
   assert.equal(
     await run('prod', '--compare'),
-    'Evicted by both: 0. By the built-in controller alone: 0. By us alone: 0.\n',
+    'Evicted by both: 0. By the built-in controller only: 0. By Taintward only: 0.\n',
   );
 });
 

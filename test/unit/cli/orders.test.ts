@@ -11,11 +11,11 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   const { run, rulebook } = commandLine(t);
   assert.equal(
     await run('stop', 'prod', '--reason', 'an incident', '--for', '1h'),
-    'Evictions in cluster prod are stopped, until 2026-11-21T13:00:00Z.\n',
+    'Evictions are stopped in cluster prod until 2026-11-21T13:00:00Z.\n',
   );
   assert.equal(
     await run('stop', '--all', '--reason', 'a worse one'),
-    'Evictions in all clusters are stopped. To resume, run taintward resume --all.\n',
+    'Evictions are stopped in all clusters. To resume, run taintward resume --all.\n',
   );
   assert.deepEqual((await run('holds')).split('\n'), [
     'CLUSTER   ID     WHAT            SINCE                  UNTIL                  ACTOR   REASON',
@@ -28,7 +28,7 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   });
   assert.equal((await rulebook.read(prod)).orders.stop, undefined);
   await run('resume', '--all', '--reason', 'over');
-  assert.equal(await run('holds'), 'Nothing is stopped or held.\n');
+  assert.equal(await run('holds'), 'No stops or holds.\n');
 });
 
 test('a cluster that is enforced is paused, and resumed', async (t) => {
@@ -36,16 +36,16 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
     await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
-    'Cluster prod is paused, until 2026-11-21T13:00:00Z: due evictions wait. To resume, run taintward resume prod.\n',
+    'Cluster prod is paused until 2026-11-21T13:00:00Z: due evictions are held. To resume, run taintward resume prod.\n',
   );
   await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    'Evictions in cluster prod are resumed.\nNo pod is held by it now.\nThe cluster is still paused. To end the pause, run taintward resume prod again.\n',
+    'Evictions are resumed in cluster prod.\nNo evictions were held by it.\nThe cluster is still paused. To end the pause, run taintward resume prod again.\n',
   );
   assert.equal(
     await run('resume', 'prod', '--reason', 'done'),
-    'Cluster prod is no longer paused.\nNo pod is held by it now.\n',
+    'Cluster prod is no longer paused.\nNo evictions were held by it.\n',
   );
   assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
 });
@@ -60,7 +60,7 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
   await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    'Evictions in cluster prod are resumed.\nNo pod is held by it now.\n',
+    'Evictions are resumed in cluster prod.\nNo evictions were held by it.\n',
   );
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OrderError' });
 });
@@ -68,7 +68,8 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
 test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
   const { run, rulebook } = commandLine(t);
   const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
-  const [, id = ''] = /^Hold (h[0-9a-f]{8}): pod default\/web-0 of cluster prod stays, /.exec(said) ?? [];
+  const [, id = ''] =
+    /^Hold (h[0-9a-f]{8}): pod default\/web-0 in cluster prod isn't evicted\. /.exec(said) ?? [];
   await run(
     'hold',
     'workload',
@@ -92,7 +93,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   );
   assert.equal(
     await run('release', id, '--reason', 'done'),
-    `pod default/web-0 of cluster prod is held by ${id} no longer.\nNo pod is held by it now.\n`,
+    `Released hold ${id}: pod default/web-0 in cluster prod.\nNo evictions were held by it.\n`,
   );
   assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
   await assert.rejects(run('release', id, '--reason', 'done'), {
@@ -165,7 +166,7 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
     '2026-11-21T12:00:00Z   anna    prod      stopped evictions   an incident',
     '',
   ]);
-  assert.equal(await run('audit', 'stage'), 'Nobody changed anything.\n');
+  assert.equal(await run('audit', 'stage'), 'No audit entries.\n');
   const [newest] = JSON.parse(await run('audit', 'prod', '--since', '30s', '-o', 'json'));
   assert.equal(newest.kind, 'resume');
   const dated = JSON.parse(await run('audit', '--since', '2026-11-21T12:00:30Z', '-o', 'json'));
@@ -200,10 +201,10 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     rows.slice(1, -1).map(([, , pod, , , , why]) => [pod, why]),
     [
       ['default/held', `hold ${id} (anna: a debugger)`],
-      ['default/lost', 'given up 2026-11-21T12:00:00Z: it failed for too long'],
+      ['default/lost', 'failed at 2026-11-21T12:00:00Z: retries exhausted'],
       ['default/moving', 'admission since 2026-11-21T12:00:00Z: a webhook moves it'],
       ['default/needed', 'disruption budget since 2026-11-21T12:00:00Z: it needs 1 healthy pod'],
-      ['default/queued', 'rate: its turn is at 2026-11-21T12:00:01Z'],
+      ['default/queued', 'rate limited until 2026-11-21T12:00:01Z'],
       ['default/later', undefined],
     ],
   );
@@ -212,7 +213,7 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
     shown.map(({ pod, dueAt, taints }: Record<string, unknown>) => [pod, dueAt, taints]),
     [['held', '2026-11-21T12:00:00Z', ['node.kubernetes.io/unreachable:NoExecute']]],
   );
-  assert.equal(await run('pending', 'stage'), 'No pod is to be evicted.\n');
+  assert.equal(await run('pending', 'stage'), 'No pending evictions.\n');
 });
 
 test('what was given up is tried again, by one message for a node', async (t) => {
@@ -226,7 +227,7 @@ test('what was given up is tried again, by one message for a node', async (t) =>
   );
   assert.equal(
     await run('retry', '--reason', 'the webhook is mended'),
-    'Of cluster prod, evictions that are tried again: 2.\nOf cluster stage, evictions that are tried again: 0.\n',
+    'Retrying 2 failed evictions in cluster prod.\nRetrying 0 failed evictions in cluster stage.\n',
   );
   const messages = state.sent.map(parseDueMessage);
   assert.deepEqual(
@@ -236,6 +237,6 @@ test('what was given up is tried again, by one message for a node', async (t) =>
   const audit = JSON.parse(await run('audit', '-o', 'json'));
   assert.deepEqual(
     audit.map(({ cluster, kind, what, why }: Record<string, unknown>) => [cluster, kind, what, why]),
-    [['prod', 'retry', 'had evictions tried again that were given up: 2', 'the webhook is mended']],
+    [['prod', 'retry', 'retried failed evictions: 2', 'the webhook is mended']],
   );
 });

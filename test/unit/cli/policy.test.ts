@@ -41,12 +41,12 @@ test('a policy is applied to the clusters that are named, or to all, and printed
   const { run, file, modes } = withFile(t, text);
   assert.equal(
     await run('policy', 'apply', '-f', file, 'prod'),
-    'Cluster prod has this policy now; it takes effect within 5 s.\n',
+    'Applied the policy to cluster prod. It takes effect within 5 s.\n',
   );
   assert.deepEqual(await modes(), ['paused', undefined]);
   assert.equal(
     await run('policy', 'apply', '-f', file, '--all'),
-    'Cluster prod had this policy already.\nCluster stage has this policy now; it takes effect within 5 s.\n',
+    'Cluster prod already has this policy.\nApplied the policy to cluster stage. It takes effect within 5 s.\n',
   );
   assert.equal(await run('policy', 'get', 'prod'), text);
 });
@@ -54,7 +54,7 @@ test('a policy is applied to the clusters that are named, or to all, and printed
 test('the default policy is printed where none was applied, as one that could be', async (t) => {
   const { run } = commandLine(t);
   const printed = await run('policy', 'get', 'stage');
-  assert.match(printed, /^# No policy was applied to stage: this is what holds\.\nmode: observe\n/);
+  assert.match(printed, /^# No policy is applied to stage\. These are the defaults\.\nmode: observe\n/);
   assert.deepEqual(parsePolicyDocument(printed), DEFAULT_POLICY);
 });
 
@@ -67,12 +67,12 @@ test('before pods go that were only observed, it is shown how many, and asked', 
     message: 'Nothing was changed.',
   });
   assert.deepEqual(state.printed.split('\n'), [
-    'To turn cluster prod to enforce:',
-    '2 pods are due and let go, 50 a second.',
+    'Effect of enforce mode in cluster prod:',
+    '2 pods are due and will be evicted, at 50 per second.',
     'NODE     NAMESPACE   PODS',
     'node-1   default     2',
-    'To turn cluster stage to enforce:',
-    'No pod is held by it now.',
+    'Effect of enforce mode in cluster stage:',
+    'No evictions were held by it.',
     '',
   ]);
   assert.deepEqual(await modes(), [undefined, undefined]);
@@ -98,7 +98,7 @@ test('a policy that evicts by the Eviction API is applied with a word on the rig
   const { run, file } = withFile(t, 'mode: observe\nmethod: evict');
   assert.match(
     await run('policy', 'apply', '-f', file, 'prod'),
-    /needs the right to create pods\/eviction there/,
+    /requires the permission to create pods\/eviction in the cluster/,
   );
   assert.doesNotMatch(await run('policy', 'apply', '-f', file, 'prod'), /eviction/);
 });
@@ -116,7 +116,7 @@ test('clusters are named, or all are meant, and they exist', async (t) => {
 test('what a policy would change is shown setting by setting', async (t) => {
   const { run, file } = withFile(t, 'mode: enforce\nrate: 5\nguard: { cluster: off }');
   assert.deepEqual((await run('policy', 'diff', '-f', file, 'prod')).split('\n'), [
-    'SETTING                 NOW       THEN',
+    'SETTING                 CURRENT   NEW',
     'mode                    observe   enforce',
     'guard.cluster.percent   20        -',
     'guard.cluster.nodes     3         -',
@@ -125,12 +125,15 @@ test('what a policy would change is shown setting by setting', async (t) => {
     '',
   ]);
   await run('policy', 'apply', '-f', file, 'prod', '--yes');
-  assert.equal(await run('policy', 'diff', '-f', file, 'prod'), 'No setting of cluster prod would change.\n');
+  assert.equal(
+    await run('policy', 'diff', '-f', file, 'prod'),
+    'No settings of cluster prod would change.\n',
+  );
 });
 
 test('a document is validated without any cluster, and its mistake is one sentence that names file and setting', async (t) => {
   const { run, file, state } = withFile(t, 'mode: enforce');
-  assert.equal(await run('policy', 'validate', '-f', file), `${file} is a policy, of the mode enforce.\n`);
+  assert.equal(await run('policy', 'validate', '-f', file), `${file} is a valid policy with mode enforce.\n`);
   writeFileSync(file, 'mode: enforce\nguard: { cluster: { percent: 200 } }');
   await assert.rejects(run('policy', 'validate', '-f', file), {
     name: 'PolicyError',

@@ -17,9 +17,9 @@ test('a table is restored once somebody agreed, and how much came back is said',
     name: 'CliError',
     message: 'Nothing was changed.',
   });
-  assert.deepEqual([asked, from], [['Put what old holds over what is in a test?'], []]);
+  assert.deepEqual([asked, from], [['Overwrite items in a test with items from old?'], []]);
   state.answer = true;
-  assert.equal(await run('restore', '--from', 'old'), 'Items that were copied from old into a test: 12.\n');
+  assert.equal(await run('restore', '--from', 'old'), 'Copied 12 items from old into a test.\n');
   await run('restore', '--from', 'older', '--yes');
   assert.deepEqual(from, ['old', 'older']);
 });

@@ -12,7 +12,7 @@ const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: st
 
 test('evicted pods that do not leave are shown with their finalizers and with what helps', async (t) => {
   const { run, leases } = commandLine(t);
-  assert.equal(await run('pending', '--stuck'), 'Every evicted pod has left.\n');
+  assert.equal(await run('pending', '--stuck'), 'No pods are stuck terminating.\n');
   const lease = await leases.take(clusterName('prod'), undefined, 'relay', NOW);
   assert.ok(lease);
   const pods = [
@@ -25,12 +25,12 @@ test('evicted pods that do not leave are shown with their finalizers and with wh
   const [, ...lines] = (await run('pending', 'prod', '--stuck')).trimEnd().split('\n');
   const advice = [
     /default\/a .* example\.com\/backup +the controller of each finalizer must remove it/,
-    /default\/b .* look at its log, and at volumes that are not unmounted$/,
-    /default\/c .* node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute, which helps pods that terminate already/,
+    /default\/b .* volumes that are still mounted$/,
+    /default\/c .* node\.kubernetes\.io\/out-of-service=nodeshutdown:NoExecute, or delete the Node/,
     /default\/d .* the pod garbage collector/,
   ];
   for (const [index, pattern] of advice.entries()) assert.match(String(lines[index]), pattern);
-  assert.equal(await run('pending', 'stage', '--stuck'), 'Every evicted pod has left.\n');
+  assert.equal(await run('pending', 'stage', '--stuck'), 'No pods are stuck terminating.\n');
 });
 
 test('programs are told of them in JSON', async (t) => {

@@ -159,9 +159,7 @@ test('what the guard holds is let go, and left for a relay to count', async () =
     trips: [],
     released: [before, { ...trip, releasedAt: NOW }],
   });
-  assert.deepEqual(await told(), [
-    'release-guard: released what the guard held: zone a: they are dead for certain',
-  ]);
+  assert.deepEqual(await told(), ['release-guard: released the guard: zone a: they are dead for certain']);
 });
 
 test('operators who speak at the same moment are all heard', async () => {

@@ -39,15 +39,15 @@ test('an act is shown before it is done, with how many pods go by it', async (t)
     [says, goes],
     [
       [
-        'The stop of cluster prod is taken back.',
-        '1 pod is due and let go, 5 a second.',
-        '1 more goes when due.',
+        'Evictions are resumed in cluster prod.',
+        '1 pod is due and will be evicted, at 5 per second.',
+        '1 more will be evicted at its deadline.',
       ],
       1,
     ],
   );
   assert.ok((await orders()).stop);
-  assert.equal(await perform(act), 'The stop of cluster prod is taken back.');
+  assert.equal(await perform(act), 'Evictions are resumed in cluster prod.');
   assert.equal((await orders()).stop, undefined);
 });
 
@@ -57,20 +57,20 @@ test('what other brakes keep is not said to go, and an order says what it change
   await operator.stopAll({ why: 'all of them' });
   const says = async (act: Act) => (await ask('POST api/preview', act)).says.slice(1);
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
-    '0 pods are due and let go.',
-    '2 pods stay as they are: 2 stopped.',
+    '0 pods are due and will be evicted.',
+    '2 pods remain held: 2 stopped.',
   ]);
   await operator.resumeAll('over');
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   await operator.hold(PROD, target, { why: 'mine' });
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
-    '1 pod is due and let go, 5 a second.',
-    '1 pod stays as it is: 1 on hold.',
+    '1 pod is due and will be evicted, at 5 per second.',
+    '1 pod remains held: 1 on hold.',
   ]);
   await operator.resume(PROD, 'over');
   assert.deepEqual(await says({ kind: 'stop', cluster: PROD, why: 'x' }), [
-    '1 pod is to be evicted and kept by it, 1 of them due now.',
-    '1 pod stays as it is: 1 on hold.',
+    '1 pending eviction is held by it, 1 of them due now.',
+    '1 pod remains held: 1 on hold.',
   ]);
 });
 
@@ -92,7 +92,10 @@ test('the guard is released with what goes at once and what goes when it is due'
   await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
   const { says, goes } = await ask('POST api/preview', { kind: 'release-guard', cluster: PROD, why: 'x' });
   assert.equal(goes, 2);
-  assert.deepEqual(says.slice(1), ['2 pods are due and let go, 5 a second.', '2 more go when due.']);
+  assert.deepEqual(says.slice(1), [
+    '2 pods are due and will be evicted, at 5 per second.',
+    '2 more will be evicted at their deadlines.',
+  ]);
 });
 
 test('what an act has changed is seen by whoever asks next', async (t) => {
@@ -147,7 +150,7 @@ test('holds and what the guard holds are released, and what was given up is trie
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
     await perform({ kind: 'hold', cluster: PROD, target, why: 'mine' }),
-    /^Hold h\w{8}: pod default\/waits stays/,
+    /^Hold h\w{8}: pod default\/waits isn't evicted/,
   );
   const [hold] = (await orders()).holds;
   assert.ok(hold);
@@ -157,7 +160,7 @@ test('holds and what the guard holds are released, and what was given up is trie
   await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
   await perform({ kind: 'release-guard', cluster: PROD, why: 'known' });
   assert.deepEqual((await rulebook.read(PROD)).guard.trips, []);
-  assert.equal(await perform({ kind: 'retry', why: 'mended' }), 'Evictions that are tried again: 1.');
+  assert.equal(await perform({ kind: 'retry', why: 'mended' }), 'Failed evictions that are retried: 1.');
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);

@@ -139,9 +139,9 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.deepEqual(
     needs.map(({ kind, text }) => [kind, text]),
     [
-      ['deaf', 'No relay hears it, and relay speaks for it: what changes there is not noticed.'],
-      ['late', 'An eviction is late by 2m, and nothing holds it.'],
-      ['given-up', 'An eviction was given up.'],
+      ['deaf', 'relay holds its lease, but is disconnected from the cluster: changes are not noticed.'],
+      ['late', 'An eviction is overdue by 2m, and nothing holds it.'],
+      ['given-up', '1 eviction failed.'],
       ['stopped', 'Stopped by anna: a drill.'],
     ],
   );

@@ -158,7 +158,7 @@ describe('a database that lacks changes which its note has', () => {
       stop,
     });
     assert.equal(text, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
-    assert.equal(remedy, 'taintward resume --all goes on.');
+    assert.equal(remedy, 'To resume, run taintward resume --all.');
     assert.equal((await start()).logged.length, 1);
   });
 

@@ -328,7 +328,7 @@ test('a cluster that does not answer its relay is told of before it counts as de
   assert.deepEqual(await told(), [['ok', 'It was heard 0 s ago.']]);
   await leases.renew(lease, { ...report, breakerOpen: true });
   assert.deepEqual(await told(), [
-    ['warn', 'Its API server does not answer: it is asked again every few seconds.'],
+    ['warn', 'Its API server does not respond. Requests are retried every few seconds.'],
   ]);
 });
 

@@ -96,7 +96,7 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   });
   assert.deepEqual(
     needs.map(({ kind, text }) => [kind, text]),
-    [['unreadable', 'It cannot be read: It is away.']],
+    [['unreadable', 'Its state is unreadable: It is away.']],
   );
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
   assert.equal(deadLetters, undefined);
@@ -206,7 +206,7 @@ test('an npm start that is dead needs somebody, and nothing that it said is show
     needs.map(({ kind, since }) => [kind, since]),
     [['not-running', NOW]],
   );
-  assert.match(needs[0]?.text ?? '', /It last renewed a lease 3s ago\.$/);
+  assert.match(needs[0]?.text ?? '', /Its last lease renewal was 3s ago\.$/);
 });
 
 test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
@@ -278,7 +278,7 @@ test('a cluster whose lease was just taken is not known yet, and is not called u
   assert.ok(lease);
   assert.deepEqual(await told(), [
     [],
-    ['How cluster prod does is not known yet: its relay has just taken its lease.'],
+    ['The state of cluster prod is not known yet: its relay has just acquired the lease.'],
   ]);
   await leases.renew(lease, { renewedAt: NOW, faults: [] });
   assert.deepEqual(await told(), [['deaf'], []]);
@@ -309,7 +309,9 @@ test('what a relay finds wrong is told with its remedy, and that an older one do
     needs.filter(({ kind }) => kind !== 'out-of-reach'),
     [],
   );
-  assert.deepEqual(unknown, ['What is wrong with cluster prod its relay of release 1.1.0 does not report.']);
+  assert.deepEqual(unknown, [
+    'Faults of cluster prod are unknown: its relay (release 1.1.0) does not report them.',
+  ]);
 });
 
 describe('of a bare context', () => {

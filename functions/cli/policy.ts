@@ -4,6 +4,7 @@ import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fle
 import { pendingLook } from '#functions/operator/pending.ts';
 import {
   documentOf,
+  formerNames,
   parseAppliedPolicy,
   parsePolicyDocument,
   policyJsonSchema,
@@ -85,8 +86,16 @@ function addApply(policy: Command, deps: CliDeps): void {
 }
 
 /** The text of a policy that may be applied now. Throws `PolicyError`. */
-const applicableText = (file: string, { clock }: CliDeps): string =>
-  readPolicyFile(file, (text) => parseAppliedPolicy(text, clock.now()));
+const applicableText = (file: string, deps: CliDeps): string =>
+  textOfFile(file, deps, (text) => parseAppliedPolicy(text, deps.clock.now()));
+
+/** As `readPolicyFile`; warns of former names of settings. */
+function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unknown): string {
+  const text = readPolicyFile(file, parse);
+  const former = formerNames(text);
+  if (former.length > 0) deps.complain(linesText([`policy: ${former.join(', ')}`]));
+  return text;
+}
 
 /** Whether it is so, only the service can ask: the right is its own. */
 const needText = ({ setting, rights, grant }: NeededBy): string =>
@@ -153,7 +162,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     .addOption(outputOption());
   withExamples(command, 'taintward policy diff prod -f policy.yaml').action((name: string) =>
     withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
-      const then = parsePolicyDocument(readPolicyFile(file));
+      const then = parsePolicyDocument(textOfFile(file, deps));
       const cluster = await clusterNamed(name, fleet);
       const { orders } = await fleet.rulebook.read(cluster);
       const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);

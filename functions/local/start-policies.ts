@@ -1,5 +1,5 @@
 import type { Operator } from '#shared/clusters/operator.ts';
-import { PolicyError, parsePolicyDocument } from '#shared/clusters/policy-document.ts';
+import { formerNames, PolicyError, parsePolicyDocument } from '#shared/clusters/policy-document.ts';
 import { namingFile } from '#shared/clusters/policy-file.ts';
 import { applyPolicyFile, type FileApplierDeps, policyFile } from '#shared/clusters/policy-of-file.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
@@ -98,6 +98,8 @@ export class StartPolicies {
     }
     const { operator, rulebook, clock, log } = this.#deps;
     const deps = { rulebook, clock, who: operator.who };
+    const settings = formerNames(file.text);
+    if (settings.length > 0) log.warn('policy.renamed-settings', { settings });
     for (const cluster of this.#clusters) {
       const outcome = await applyPolicyFile(deps, cluster, file, { unlessOlder }).catch((error: unknown) => {
         throw namingFile(path, error);

@@ -7,6 +7,7 @@ import { readAs } from '#shared/read-as.ts';
 import { shownText } from '#shared/shown-text.ts';
 import { momentText } from '#shared/time/written.ts';
 import { policyFaults } from './policy-faults.ts';
+import { type FormerName, withPresentNames } from './policy-names.ts';
 
 /** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
@@ -45,14 +46,33 @@ export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   return policy;
 }
 
+/** The former names in a policy document, each as a sentence that names the present one. Throws `PolicyError`. */
+export const formerNames = (written: string): readonly string[] => read(written).former.map(formerText);
+
+/** Like `guard.people is now guard.customTaints`. */
+function formerText({ of, path, before, now }: FormerName): string {
+  if (of === 'value') return `${path.join('.')}: ${before} is now ${path.join('.')}: ${now}`;
+  return `${[...path, before].join('.')} is now ${[...path, now].join('.')}`;
+}
+
 /** A policy, and what was loaded of its document: a mapping without names, like that of labels, loses `__proto__` as it is read. */
-function read(written: string): { readonly policy: Policy; readonly loaded: unknown } {
+function read(written: string): {
+  readonly policy: Policy;
+  readonly loaded: unknown;
+  readonly former: readonly FormerName[];
+} {
   if (written.length > MAX_DOCUMENT_CHARACTERS) {
     throw new PolicyError(`The policy has more than ${MAX_DOCUMENT_CHARACTERS} characters: shorten it.`);
   }
-  const loaded = loadYaml(written);
+  const former: FormerName[] = [];
+  const loaded = withPresentNames(policyDocument, loadYaml(written), (each) => former.push(each));
+  const twice = former.find(({ isSaidTwice }) => isSaidTwice);
+  if (twice)
+    throw new PolicyError(
+      `${settingText(twice.path)} has both ${twice.before} and ${twice.now}, its present name: remove ${twice.before}.`,
+    );
   const found = readAs(policyDocument, loaded);
-  if (found.success) return { policy: found.data, loaded };
+  if (found.success) return { policy: found.data, loaded, former };
   throw new PolicyError(sentence(found.error.issues[0]));
 }
 

@@ -33,9 +33,9 @@ export function whyNotRenew(standing: Standing): string | undefined {
   if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
   // The node controller's own brakes, by zone, are on the taints that are kept out.
   if (!guarded)
-    return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, not in shadow';
+    return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun';
   const unread = keys.filter((key) => !virtualKeys.includes(key));
-  if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in virtualKeys`;
+  if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in treatAsNoExecute`;
   if (hearing !== 'live') return hearing === 'deaf' ? DISCONNECTED : UNSYNCED;
   if (!holdsLease) return "the relay couldn't renew the cluster's lease in time";
   if (skewMs === undefined) return "the API server's clock is not known yet";

@@ -6,6 +6,7 @@ import {
   byTaintKey,
   count,
   end,
+  formerly,
   LIMIT,
   labelKey,
   labelValue,
@@ -35,18 +36,26 @@ const affected = (percentage: number, nodes: number) => ({
   nodes: count.prefault(nodes),
 });
 
-const guard = settings({
-  shadow: trueOrFalse
-    .prefault(false)
-    .meta({ description: 'It only tells that it would have held evictions.' }),
-  cluster: orOff(settings(affected(20, 3))).meta({
-    description: 'Of all nodes, those that are down now; or off.',
-  }),
-  zone: orOff(settings(affected(55, 3))).meta({ description: 'The same in one zone; or off.' }),
-  people: orOff(settings({ ...affected(30, 5), within: duration.prefault('10m') }, 'within')).meta({
-    description: 'Of all nodes, those that people tainted within that time; or off.',
-  }),
-});
+const guard = settings(
+  {
+    dryRun: trueOrFalse
+      .prefault(false)
+      .meta({ description: 'The guard only logs that it would have held evictions.' }),
+    cluster: orOff(settings(affected(20, 3))).meta({
+      description: 'Limit for nodes of the cluster that are down at the same time; or off.',
+    }),
+    zone: orOff(settings(affected(55, 3))).meta({
+      description: 'Limit for nodes of one zone that are down at the same time; or off.',
+    }),
+    customTaints: orOff(
+      settings({ ...affected(30, 5), window: duration.prefault('10m') }, { window: 'withinMs' }),
+    ).meta({
+      description:
+        'Limit for nodes with taints that Kubernetes does not set itself: percentage and number of nodes tainted within the window; or off.',
+    }),
+  },
+  { dryRun: 'shadow', customTaints: 'people' },
+);
 
 const expression = settings({
   key: labelKey,
@@ -73,18 +82,25 @@ const selection = settings({
   error: 'must name namespaces, labels or taints, or it would be everything',
 });
 
+const onTimeout = z
+  .enum(['delete', 'fail'], 'must be delete or fail')
+  .register(formerly, { names: new Map([['never', 'fail']]) });
+
 const evict = settings(
   {
-    deadline: duration.prefault('15m').meta({
+    timeout: duration.prefault('15m').meta({
       description:
-        'For so long a pod may be refused, by its disruption budget or by an admission webhook or policy.',
+        'How long a disruption budget, or an admission webhook or policy, may block the eviction of a pod.',
     }),
-    afterDeadline: z
-      .enum(['delete', 'never'], 'must be delete or never')
+    onTimeout: z
+      .codec(onTimeout, z.enum(['delete', 'never']), {
+        decode: (written) => (written === 'fail' ? 'never' : written),
+        encode: (read) => (read === 'never' ? 'fail' : read),
+      })
       .prefault('delete')
-      .meta({ description: 'What becomes of it then: it is deleted; never: it counts as failed.' }),
+      .meta({ description: 'Then: delete deletes the pod; fail records its eviction as failed.' }),
   },
-  'deadline',
+  { timeout: 'deadlineMs', onTimeout: 'afterDeadline' },
 );
 
 const PERMITTED = 'must be a whole number from 1 on, or a whole percentage from 1% to 100%';
@@ -96,20 +112,20 @@ const maxEvictionsPerWorkload = settings(
         [z.int(PERMITTED).min(1, PERMITTED), z.string().regex(/^([1-9]\d?|100)%$/, PERMITTED)],
         PERMITTED,
       )
-      .meta({ description: 'So many, or so much of its replicas, rounded up.' }),
-    window: duration.prefault('10m').meta({ description: 'Within so much time.' }),
+      .meta({ description: 'A number of pods, or a percentage of the replicas, rounded up.' }),
+    window: duration.prefault('10m').meta({ description: 'Duration of the window.' }),
   },
-  'window',
+  { window: 'windowMs' },
 );
 
 const policySettings = settings(
   {
     mode: z.enum(['observe', 'enforce', 'paused'], 'must be observe, enforce or paused').meta({
       description:
-        'observe: everything is decided and told, and nothing is marked or deleted. enforce: pods are evicted. paused: nothing is marked or deleted for now.',
+        'observe: Taintward decides and logs, and evicts no pod. enforce: Taintward evicts pods. paused: Taintward evicts no pod for now.',
     }),
     pausedUntil: end('write mode: enforce, or a time to come').meta({
-      description: 'With the mode paused: from then on it is enforce.',
+      description: 'With mode paused: the time at which the mode becomes enforce again.',
     }),
     guard: z
       .codec(z.union([OFF, guard], LIMIT).prefault({}), readBy(guard), {
@@ -118,37 +134,39 @@ const policySettings = settings(
       })
       .meta({
         description:
-          'Evictions are held when at least that percentage and number of nodes is affected at a time; off: never.',
+          'Evictions are held while at least that percentage and that number of nodes are affected; off: never.',
       }),
-    rate: perSecond.exactOptional().meta({
+    evictionRate: perSecond.exactOptional().meta({
       description:
-        'Pods per second that go at most in the cluster; without it, no limit. From 0.001 to 1000000.',
+        'Maximum number of pods evicted per second in the cluster, from 0.001 to 1000000; default: no limit.',
     }),
     maxEvictionsPerWorkload: maxEvictionsPerWorkload.exactOptional().meta({
-      description: 'Pods of one workload that go at most within some time; without it, no limit.',
+      description: 'Maximum number of pods of one workload evicted within a window; default: no limit.',
     }),
-    drain: perSecond
-      .prefault(50)
-      .meta({ description: 'Pods per second that go when what was held is let go. From 0.001 to 1000000.' }),
+    releaseRate: perSecond.prefault(50).meta({
+      description:
+        'Maximum number of pods evicted per second when held evictions are released, from 0.001 to 1000000.',
+    }),
     exclude: orNone(listOf(selection, 'what is left alone'), []).meta({
-      description: 'What is left alone: the pods of which all is true that an entry names.',
+      description: 'Pods that are never evicted: those that match all conditions of an entry.',
     }),
-    only: orNone(listOf(selection, 'what may be evicted'), []).meta({
-      description: 'When there, nothing else is evicted. An entry whose until is over selects nothing.',
+    include: orNone(listOf(selection, 'what may be evicted'), []).meta({
+      description:
+        'If set, only pods that match an entry are evicted. An entry whose until has passed matches no pod.',
     }),
     method: z.enum(['delete', 'evict'], 'must be delete or evict').prefault('delete').meta({
       description:
-        'delete: as the built-in controller does. evict: by the Eviction API, which heeds disruption budgets.',
+        'delete: deletes pods, as the built-in controller does. evict: uses the Eviction API, which respects disruption budgets.',
     }),
-    evict: evict
-      .exactOptional()
-      .meta({ description: 'With the method evict: for how long budgets are heeded, and what then.' }),
-    tolerationSeconds: orNone(
+    evict: evict.exactOptional().meta({
+      description: 'With method evict: how long blocked evictions are retried, and what happens then.',
+    }),
+    tolerationSecondsOverrides: orNone(
       z.record(byTaintKey, z.int(SECONDS).min(0, SECONDS), 'must be a mapping of keys of taints to seconds'),
       {},
     ).meta({
       description:
-        'Seconds by key of a taint, in place of what pods say; also for pods that do not tolerate it. Who tolerates it without limit stays.',
+        'Seconds by taint key. They replace tolerationSeconds of pods, and apply to pods without a toleration. Pods that tolerate the taint without limit stay.',
     }),
     // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
     requireExpiredLease: z
@@ -159,16 +177,24 @@ const policySettings = settings(
       .exactOptional()
       .meta({
         description:
-          'Pods stay on a node that is called unreachable for as long as it renews its Lease, unless it is false.',
+          'Pods stay on an unreachable node while the node renews its Lease, unless this is false.',
       }),
-    virtualKeys: orNone(taintKeys, []).meta({
-      description: 'NoSchedule taints of these whole keys count as NoExecute.',
+    treatAsNoExecute: orNone(taintKeys, []).meta({
+      description: 'NoSchedule taints with one of these exact keys are treated as NoExecute.',
     }),
     giveUpAfter: duration.prefault('4d').meta({
-      description: 'An eviction that fails for so long is given up; not counted while something forbids it.',
+      description:
+        'How long a failing eviction is retried before it is recorded as failed. Time during which it is held does not count.',
     }),
   },
-  'giveUpAfter',
+  {
+    evictionRate: 'rate',
+    releaseRate: 'drain',
+    include: 'only',
+    tolerationSecondsOverrides: 'tolerationSeconds',
+    treatAsNoExecute: 'virtualKeys',
+    giveUpAfter: 'giveUpAfterMs',
+  },
 )
   .refine(({ mode, pausedUntil }) => pausedUntil === undefined || mode === 'paused', {
     path: ['pausedUntil'],

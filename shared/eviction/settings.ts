@@ -18,9 +18,9 @@ type Read<T> = T extends readonly (infer Item)[]
         }
     : T;
 
-/** What a mapping of settings is read as. */
-type ReadSettings<Written, Duration> = Read<{
-  [Name in keyof Written as Name extends Duration ? `${Name & string}Ms` : Name]: Written[Name];
+/** What a mapping of settings is read as, and stored. */
+type ReadSettings<Written, Stored> = Read<{
+  [Name in keyof Written as Name extends keyof Stored ? Stored[Name] & string : Name]: Written[Name];
 }>;
 
 type Plain<Value> = z.ZodType<Value, Value>;
@@ -37,11 +37,20 @@ function readByAny(schema: z.core.$ZodType): z.ZodType {
   return schema as z.ZodType;
 }
 
-/** A mapping of these settings and no others; the names of `durations` are read with their unit. */
-export function settings<Shape extends z.ZodRawShape, Duration extends keyof Shape & string = never>(
-  shape: Shape,
-  ...durations: readonly Duration[]
-) {
+/**
+ * Names and values that documents used before, by the mapping of settings or the choice that they belong to: each with its present
+ * name. A document may still use them.
+ */
+export const formerly = z.registry<{ readonly names: ReadonlyMap<string, string> }>();
+
+/**
+ * A mapping of these settings and no others. `stored`: the names that some are read and stored by, which name the unit of a duration, or
+ * are those from before a setting was renamed, so that releases from before that read what is stored.
+ */
+export function settings<
+  Shape extends z.ZodRawShape,
+  const Stored extends Partial<Record<keyof Shape & string, string>> = Record<never, never>,
+>(shape: Shape, stored: Stored = {} as Stored) {
   const written = z.strictObject(shape, {
     // Which one is unknown is said by who reads the issue.
     error: ({ code }) =>
@@ -50,14 +59,19 @@ export function settings<Shape extends z.ZodRawShape, Duration extends keyof Sha
         : 'must be a mapping of settings',
   });
   type Written = z.output<typeof written>;
-  type Read = ReadSettings<Written, Duration>;
-  const withUnit = new Map(durations.map((name) => [name as string, `${name}Ms`]));
-  const withoutUnit = new Map(durations.map((name) => [`${name}Ms`, name as string]));
+  type Read = ReadSettings<Written, Stored>;
+  const names = Object.entries(stored as Readonly<Record<string, string>>);
+  const toStored = new Map(names);
+  const toWritten = new Map(names.map(([name, as]) => [as, name]));
+  const former = names
+    .map(([name, as]) => [as.replace(/Ms$/, ''), name] as const)
+    .filter(([before, name]) => before !== name);
+  if (former.length > 0) written.register(formerly, { names: new Map(former) });
   const shapeRead = Object.entries(shape).map(([name, schema]) => [name, readBy(schema)]);
-  const read = z.strictObject(renamed(Object.fromEntries(shapeRead), withUnit) as z.ZodRawShape);
+  const read = z.strictObject(renamed(Object.fromEntries(shapeRead), toStored) as z.ZodRawShape);
   return z.codec(written, read as unknown as Plain<Read>, {
-    decode: (mapping) => renamed(mapping, withUnit) as Read,
-    encode: (mapping) => renamed(mapping as object, withoutUnit) as Written,
+    decode: (mapping) => renamed(mapping, toStored) as Read,
+    encode: (mapping) => renamed(mapping as object, toWritten) as Written,
   });
 }
 

@@ -14,7 +14,7 @@ const SERVICE: Values = {
   flowControl: { enabled: true },
   admissionPolicy: { enabled: true, nodes: true },
   rights: { evictionApi: true, takeover: true, people: true },
-  service: { policy: 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\n' },
+  service: { policy: 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\n' },
 };
 const AGENT: Values = {
   mode: 'agent',

@@ -12,7 +12,7 @@ const stage = fileStage('bare');
 
 const TAINT = { key: 'maintenance' };
 /** The suite taints most of its few nodes, which the guard would hold. */
-const ENFORCE = 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\n';
+const ENFORCE = 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\n';
 
 describe('where policy has pods evicted by the Eviction API', () => {
   let kubeconfig: string;
@@ -34,7 +34,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     }: { readonly deadline?: string; readonly account?: string } & Pick<PodSpec, 'tolerations'> = {},
   ) {
     const { cluster } = stage();
-    const text = `${ENFORCE}method: evict\nevict: { deadline: ${deadline} }\n`;
+    const text = `${ENFORCE}method: evict\nevict: { timeout: ${deadline} }\n`;
     const policy = stage().write(`${name}.yaml`, text);
     const service = await stage().start({ kubeconfig: account, policy });
     const node = await cluster.addNode(name);
@@ -115,7 +115,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
 
 test('where policy sets a rate, pods go at it', async () => {
   const { cluster } = stage();
-  await stage().start({ policy: stage().write('rate.yaml', `${ENFORCE}rate: 2\n`) });
+  await stage().start({ policy: stage().write('rate.yaml', `${ENFORCE}evictionRate: 2\n`) });
   const node = await cluster.addNode('rate');
   const pods = await Promise.all(
     Array.from({ length: 7 }, (_, index) => cluster.addPod(node, `rate-${index}`)),

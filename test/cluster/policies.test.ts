@@ -59,7 +59,7 @@ describe('a cluster of which nobody has said anything', () => {
     assert.equal(history.match(/would/g)?.length, pods.length, history);
     assert.match(await fleet.taintward('pending', 'alpha', '--held'), /observed-0/);
 
-    await fleet.apply({ mode: 'enforce', drain: 2 }, 'alpha');
+    await fleet.apply({ mode: 'enforce', releaseRate: 2 }, 'alpha');
     const moments = (await evicted(pods)).sort((a, b) => a - b);
     const [first = 0, last = 0] = [moments[0], moments.at(-1)];
     t.diagnostic(`six pods drained in ${last - first} ms at 2/s`);
@@ -139,7 +139,7 @@ describe('policy', () => {
       {
         mode: 'enforce',
         exclude: [{ labels: { matchLabels: { app: 'database' } } }],
-        tolerationSeconds: { x: 2 },
+        tolerationSecondsOverrides: { x: 2 },
       },
       'alpha',
     );
@@ -166,13 +166,13 @@ describe('policy', () => {
       }),
     ]);
     await assertStays(pod, staying);
-    await fleet.apply({ mode: 'enforce', virtualKeys: ['retired'] }, 'alpha');
+    await fleet.apply({ mode: 'enforce', treatAsNoExecute: ['retired'] }, 'alpha');
     await evicted([pod]);
     await assertStays(staying);
   });
 
   test('has pods go no faster than its rate', async (t) => {
-    await fleet.apply({ mode: 'enforce', rate: 2 }, 'alpha');
+    await fleet.apply({ mode: 'enforce', evictionRate: 2 }, 'alpha');
     const { node, pods } = await nodeWith('rated', 9);
     await fleet.alpha.taint(node, { key: 'x' });
     const moments = (await evicted(pods)).sort((a, b) => a - b);
@@ -198,8 +198,8 @@ describe('policy', () => {
   });
 
   test('is refused with one sentence that names the setting', async () => {
-    await assert.rejects(fleet.apply({ mode: 'enforce', drain: 0 }, 'alpha'), {
-      stderr: /policy\.drain must be a number of pods per second from 0\.001 to 1000000/,
+    await assert.rejects(fleet.apply({ mode: 'enforce', releaseRate: 0 }, 'alpha'), {
+      stderr: /policy\.releaseRate must be a number of pods per second from 0\.001 to 1000000/,
     });
   });
 });

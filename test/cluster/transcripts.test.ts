@@ -70,7 +70,7 @@ test('a session at a real API server', async (t) => {
   await at.say('pause', CONTEXT, '--reason', 'wait a moment');
   await at.say('resume', CONTEXT, '--reason', 'go on');
 
-  const policy = stage().write('policy.yaml', 'mode: enforce\nrate: 20\n');
+  const policy = stage().write('policy.yaml', 'mode: enforce\nevictionRate: 20\n');
   await at.say('policy', 'validate', '--file', policy);
   await at.say('policy', 'diff', CONTEXT, '--file', policy);
   await at.say('policy', 'apply', CONTEXT, '--file', policy, '--yes');

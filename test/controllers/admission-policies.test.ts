@@ -212,7 +212,7 @@ test('whoever else deletes pods and writes their status is not asked about', asy
 for (const method of ['delete', 'evict']) {
   test(`with the policies in force pods are evicted on time (method: ${method})`, async () => {
     const { cluster } = stage;
-    const text = `mode: enforce\nmethod: ${method}\nguard: { cluster: off, zone: off, people: off }\n`;
+    const text = `mode: enforce\nmethod: ${method}\nguard: { cluster: off, zone: off, customTaints: off }\n`;
     const running = await stage.start({ kubeconfig, policy: stage.write(`${method}.yaml`, text) });
     const node = await cluster.addNode(`evicted-${method}`);
     const [timed, now] = await Promise.all([

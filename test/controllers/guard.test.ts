@@ -16,7 +16,7 @@ import type { PodLife } from '#test/cluster/rig/witness.ts';
  * where that controller's NoExecute ones are not admitted: it withholds these itself where most of a zone is down.
  */
 
-const POLICY = `mode: enforce\nvirtualKeys: [${NODE_NOT_READY}, ${NODE_UNREACHABLE}]\n`;
+const POLICY = `mode: enforce\ntreatAsNoExecute: [${NODE_NOT_READY}, ${NODE_UNREACHABLE}]\n`;
 const ZONES = ['a', 'b', 'c'] as const;
 const NODES_OF_ZONE = 20;
 /** For so long the pods tolerate that their node is down. */

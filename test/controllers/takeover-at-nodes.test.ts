@@ -28,8 +28,8 @@ const HELD_MS = 10_000;
 const CALM_SEEN_WITHIN_MS = 40_000;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 const POLICY = {
-  virtualKeys: KEYS,
-  tolerationSeconds: { [NODE_NOT_READY]: POLICY_SECONDS, [NODE_UNREACHABLE]: POLICY_SECONDS },
+  treatAsNoExecute: KEYS,
+  tolerationSecondsOverrides: { [NODE_NOT_READY]: POLICY_SECONDS, [NODE_UNREACHABLE]: POLICY_SECONDS },
 };
 const TWIN = 'NoSchedule';
 const POLICY_PATH =
@@ -40,7 +40,7 @@ const ONLOOKER = `mode: observe
 guard:
   cluster: { percent: 20, nodes: ${FAILING_NODES} }
   zone: off
-  people: off
+  customTaints: off
 `;
 
 let stage: TakeoverStage;
@@ -86,7 +86,7 @@ test('where many nodes fail at once the guard holds their pods until it is relea
   const { cluster } = stage.stage;
   const seconds = Object.fromEntries(KEYS.map((key) => [key, HELD_SECONDS]));
   const since = Date.now();
-  const service = await stage.serve({ ...POLICY, tolerationSeconds: seconds });
+  const service = await stage.serve({ ...POLICY, tolerationSecondsOverrides: seconds });
   await stage.heartbeatAfter(since);
   ruling = new Ruling(service);
   const names = Array.from({ length: FAILING_NODES }, (_, index) => `many-${index}`);
@@ -267,7 +267,7 @@ for (const [which, aheadMs] of [
     const since = Date.now();
     const shift = `const now = Date.now; Date.now = () => now() + ${aheadMs};`;
     const preload = `data:text/javascript,${encodeURIComponent(shift)}`;
-    const policy = { ...POLICY, mode: 'paused' as const, tolerationSeconds: {} };
+    const policy = { ...POLICY, mode: 'paused' as const, tolerationSecondsOverrides: {} };
     await stage.serve(policy, { NODE_OPTIONS: `--import=${preload}` });
     const heartbeat = await stage.heartbeatAfter(since - 5_000);
     const seenAt = Date.now();

@@ -22,13 +22,13 @@ const SAMPLES = [
     mode: 'paused',
     pausedUntil: '2026-12-01T08:00:00Z',
     guard: {
-      shadow: true,
+      dryRun: true,
       cluster: { percent: '20%', nodes: 3 },
       zone: 'off',
-      people: { percent: 30, nodes: 5, within: '10m' },
+      customTaints: { percent: 30, nodes: 5, window: '10m' },
     },
-    rate: 2.5,
-    drain: 50,
+    evictionRate: 2.5,
+    releaseRate: 50,
     giveUpAfter: '4d',
   },
   {
@@ -48,12 +48,14 @@ const SAMPLES = [
         until: '2026-12-01T08:00:00+01:00',
       },
     ],
-    only: [{ namespaces: ['shop'] }],
+    include: [{ namespaces: ['shop'] }],
     method: 'evict',
-    evict: { deadline: '15m', afterDeadline: 'never' },
-    tolerationSeconds: { 'node.kubernetes.io/unreachable': 60 },
-    virtualKeys: ['node.kubernetes.io/unreachable'],
+    evict: { timeout: '15m', onTimeout: 'fail' },
+    tolerationSecondsOverrides: { 'node.kubernetes.io/unreachable': 60 },
+    treatAsNoExecute: ['node.kubernetes.io/unreachable'],
   },
+  // In former names.
+  { mode: 'enforce', rate: 2, guard: { shadow: true }, method: 'evict', evict: { afterDeadline: 'never' } },
 ];
 
 /** What YAML has and JSON has not. */
@@ -94,9 +96,9 @@ const BOMBS = [
   `mode: observe\nexclude:\n${bomb(400)}`,
   'mode: observe\nexclude: &a\n  - *a\n',
   'a: &a [x]\nmode: *a\n',
-  `mode: observe\ntolerationSeconds: {${Array.from({ length: 1_500 }, (_, n) => `k${n}: ${n}`).join(', ')}}\n`,
-  'mode: observe\ntolerationSeconds: {__proto__: 5, constructor: 6}\n',
-  'mode: observe\n__proto__: {rate: 5}\n',
+  `mode: observe\ntolerationSecondsOverrides: {${Array.from({ length: 1_500 }, (_, n) => `k${n}: ${n}`).join(', ')}}\n`,
+  'mode: observe\ntolerationSecondsOverrides: {__proto__: 5, constructor: 6}\n',
+  'mode: observe\n__proto__: {evictionRate: 5}\n',
   `mode: observe\ngiveUpAfter: ${'9'.repeat(15)}d\n`,
 ];
 

@@ -11,7 +11,7 @@ import { taintward } from '#test/transcripts/transcript.ts';
 const IDLE_MS = 20_000;
 /** For each moment at which pods of a node fall due. */
 const MOST_WRITES = 3;
-const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, people: off }\ngiveUpAfter: 1s\n';
+const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\ngiveUpAfter: 1s\n';
 
 let replicas: Replicas;
 before(async () => {

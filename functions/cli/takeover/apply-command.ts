@@ -53,7 +53,7 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
 }
 
 const afterNodes = (keys: readonly string[]): string =>
-  `Applied, and proven to work by a node that was written by dry run. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in virtualKeys: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
+  `Applied, and proven to work by a node that was written by dry run. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in treatAsNoExecute: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
 
 const afterPods = (namespaces: readonly string[]): string =>
   `Applied. Pods that are made from now on are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\ntaintward takeover adopt takes over those that are there.\n`;

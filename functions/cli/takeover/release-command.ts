@@ -54,7 +54,7 @@ async function releaseNodes(objects: ClusterObjects, deps: CliDeps): Promise<voi
   deps.print(
     removed === 0
       ? 'There was nothing to release at nodes.\n'
-      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts by them. Take virtualKeys out of the policy.\n',
+      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts by them. Take treatAsNoExecute out of the policy.\n',
   );
 }
 

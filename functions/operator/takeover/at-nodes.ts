@@ -31,7 +31,7 @@ export const NODE_TAKEOVER: NodeTakeover = {
 /** What is said above the objects of {@link nodeTakeover}. */
 export const NODE_TAKEOVER_COMMENT = `
 Takeover at the node. While Taintward is alive, the NoExecute taints that the node controller puts on nodes that are down are
-not admitted. Their NoSchedule twins stay, and Taintward reads those as NoExecute (policy: virtualKeys). It is alive while
+not admitted. Their NoSchedule twins stay, and Taintward reads those as NoExecute (policy: treatAsNoExecute). It is alive while
 the heartbeat of takeovers/live and the taint's own timeAdded are less than the lapse apart. The node controller asks again every few seconds:
 once Taintward is gone its taint gets in, and the built-in controller evicts as upstream. Taints without timeAdded (kubectl's)
 always get in, and whatever goes wrong here lets any taint in.

@@ -20,8 +20,8 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 /** What tests say in the document of a policy; it is in enforce unless that says otherwise. */
 interface PolicyDocument {
   readonly mode?: Mode;
-  readonly virtualKeys?: readonly string[];
-  readonly tolerationSeconds?: Readonly<Record<string, number>>;
+  readonly treatAsNoExecute?: readonly string[];
+  readonly tolerationSecondsOverrides?: Readonly<Record<string, number>>;
 }
 
 /** A stage on which nodes live and die under the real node-lifecycle and taint-eviction controllers. */

@@ -20,7 +20,7 @@ const STAGING = clusterName('staging');
 const POLICY = `mode: enforce                # everything beside it has a default
 guard:
   cluster: { percent: 20%, nodes: 3 }
-rate: 20                     # pods a second, at most
+evictionRate: 20                     # pods a second, at most
 exclude:
   - namespaces: [kube-system]
 `;

@@ -114,14 +114,14 @@ test('clusters are named, or all are meant, and they exist', async (t) => {
 });
 
 test('what a policy would change is shown setting by setting', async (t) => {
-  const { run, file } = withFile(t, 'mode: enforce\nrate: 5\nguard: { cluster: off }');
+  const { run, file } = withFile(t, 'mode: enforce\nevictionRate: 5\nguard: { cluster: off }');
   assert.deepEqual((await run('policy', 'diff', '-f', file, 'prod')).split('\n'), [
     'SETTING                 CURRENT   NEW',
     'mode                    observe   enforce',
     'guard.cluster.percent   20        -',
     'guard.cluster.nodes     3         -',
     'guard.cluster           -         off',
-    'rate                    -         5',
+    'evictionRate            -         5',
     '',
   ]);
   await run('policy', 'apply', '-f', file, 'prod', '--yes');
@@ -143,10 +143,10 @@ test('a document is validated without any cluster, and its mistake is one senten
 });
 
 test('a policy that names what cannot be, or is over, is neither valid nor applied', async (t) => {
-  const { run, file, modes } = withFile(t, 'mode: observe\nvirtualKeys: [readiness.k8s.io/*]');
+  const { run, file, modes } = withFile(t, 'mode: observe\ntreatAsNoExecute: [readiness.k8s.io/*]');
   const refused = {
     name: 'PolicyError',
-    message: `${file}: policy.virtualKeys[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
+    message: `${file}: policy.treatAsNoExecute[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
   };
   await assert.rejects(run('policy', 'validate', '-f', file), refused);
   await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), refused);
@@ -161,6 +161,16 @@ test('a policy that names what cannot be, or is over, is neither valid nor appli
   writeFileSync(file, `mode: observe\nexclude: [{ taints: [a], until: ${until(NOW + 60_000)} }]`);
   await run('policy', 'apply', '-f', file, 'prod');
   assert.deepEqual(await modes(), ['observe', undefined]);
+});
+
+test('a policy in former names of settings is taken, with a line that says the present ones', async (t) => {
+  const { run, file, state } = withFile(t, 'mode: observe\nrate: 5\nguard: { people: off }');
+  const warning = 'policy: rate is now evictionRate, guard.people is now guard.customTaints\n';
+  for (const command of [['validate'], ['diff', 'prod'], ['apply', 'prod']]) {
+    state.complained = '';
+    await run('policy', ...command, '-f', file);
+    assert.equal(state.complained, warning, command.join(' '));
+  }
 });
 
 test('the schema for editors is printed', async (t) => {

@@ -125,23 +125,23 @@ test('what a document leaves out is as by default', () => {
 });
 
 test('a limit of the guard is switched off by name, or the guard as a whole', () => {
-  const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, people: off }');
+  const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, customTaints: off }');
   assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
   assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
 });
 
 describe('a mistake is one sentence that names the setting', () => {
   const KNOWN =
-    'mode, pausedUntil, guard, rate, maxEvictionsPerWorkload, drain, exclude, only, method, evict, tolerationSeconds, requireExpiredLease, virtualKeys, giveUpAfter';
+    'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
     ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
     [
-      `mode: observe\nonly: [${'*a, '.repeat(21)}]\nexclude: [&a {namespaces: [x]}]`,
+      `mode: observe\ninclude: [${'*a, '.repeat(21)}]\nexclude: [&a {namespaces: [x]}]`,
       'The policy is not YAML (line 2: unidentified alias "a"): correct it.',
     ],
     ['mode: enforce\nmode: observe', 'The policy is not YAML (line 2: duplicated mapping key): correct it.'],
     ['[]', 'policy must be a mapping of settings.'],
-    ['rate: 5', 'policy.mode must be observe, enforce or paused.'],
+    ['evictionRate: 5', 'policy.mode must be observe, enforce or paused.'],
     ['mode: on', 'policy.mode must be observe, enforce or paused.'],
     ['mode: enforce\nmodus: x', `policy has no setting modus: there are ${KNOWN}.`],
     [
@@ -153,8 +153,8 @@ describe('a mistake is one sentence that names the setting', () => {
       'policy.guard.zone.percent must be a number from 0 to 100, like 20 or 20%.',
     ],
     [
-      'mode: enforce\nguard: { people: { within: 10 } }',
-      'policy.guard.people.within must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
+      'mode: enforce\nguard: { customTaints: { window: 10 } }',
+      'policy.guard.customTaints.window must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
     ],
     [
       'mode: enforce\nguard: { cluster: { part: 2 } }',
@@ -169,7 +169,7 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\nexclude: [{ taints: [a], until: 0001-01-01T00:00:00Z }]',
       'policy.exclude[0].until must be a time from 1970 on.',
     ],
-    ['mode: enforce\nevict: { deadline: 5m }', 'policy.evict needs method: evict.'],
+    ['mode: enforce\nevict: { timeout: 5m }', 'policy.evict needs method: evict.'],
     [
       'mode: enforce\nmaxEvictionsPerWorkload: { count: 0 }',
       'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
@@ -178,27 +178,30 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\nmaxEvictionsPerWorkload: { count: 2.5% }',
       'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
     ],
-    ['mode: enforce\nrate: 0', 'policy.rate must be a number of pods per second from 0.001 to 1000000.'],
+    [
+      'mode: enforce\nevictionRate: 0',
+      'policy.evictionRate must be a number of pods per second from 0.001 to 1000000.',
+    ],
     [
       'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
       'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
     ],
-    ['mode: enforce\nonly: []', 'policy.only must be a list of what may be evicted, or left out.'],
+    ['mode: enforce\ninclude: []', 'policy.include must be a list of what may be evicted, or left out.'],
     [
-      'mode: enforce\nonly: [{ labels: {} }]',
-      'policy.only[0].labels must have matchLabels or matchExpressions.',
+      'mode: enforce\ninclude: [{ labels: {} }]',
+      'policy.include[0].labels must have matchLabels or matchExpressions.',
     ],
     [
-      'mode: enforce\nonly: [{ labels: { matchLabels: { version: 1 } } }]',
-      'policy.only[0].labels.matchLabels.version must be text: put it in quotes.',
+      'mode: enforce\ninclude: [{ labels: { matchLabels: { version: 1 } } }]',
+      'policy.include[0].labels.matchLabels.version must be text: put it in quotes.',
     ],
     [
       'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In }] } }]',
       'policy.exclude[0].labels.matchExpressions[0].values must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist.',
     ],
     [
-      'mode: enforce\ntolerationSeconds: { maintenance: -1 }',
-      'policy.tolerationSeconds.maintenance must be a whole number of seconds from 0 on.',
+      'mode: enforce\ntolerationSecondsOverrides: { maintenance: -1 }',
+      'policy.tolerationSecondsOverrides.maintenance must be a whole number of seconds from 0 on.',
     ],
     ['mode: enforce\nexclude: all', 'policy.exclude must be a list of what is left alone.'],
     [
@@ -243,22 +246,22 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\nguard: { cluster: { nodes: -1 } }',
       'policy.guard.cluster.nodes must be a whole number from 0 on.',
     ],
-    ['mode: enforce\nguard: { shadow: sometimes }', 'policy.guard.shadow must be true or false.'],
+    ['mode: enforce\nguard: { dryRun: sometimes }', 'policy.guard.dryRun must be true or false.'],
     [
       'mode: enforce\nguard: { clusters: off }',
-      'policy.guard has no setting clusters: there are shadow, cluster, zone, people.',
+      'policy.guard has no setting clusters: there are dryRun, cluster, zone, customTaints.',
     ],
     ['mode: enforce\nmethod: drain', 'policy.method must be delete or evict.'],
     [
-      'mode: enforce\nmethod: evict\nevict: { afterDeadline: wait }',
-      'policy.evict.afterDeadline must be delete or never.',
+      'mode: enforce\nmethod: evict\nevict: { onTimeout: wait }',
+      'policy.evict.onTimeout must be delete or fail.',
     ],
     [
       'mode: enforce\ntolerationSeconds: 60',
-      'policy.tolerationSeconds must be a mapping of keys of taints to seconds.',
+      'policy.tolerationSecondsOverrides must be a mapping of keys of taints to seconds.',
     ],
-    ['mode: enforce\nvirtualKeys: a', 'policy.virtualKeys must be a list of keys of taints.'],
-    ['mode: enforce\nvirtualKeys: [1]', 'policy.virtualKeys[0] must be the key of a taint.'],
+    ['mode: enforce\ntreatAsNoExecute: a', 'policy.treatAsNoExecute must be a list of keys of taints.'],
+    ['mode: enforce\ntreatAsNoExecute: [1]', 'policy.treatAsNoExecute[0] must be the key of a taint.'],
     [
       'mode: enforce\ngiveUpAfter: 0s',
       'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
@@ -285,12 +288,12 @@ test('a policy that leaves much out has a document that does', () => {
   assert.deepEqual(documentOf(DEFAULT_POLICY), {
     mode: 'observe',
     guard: {
-      shadow: false,
+      dryRun: false,
       cluster: { percent: 20, nodes: 3 },
       zone: { percent: 55, nodes: 3 },
-      people: { percent: 30, nodes: 5, within: '10m' },
+      customTaints: { percent: 30, nodes: 5, window: '10m' },
     },
-    drain: 50,
+    releaseRate: 50,
     method: 'delete',
     giveUpAfter: '4d',
   });
@@ -318,13 +321,13 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
   const cases: readonly (readonly [string, string, string])[] = [
     [
       'with its comments',
-      '# Ours.\nmode: enforce # since May\nrate: 2\n',
-      '# Ours.\nmode: paused # since May\npausedUntil: 2026-11-21T16:00:00.000Z\nrate: 2\n',
+      '# Ours.\nmode: enforce # since May\nevictionRate: 2\n',
+      '# Ours.\nmode: paused # since May\npausedUntil: 2026-11-21T16:00:00.000Z\nevictionRate: 2\n',
     ],
     [
       'in place of a pause',
-      'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\ndrain: 5\n',
-      'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\ndrain: 5\n',
+      'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\nreleaseRate: 5\n',
+      'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\nreleaseRate: 5\n',
     ],
     [
       'in place of a pause that is its last line',
@@ -342,13 +345,16 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
   }
 
   test('or says every setting, where its text cannot be changed so', () => {
-    const policy = parsePolicyDocument(withMode('{mode: enforce, rate: 2}', 'paused', UNTIL));
+    const policy = parsePolicyDocument(withMode('{mode: enforce, evictionRate: 2}', 'paused', UNTIL));
     assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
   });
 
   test('or says every setting, where its text would be refused then', () => {
-    const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nrate: 2\n';
-    assert.equal(withMode(quoted, 'enforce'), policyText(parsePolicyDocument('mode: enforce\nrate: 2')));
+    const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nevictionRate: 2\n';
+    assert.equal(
+      withMode(quoted, 'enforce'),
+      policyText(parsePolicyDocument('mode: enforce\nevictionRate: 2')),
+    );
   });
 
   test('and back', () => {
@@ -358,11 +364,11 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
 
 test('the guide says how far settings go', () => {
   const guide = readFileSync(GUIDE, 'utf8').replaceAll('\n', ' ');
-  const aliases = (count: number) => `virtualKeys: [&a x, ${Array(count).fill('*a').join(', ')}]`;
+  const aliases = (count: number) => `treatAsNoExecute: [&a x, ${Array(count).fill('*a').join(', ')}]`;
   const document = (characters: number) => `# ${'x'.repeat(characters - 'mode: observe\n'.length - 2)}`;
   for (const [says, last, beyond] of [
-    ['From 0.001 to 1000000.', 'rate: 0.001', 'rate: 0.0009'],
-    ['From 0.001 to 1000000.', 'drain: 1000000', 'drain: 1000001'],
+    ['from 0.001 to 1000000', 'evictionRate: 0.001', 'evictionRate: 0.0009'],
+    ['from 0.001 to 1000000', 'releaseRate: 1000000', 'releaseRate: 1000001'],
     ['up to `10000d`', 'giveUpAfter: 10000d', 'giveUpAfter: 10000d1s'],
     [
       'from 1970 on',

@@ -19,8 +19,8 @@ describe('a policy that can be read is not applied, with a sentence that names t
   const cases: readonly (readonly [string, string])[] = [
     ['exclude: [{ labels: { matchLabels: {} } }]', `policy.exclude[0].labels.matchLabels ${EMPTY}.`],
     [
-      'only: [{ labels: { matchLabels: {}, matchExpressions: [{ key: a, operator: Exists }] } }]',
-      `policy.only[0].labels.matchLabels ${EMPTY}.`,
+      'include: [{ labels: { matchLabels: {}, matchExpressions: [{ key: a, operator: Exists }] } }]',
+      `policy.include[0].labels.matchLabels ${EMPTY}.`,
     ],
     [
       'exclude: [{ labels: { matchLabels: { __proto__: x } } }]',
@@ -43,12 +43,12 @@ describe('a policy that can be read is not applied, with a sentence that names t
       'policy.exclude[0].labels.matchLabels.app must have at most 63 characters: shorten it.',
     ],
     [
-      'only: [{ labels: { matchExpressions: [{ key: a/b/c, operator: Exists }] } }]',
-      "policy.only[0].labels.matchExpressions[0].key must be a name with at most one prefix before a '/', for example example.com/gpu.",
+      'include: [{ labels: { matchExpressions: [{ key: a/b/c, operator: Exists }] } }]',
+      "policy.include[0].labels.matchExpressions[0].key must be a name with at most one prefix before a '/', for example example.com/gpu.",
     ],
     [
-      'only: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b, "c d"] }] } }]',
-      `policy.only[0].labels.matchExpressions[0].values[1] has a character that is not allowed: ${LABEL_RULE}.`,
+      'include: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b, "c d"] }] } }]',
+      `policy.include[0].labels.matchExpressions[0].values[1] has a character that is not allowed: ${LABEL_RULE}.`,
     ],
     [
       'exclude: [{ namespaces: [shop, kube-*] }]',
@@ -67,32 +67,32 @@ describe('a policy that can be read is not applied, with a sentence that names t
       'policy.exclude[0].taints[0] must be the key of a taint alone: leave out =now:NoSchedule.',
     ],
     [
-      'only: [{ taints: ["maintenance:NoExecute"] }]',
-      'policy.only[0].taints[0] must be the key of a taint alone: leave out :NoExecute.',
+      'include: [{ taints: ["maintenance:NoExecute"] }]',
+      'policy.include[0].taints[0] must be the key of a taint alone: leave out :NoExecute.',
     ],
     [
-      'virtualKeys: [maintenance, readiness.k8s.io/*]',
-      'policy.virtualKeys[1] must be the key of a taint, written out: a * matches nothing, so list each one.',
+      'treatAsNoExecute: [maintenance, readiness.k8s.io/*]',
+      'policy.treatAsNoExecute[1] must be the key of a taint, written out: a * matches nothing, so list each one.',
     ],
     [
-      'tolerationSeconds: { node.kubernetes.io/*: 60 }',
-      'policy.tolerationSeconds.node.kubernetes.io/* must be the key of a taint, written out: a * matches nothing, so list each one.',
+      'tolerationSecondsOverrides: { node.kubernetes.io/*: 60 }',
+      'policy.tolerationSecondsOverrides.node.kubernetes.io/* must be the key of a taint, written out: a * matches nothing, so list each one.',
     ],
     [
-      'tolerationSeconds: { __proto__: 60 }',
-      `policy.tolerationSeconds.__proto__ has a character in its name that is not allowed: ${LABEL_RULE}.`,
+      'tolerationSecondsOverrides: { __proto__: 60 }',
+      `policy.tolerationSecondsOverrides.__proto__ has a character in its name that is not allowed: ${LABEL_RULE}.`,
     ],
     [
-      'virtualKeys: [Example.com/a]',
-      "policy.virtualKeys[0] must have a DNS subdomain before the '/': use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part.",
+      'treatAsNoExecute: [Example.com/a]',
+      "policy.treatAsNoExecute[0] must have a DNS subdomain before the '/': use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part.",
     ],
     [
       'exclude: [{ taints: [a], until: 2026-11-24T12:00:00Z }]',
       'policy.exclude[0].until is over: remove the entry, or write a time to come.',
     ],
     [
-      'only: [{ taints: [a] }, { taints: [b], until: 2026-11-24T13:00:00+02:00 }]',
-      'policy.only[1].until is over: remove the entry, or write a time to come.',
+      'include: [{ taints: [a] }, { taints: [b], until: 2026-11-24T13:00:00+02:00 }]',
+      'policy.include[1].until is over: remove the entry, or write a time to come.',
     ],
   ];
   for (const [setting, message] of cases) {
@@ -115,9 +115,9 @@ describe('a policy that can be read is not applied, with a sentence that names t
 test('a policy of real names that end later is applied, and means what it says', () => {
   const real = [
     'exclude: [{ taints: [a], until: 2026-11-24T12:00:01Z }, { namespaces: [kube-system, 0day] }]',
-    'only: [{ labels: { matchLabels: { app.kubernetes.io/name: Web_1.0, empty: "" } } }]',
-    'virtualKeys: [readiness.k8s.io/network, A_b.C]',
-    'tolerationSeconds: { node.kubernetes.io/not-ready: 0, constructor: 5 }',
+    'include: [{ labels: { matchLabels: { app.kubernetes.io/name: Web_1.0, empty: "" } } }]',
+    'treatAsNoExecute: [readiness.k8s.io/network, A_b.C]',
+    'tolerationSecondsOverrides: { node.kubernetes.io/not-ready: 0, constructor: 5 }',
   ];
   for (const setting of real) {
     const document = `mode: enforce\n${setting}`;
@@ -153,7 +153,7 @@ describe('a policy that an earlier release took, and this one would not,', () =>
 
   test('is not applied once it is changed, and what was applied before stands', async () => {
     const { operator, text } = await stored();
-    await assert.rejects(operator.applyPolicy(prod, `${written}rate: 5\n`), {
+    await assert.rejects(operator.applyPolicy(prod, `${written}evictionRate: 5\n`), {
       name: 'PolicyError',
       message: /^policy\.exclude\[0\]\.namespaces\[0\] must be the name of a namespace/,
     });

@@ -19,7 +19,7 @@ async function enforced(t: TestContext) {
   const ref = { cluster: PROD, node: nodeName('node-1') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   const operator = await fleet.operator();
-  await operator.applyPolicy(PROD, '# Ours, by hand.\nmode: enforce # since May\ndrain: 5\n');
+  await operator.applyPolicy(PROD, '# Ours, by hand.\nmode: enforce # since May\nreleaseRate: 5\n');
   const entered = await served.enter();
   const { ask } = entered;
   const perform = async (act: Act) => {
@@ -138,7 +138,7 @@ test('a pause leaves the policy as it was written but for its mode, and ends by 
   const { policy } = await orders();
   assert.equal(
     policy?.text,
-    '# Ours, by hand.\nmode: paused # since May\npausedUntil: 2026-11-21T12:01:00.000Z\ndrain: 5\n',
+    '# Ours, by hand.\nmode: paused # since May\npausedUntil: 2026-11-21T12:01:00.000Z\nreleaseRate: 5\n',
   );
   assert.equal(policy.read.pausedUntil, NOW + 60_000);
   await perform({ kind: 'unpause', cluster: PROD, why: 'done early' });

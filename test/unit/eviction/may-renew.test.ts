@@ -35,14 +35,18 @@ describe('it may not, and says why,', () => {
     [
       'when policy does not read the taints as NoExecute',
       { virtualKeys: ['b'] },
-      'policy does not name a in virtualKeys',
+      'policy does not name a in treatAsNoExecute',
     ],
     [
       'without a guard',
       { guarded: false },
-      'policy has no guard over nodes that are down: set guard.cluster or guard.zone, not in shadow',
+      'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun',
     ],
-    ['when policy reads none of them so', { virtualKeys: [] }, 'policy does not name a and b in virtualKeys'],
+    [
+      'when policy reads none of them so',
+      { virtualKeys: [] },
+      'policy does not name a and b in treatAsNoExecute',
+    ],
     ['before it knows the cluster', { hearing: 'syncing' }, "the relay hasn't listed the whole cluster yet"],
     ['when it does not hear the cluster', { hearing: 'deaf' }, 'the relay is disconnected from the cluster'],
     [

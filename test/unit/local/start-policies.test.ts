@@ -124,6 +124,18 @@ test('who takes over goes on with what was applied before, should its file hold 
   assert.deepEqual(await modes(), ['paused', 'paused']);
 });
 
+test('a file in former names of settings is applied, with a warning once', async (t) => {
+  const { start, modes, file, write, log } = aStart(t);
+  write('mode: enforce\nrate: 5\nonly: [{ namespaces: [web] }]');
+  const policies = await start({ enforce: false, file });
+  await policies.reread();
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+  assert.deepEqual(
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.renamed-settings' ? [fields] : [])),
+    [{ settings: ['rate is now evictionRate', 'only is now include'] }],
+  );
+});
+
 test('a file that changes is applied anew; a mistake in it is told once, and changes nothing', async (t) => {
   const { start, modes, file, write, log, operator } = aStart(t);
   let before = 0;

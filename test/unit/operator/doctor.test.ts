@@ -151,7 +151,7 @@ const atNodes = (spec: object): Shown => ({
 });
 const heartbeat = new Date(NOW - 10_000).toISOString();
 const ALIVE = { heartbeat, aliveSince: heartbeat };
-const VIRTUAL = `virtualKeys: [${NODE_TAKEOVER.keys.join(', ')}]`;
+const VIRTUAL = `treatAsNoExecute: [${NODE_TAKEOVER.keys.join(', ')}]`;
 
 test('a takeover at nodes that is alive is well, and one that policy is about to end is not', async (t) => {
   const { fleet, findings } = examined(t, atNodes(ALIVE));
@@ -168,7 +168,7 @@ test('a takeover at nodes that is alive is well, and one that policy is about to
   assert.deepEqual(about('takeover', await findings()), [
     [
       'bad',
-      `At its nodes: its heartbeat is withheld, because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in virtualKeys.`,
+      `At its nodes: its heartbeat is withheld, because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
     ],
   ]);
 });

@@ -13,19 +13,19 @@ const BY_OWNERS = {
   'observe, and nothing else': 'mode: observe\n',
   'no guard': 'mode: enforce\nguard: off\n',
   'parts of a guard':
-    'mode: enforce\nguard:\n  cluster: off\n  zone: { percent: 30% }\n  people: { within: 15m }\n',
-  'a guard that only tells': 'mode: enforce\nguard: { shadow: true, people: off }\n',
+    'mode: enforce\nguard:\n  cluster: off\n  zone: { percent: 30% }\n  customTaints: { window: 15m }\n',
+  'a guard that only tells': 'mode: enforce\nguard: { dryRun: true, customTaints: off }\n',
   'evict as it is without more': 'mode: enforce\nmethod: evict\n',
   'every setting': `# Of the shop.
 mode: paused
 pausedUntil: 2026-12-01T08:00:00+01:00
 guard:
-  shadow: false
+  dryRun: false
   cluster: { percent: 12.5, nodes: 4 }
   zone: { percent: 60%, nodes: 5 }
-  people: { percent: 25, nodes: 6, within: 90s }
-rate: 0.5
-drain: 20
+  customTaints: { percent: 25, nodes: 6, window: 90s }
+evictionRate: 0.5
+releaseRate: 20
 exclude:
   - namespaces: [kube-system, monitoring]
     until: 2026-12-24T00:00:00Z
@@ -34,13 +34,13 @@ exclude:
       matchExpressions:
         - { key: tier, operator: NotIn, values: [gold, silver] }
         - { key: legacy, operator: DoesNotExist }
-only:
+include:
   - taints: [maintenance, node.kubernetes.io/unreachable]
   - labels: { matchExpressions: [{ key: evictable, operator: Exists }] }
 method: evict
-evict: { deadline: 4h, afterDeadline: never }
-tolerationSeconds: { maintenance: 60, node.kubernetes.io/not-ready: 0 }
-virtualKeys: [node.kubernetes.io/unschedulable]
+evict: { timeout: 4h, onTimeout: fail }
+tolerationSecondsOverrides: { maintenance: 60, node.kubernetes.io/not-ready: 0 }
+treatAsNoExecute: [node.kubernetes.io/unschedulable]
 giveUpAfter: 4d
 `,
 };

@@ -295,5 +295,5 @@ test('beside a relay that renews it another one notes nothing, until that one is
   for (let beats = 0; beats < 5; beats++) await renew();
   assert.equal(api.takeover?.withheld, undefined);
   await time.pass(2 * HEARTBEAT_MS);
-  assert.equal(api.takeover?.withheld, 'policy does not name a in virtualKeys');
+  assert.equal(api.takeover?.withheld, 'policy does not name a in treatAsNoExecute');
 });

@@ -139,7 +139,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
       ${
         guard.shadow &&
         guard.trips.length > 0 &&
-        html`<p class="soft small">The guard would tell, and hold nothing: its policy says shadow.</p>`
+        html`<p class="soft small">The guard would tell, and hold nothing: its policy says dryRun.</p>`
       }
     </section>
     ${unknown.map((sentence) => html`<p key=${sentence} class="soft">${sentence}</p>`)}

@@ -93,7 +93,7 @@ test('what rules the simulated cluster is said, and taken back', async (t) => {
   await at.say('stop', 'simulated', '--reason', 'an incident');
   await at.say('resume', 'simulated', '--reason', 'it is over');
   const policy = join(state, 'policy.yaml');
-  writeFileSync(policy, 'mode: enforce\nrate: 20\n');
+  writeFileSync(policy, 'mode: enforce\nevictionRate: 20\n');
   await at.say('policy', 'validate', '--file', policy);
   await at.say('policy', 'diff', 'simulated', '--file', policy);
   await at.say('policy', 'apply', 'simulated', '--file', policy, '--yes');

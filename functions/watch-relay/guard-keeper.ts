@@ -272,8 +272,8 @@ export class GuardKeeper {
     if (added.length + ended.length === 0) return undefined;
     const kind = added.length > 0 ? 'guard-tripped' : 'guard-calm';
     const what = [
-      ...added.map((trip) => `the guard holds evictions: ${tripText(trip)}`),
-      ...ended.map((trip) => `the guard let go what it held since ${tripText(trip)}`),
+      ...added.map((trip) => `guard tripped: ${tripText(trip)}`),
+      ...ended.map((trip) => `guard reset: it had tripped because ${tripText(trip)}`),
     ].join('; ');
     return { cluster: this.#cluster, who: 'the guard', at: this.#deps.clock.now(), kind, what };
   }

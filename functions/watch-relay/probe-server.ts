@@ -79,7 +79,7 @@ export async function startProbeServer(
           (error: unknown) => answer(response, 500, `${String(error)}\n`),
         );
       default:
-        return answer(response, 404, 'there are /healthz, /readyz and /metrics\n');
+        return answer(response, 404, 'Not found. Available paths: /healthz, /readyz, /metrics\n');
     }
   };
   try {
@@ -143,7 +143,7 @@ function inWords(state: ProbedState): string {
 function tripInWords({ scope, zone, trippedAt, nodes, outOf }: Trip): string {
   const what = scope === 'people' ? 'tainted by people' : 'down';
   const where = zone === undefined ? '' : ` in zone ${zone}`;
-  return `guard holds evictions since ${new Date(trippedAt).toISOString()}: ${nodes} of ${outOf} nodes were ${what}${where}`;
+  return `guard tripped at ${new Date(trippedAt).toISOString()}: ${nodes} of ${outOf} nodes were ${what}${where}`;
 }
 
 function answer(

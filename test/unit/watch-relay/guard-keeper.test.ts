@@ -119,7 +119,7 @@ test('from the node on that reaches it, nothing is told until the trip is writte
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
   assert.equal(revisionTold(), 1);
   assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
-  assert.deepEqual(book.noted, ['the guard holds evictions: 3 of 10 nodes are down']);
+  assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes are down']);
 });
 
 test('also where the view changed and nobody has said so yet', async (context) => {

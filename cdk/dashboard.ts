@@ -135,7 +135,7 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       'nodes tried again': own.retries,
       'evictions given up': own.givenUp,
       'messages that keep failing': own.messagesFailing,
-      'evicted pods that do not leave': own.stuckPods,
+      'pods stuck terminating': own.stuckPods,
     }),
   ];
 }
@@ -144,7 +144,7 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
   const own = ownMetrics(config.name);
   const trouble = {
     'clusters without a relay': own.unwatchedClusters,
-    'clusters in which nobody evicts': own.nobodyEvicts,
+    'clusters without an eviction controller': own.nobodyEvicts,
     'guards that hold evictions': own.guardTrips,
     'takeovers that are not renewed': own.takeoversWithheld,
     'installations beside this one': own.rivals,
@@ -152,7 +152,7 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
     'deltas that could not be sent': own.unsentDeltas,
     'nodes over the budget of a relay': own.overBudget,
   };
-  const seconds = { 'since the most silent was heard': own.unheardSeconds, 'clocks differ by': own.skew };
+  const seconds = { 'longest time since last contact': own.unheardSeconds, 'clock skew': own.skew };
   return [graph('Clusters and relays', trouble, HALF), graph('Clusters, seconds', seconds, HALF)];
 }
 

@@ -28,22 +28,23 @@ export async function metricsPage(code: ServiceCode): Promise<string> {
   );
   return `# Metrics
 
-<!-- Made from the code by npm run docs. -->
+<!-- Generated from the code by npm run docs. -->
+
+Look up a metric for a dashboard or an alert. For alert rules and a dashboard, see [Monitor](../how-to/monitor.md).
 
 ## Prometheus
 
-Served at \`/metrics\` by \`npm start\`, by each relay of a deployed service, and by each [agent](../how-to/run-an-agent.md). What no relay serves is counted by
-functions in a deployed one, which tell [CloudWatch](#cloudwatch). Counters count since the process began; metrics by cluster are those of the
-clusters that the process follows. [Integrations](../how-to/monitor.md) has alert rules and a dashboard.
+\`npm start\`, each relay of a deployed service, and each [agent](../how-to/run-an-agent.md) serve these metrics at \`/metrics\`. In a deployed service, Lambda functions report
+the others to [CloudWatch](#cloudwatch). Counters start at zero with the process. Metrics by cluster cover the clusters that the process follows.
 
 ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 
 ## CloudWatch
 
-Written into the log in CloudWatch's embedded metric format, without dimensions, in the namespace that is the name of the
-stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\` what \`evict\` writes of a cluster is there once
-more by \`cluster\`, its one dimension: eight metrics, each $0.30 a month for each cluster (by the hour: only while it is written). Without, the
-dashboard and [queries](../how-to/query-evictions.md) tell of clusters from the log, which costs nothing until it is asked; what is pending or held is told there alone.
+The log contains these metrics in CloudWatch's embedded metric format, without dimensions, in a namespace with the name of the
+stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\`, metrics of \`evict\` also have the dimension \`cluster\`: eight metrics,
+each $0.30 a month for each cluster, billed by the hour in which they are written. Without it, the dashboard and
+[queries](../how-to/query-evictions.md) read the log by cluster, at the cost of each query. Pending and held evictions are in the log only.
 
 ${table(['metric', 'unit', 'written by', 'meaning'], cloudWatch)}
 `;

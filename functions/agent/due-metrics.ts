@@ -14,21 +14,21 @@ export function dueMetrics(registry: Registry): DueMetrics {
   const registers = [registry];
   const messages = new Counter({
     name: 'taintward_agent_messages_total',
-    help: 'Messages of what is due that an agent received, by what became of them: done, or kept because they failed or their moment has not come.',
+    help: 'Messages of due evictions that an agent received, by outcome: done, or kept because they failed or are not due yet.',
     labelNames: ['outcome'] as const,
     registers,
   });
   const failures = new Counter({
     name: 'taintward_agent_receive_failures_total',
-    help: 'Calls for messages that the queue of what is due did not answer.',
+    help: 'Failed calls to receive messages from the queue of due evictions.',
     registers,
   });
   // A series that begins with 1 is no increase to Prometheus.
   for (const outcome of ['done', 'kept']) messages.inc({ outcome }, 0);
   let inHand = () => 0;
   new Gauge({
-    name: 'taintward_agent_batches_in_hand',
-    help: 'Batches of messages that an agent is at work on.',
+    name: 'taintward_agent_batches_in_flight',
+    help: 'Batches of messages that an agent is processing.',
     registers,
     collect() {
       this.set(inHand());

@@ -35,37 +35,37 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   });
   const refusals = new Counter({
     name: API_REFUSALS,
-    help: 'Requests for an eviction that an API server refused or did not answer.',
+    help: 'Requests of an eviction that an API server rejected or did not answer.',
     registers,
   });
   const outOfReach = new Counter({
     name: OUT_OF_REACH,
-    help: 'Looks at a node after which its API server counts as out of reach: it did not answer several calls in a row.',
+    help: 'Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer.',
     registers,
   });
   const retries = new Counter({
     name: EVICTION_RETRIES,
-    help: 'Looks at a node that failed and are tried again.',
+    help: 'Failed evaluations of a node. They are retried.',
     registers,
   });
   const givenUp = new Counter({
     name: GIVEN_UP,
-    help: 'Evictions that ended without their pods going.',
+    help: 'Evictions that failed, with all retries exhausted.',
     registers,
   });
   const rivals = new Counter({
     name: RIVALS,
-    help: 'Other installations that were seen to evict in a cluster of this one.',
+    help: 'Other installations that were observed evicting in a cluster of this one.',
     registers,
   });
   const failing = new Counter({
     name: MESSAGES_FAILING,
-    help: 'Failed attempts to handle a message of what is due, from its third receive on.',
+    help: 'Failed attempts to process a message of due evictions, from its third receive on.',
     registers,
   });
   const skew = new Gauge({
     name: CLOCK_SKEW,
-    help: 'Seconds by which the API server that was asked last and this process differ in time.',
+    help: 'Clock skew between this process and the API server that answered last, in seconds.',
     registers,
   });
   return {
@@ -86,8 +86,8 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
 /** By cluster; known where the store is at hand, and so in one process only. */
 const EVICTIONS = 'taintward_evictions';
 
-/** What the metric calls each standing. */
-const STANDINGS = { pending: 'pending', 'gave-up': 'gave-up', observe: 'would-have' } as const;
+/** The state that the metric reports for each standing of an eviction. */
+const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
 
 /**
  * How many evictions each cluster has that wait, are held, would have gone, or were given up: counted when it is
@@ -97,18 +97,18 @@ export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 's
   const clusters = new Set<string>();
   new Gauge({
     name: EVICTIONS,
-    help: 'Scheduled evictions by cluster: pending, held, would-have (due in a cluster that is only observed) or gave-up.',
-    labelNames: ['cluster', 'standing'],
+    help: 'Scheduled evictions by cluster and state: pending, held, would-evict (due in observe mode), or failed.',
+    labelNames: ['cluster', 'state'],
     registers: [registry],
     collect() {
       const counts = store.standings();
       for (const { cluster } of counts) clusters.add(cluster);
       for (const cluster of clusters) {
-        for (const standing of [...Object.values(STANDINGS), 'held']) this.set({ cluster, standing }, 0);
+        for (const state of [...Object.values(STATES), 'held']) this.set({ cluster, state }, 0);
       }
       for (const { cluster, standing, evictions } of counts) {
-        const told = standing in STANDINGS ? STANDINGS[standing as keyof typeof STANDINGS] : 'held';
-        this.inc({ cluster, standing: told }, evictions);
+        const state = standing in STATES ? STATES[standing as keyof typeof STATES] : 'held';
+        this.inc({ cluster, state }, evictions);
       }
     },
   });

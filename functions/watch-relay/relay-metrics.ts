@@ -45,13 +45,13 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   const labelNames = ['cluster'] as const;
   const refused = new Counter({
     name: REFUSED_DELTAS,
-    help: 'Deltas that a queue can never take (over 1 MiB) and that were dropped.',
+    help: 'Deltas that a queue rejected permanently (over 1 MiB). They are dropped.',
     labelNames: ['queue'] as const,
     registers,
   });
   const unsent = new Counter({
     name: UNSENT_DELTAS,
-    help: 'Deltas that a queue did not take for now; they are sent again, as things are then.',
+    help: 'Failed attempts to send a delta. Failed deltas are retried with the then current state.',
     labelNames: ['queue'] as const,
     registers,
   });
@@ -59,7 +59,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   for (const counter of [refused, unsent]) for (const queue of DELTA_QUEUES) counter.inc({ queue }, 0);
   const overBudget = new Gauge({
     name: OVER_BUDGET,
-    help: 'Nodes that the relay follows beyond its budget, for want of other relays.',
+    help: 'Nodes that the relay follows beyond its capacity, because no other relay is available.',
     registers,
   });
   let standings: () => readonly ClusterStanding[] = () => [];
@@ -82,32 +82,32 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   );
   perCluster(
     'taintward_relay_synced',
-    '1 while all nodes of the cluster and the pods of its tainted ones are listed and watched.',
+    '1 while all nodes of the cluster, and the pods of its tainted nodes, are listed and watched.',
     ({ state }) => (state.kind === 'live' ? 1 : 0),
   );
   perCluster(
-    'taintward_relay_deaf',
-    '1 while this relay holds the lease of the cluster and its API server cannot be heard.',
+    'taintward_cluster_disconnected',
+    '1 while this relay holds the lease of the cluster and is disconnected from its API server.',
     ({ state }) => (state.kind === 'deaf' ? 1 : 0),
   );
   perCluster(
     STUCK_PODS,
-    'Evicted pods of the cluster that terminate for more than a minute longer than their grace period.',
+    'Evicted pods of the cluster that are stuck terminating for more than a minute after their grace period.',
     ({ stuck }) => stuck,
   );
   perCluster(
     TAKEOVERS_WITHHELD,
-    '1 while the cluster is taken over and its heartbeat is withheld: the built-in controller evicts there once that has lapsed.',
+    '1 while the takeover heartbeat of the cluster is suspended. After its timeout, the built-in controller evicts there.',
     ({ takeover }) => (takeover === 'withheld' ? 1 : 0),
   );
   perCluster(
     NOBODY_EVICTS,
-    '1 while pods of the cluster must go and have not for more than ten minutes: its built-in controller does not evict, and policy forbids it to us.',
+    '1 while pods of the cluster are more than ten minutes overdue, the built-in controller does not evict, and the policy forbids Taintward to evict.',
     ({ nobodyEvicts }) => (nobodyEvicts ? 1 : 0),
   );
   new Gauge({
     name: 'taintward_relay_objects',
-    help: 'Objects the relay knows of: nodes, tainted (nodes with a NoExecute taint), pods (of tainted nodes).',
+    help: 'Objects in the view of the relay: nodes, tainted (nodes with a NoExecute taint), and pods (of tainted nodes).',
     labelNames: [...labelNames, 'kind'] as const,
     registers,
     collect() {
@@ -121,7 +121,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   });
   new Gauge({
     name: 'taintward_cluster_faults',
-    help: 'Faults of the cluster, as its lease reports them, by type; 0 while there is none of a type.',
+    help: 'Faults of the cluster that its lease reports, by type.',
     labelNames: [...labelNames, 'type'] as const,
     registers,
     collect() {
@@ -135,7 +135,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   });
   new Gauge({
     name: GUARD_TRIPS,
-    help: 'Trips of the guard that stand, by what it watches: 1 while it holds the cluster, or what people tainted; of zones, how many.',
+    help: 'Active trips of the guard, by scope: 0 or 1 for the cluster and for custom taints, the number of tripped zones for zones.',
     labelNames: [...labelNames, 'scope'] as const,
     registers,
     collect() {
@@ -149,7 +149,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   });
   new Gauge({
     name: 'taintward_cluster_mode',
-    help: 'How the cluster is governed: 1 for the mode that is in force, observe, enforce, paused or stopped, and 0 for the others.',
+    help: 'Mode of the cluster: 1 for the current mode (observe, enforce, paused, or stopped), and 0 for the others.',
     labelNames: [...labelNames, 'mode'] as const,
     registers,
     collect() {
@@ -162,13 +162,13 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   });
   const lists = new Counter({
     name: 'taintward_relay_lists_total',
-    help: 'Complete lists taken: of all nodes, and of the pods of one node.',
+    help: 'Complete lists of all nodes, and of the pods of one node.',
     labelNames: [...labelNames, 'resource'] as const,
     registers,
   });
   const watchFailures = new Counter({
     name: 'taintward_relay_watch_failures_total',
-    help: 'Lists and watches that failed.',
+    help: 'Failed lists and watches.',
     labelNames: [...labelNames, 'resource'] as const,
     registers,
   });
@@ -176,7 +176,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   const labelsOf = (cluster: ClusterName) => RESOURCES.map((resource) => ({ cluster, resource }));
   const builtInEvictions = new Counter({
     name: 'taintward_built_in_evictions_total',
-    help: 'Pods that the built-in controller, or another taint manager, evicted although they were held, excluded, guarded, paused or stopped here.',
+    help: 'Pods that the built-in controller, or another taint manager, evicted although Taintward held or excluded them.',
     labelNames,
     registers,
   });
@@ -200,7 +200,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     },
     load: new Gauge({
       name: 'taintward_relay_load',
-      help: 'What this relay has on its hands, in nodes: those of its clusters, and 100 for each cluster.',
+      help: 'Load of this relay in nodes: the nodes of its clusters, plus 100 for each cluster.',
       registers,
     }),
     /** Notes by how many nodes the relay is over its budget. */
@@ -237,7 +237,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     },
     sent: new Counter({
       name: 'taintward_relay_deltas_sent_total',
-      help: 'Deltas that a queue took.',
+      help: 'Deltas sent to a queue.',
       labelNames: ['queue'] as const,
       registers,
     }),
@@ -255,7 +255,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
     },
     pending: new Gauge({
       name: 'taintward_relay_deltas_pending',
-      help: 'Nodes and pods that a delta is still to be sent of.',
+      help: 'Nodes and pods with a delta that is not sent yet.',
       labelNames: ['queue'] as const,
       registers,
     }),

@@ -5,42 +5,42 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
  * so that dashboards keep working.
  */
 
-/** Pods deleted. */
+/** Deleted pods. */
 export const POD_DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** Seconds between a pod's deadline and its deletion. */
 export const POD_DELETION_DURATION = 'taint_eviction_controller_pod_deletion_duration_seconds';
-/** Requests of `evict` that an API server refused or did not answer. */
-export const API_REFUSALS = 'taintward_api_refusals_total';
-/** Looks at a node after which its API server counts as out of reach: it did not answer several calls in a row. */
-export const OUT_OF_REACH = 'taintward_out_of_reach_total';
-/** Looks at a node that failed and are tried again. */
+/** Requests of `evict` that an API server rejected or did not answer. */
+export const API_REFUSALS = 'taintward_api_request_errors_total';
+/** Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer. */
+export const OUT_OF_REACH = 'taintward_api_server_unreachable_total';
+/** Failed evaluations of a node. They are retried. */
 export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
-/** Registered clusters that no relay speaks for. */
+/** Registered clusters without a relay that holds their lease. */
 export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
-/** Seconds since a relay heard from the registered cluster that was not heard from for longest. */
-export const UNHEARD_SECONDS = 'taintward_unheard_seconds';
-/** Clusters with pods that must go and have not for more than ten minutes: the built-in controller does not evict there, and policy forbids it to us. */
-export const NOBODY_EVICTS = 'taintward_nobody_evicts';
-/** Nodes that a relay follows beyond its budget. */
-export const OVER_BUDGET = 'taintward_relay_over_budget';
-/** Trips of the guard that stand: what holds evictions in clusters, zones, or for what people tainted. */
-export const GUARD_TRIPS = 'taintward_guard_trips';
-/** Clusters taken over whose heartbeat is withheld: the built-in controller evicts there when it has lapsed. */
-export const TAKEOVERS_WITHHELD = 'taintward_takeovers_withheld';
-/** Evicted pods that terminate for more than a minute longer than their grace period. */
+/** Seconds since the last contact with the registered cluster that has been disconnected longest. */
+export const UNHEARD_SECONDS = 'taintward_cluster_last_contact_age_seconds';
+/** Clusters with pods that are more than ten minutes overdue, where the built-in controller does not evict and the policy forbids Taintward to evict. */
+export const NOBODY_EVICTS = 'taintward_cluster_no_eviction_controller';
+/** Nodes that a relay follows beyond its capacity. */
+export const OVER_BUDGET = 'taintward_relay_nodes_over_capacity';
+/** Active trips of guards, which hold evictions in clusters, in zones, or for custom taints. */
+export const GUARD_TRIPS = 'taintward_guard_active_trips';
+/** Clusters whose takeover heartbeat is suspended. After its timeout, the built-in controller evicts there. */
+export const TAKEOVERS_WITHHELD = 'taintward_takeover_heartbeat_suspended';
+/** Evicted pods that are stuck terminating for more than a minute after their grace period. */
 export const STUCK_PODS = 'taintward_stuck_pods';
-/** Evictions that ended without their pods going: tried for days, or of a cluster that is not registered any more. */
-export const GIVEN_UP = 'taintward_given_up_total';
-/** Other installations that were seen to evict in a cluster of ours. */
-export const RIVALS = 'taintward_rivals_total';
-/** Failed attempts to handle a message of what is due, from its third receive on. */
+/** Evictions that failed, with all retries exhausted or after their cluster was removed from the registry. */
+export const GIVEN_UP = 'taintward_eviction_failures_total';
+/** Other installations that were observed evicting in a cluster of this one. */
+export const RIVALS = 'taintward_conflicting_installations_total';
+/** Failed attempts to process a message of due evictions, from its third receive on. */
 export const MESSAGES_FAILING = 'taintward_messages_failing_total';
-/** Seconds by which an API server's clock and ours differ; of relays, only beyond a second. */
+/** Clock skew of an API server, in seconds; relays report it beyond a second only. */
 export const CLOCK_SKEW = 'taintward_clock_skew_seconds';
-/** Deltas that a queue did not take; they are sent again, as things are then. */
-export const UNSENT_DELTAS = 'taintward_relay_deltas_unsent_total';
-/** Deltas that a queue can never take. */
-export const REFUSED_DELTAS = 'taintward_relay_deltas_refused_total';
+/** Failed attempts to send a delta. Failed deltas are retried. */
+export const UNSENT_DELTAS = 'taintward_relay_delta_send_failures_total';
+/** Deltas that a queue rejected permanently. */
+export const REFUSED_DELTAS = 'taintward_relay_deltas_rejected_total';
 
 /** What `evict` counts, of which cluster. */
 export interface EvictionMetrics {

@@ -244,7 +244,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   await service.untilSaid('takeover.heartbeat-suspended', 'in a dry run, a node kept');
   await until(
     'its metric says so',
-    async () => (await service.metric('taintward_takeovers_withheld{cluster="alpha"}')) === 1,
+    async () => (await service.metric('taintward_takeover_heartbeat_suspended{cluster="alpha"}')) === 1,
   );
   await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, 'NoExecute');

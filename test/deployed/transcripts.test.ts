@@ -23,7 +23,7 @@ const ENFORCE = 'test/deployed/rig/enforce.yaml';
  */
 const ON_LOCALSTACK: readonly (readonly [RegExp, string])[] = [
   [/at once 4000, or 2000 pods that are scheduled/g, 'at once nobody says how many'],
-  [/^ {2}BAD +alarms .*: clusters without a relay\.\n.*\n/gm, ''],
+  [/^ {2}BAD +alarms .*: Cluster without relay\.\n.*\n/gm, ''],
   [
     /(?<=Of <count>, all tell nobody when they ring\.\n.*\n)/g,
     '  ok   alarms   Of <count>, all have no data yet, as in the first minutes.\n',

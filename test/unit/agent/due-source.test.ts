@@ -180,7 +180,7 @@ describe('the source of what is due', () => {
     queue.put(...all);
     await time.pass(1_000);
     assert.equal(batches.length, BATCHES_AT_ONCE);
-    assert.deepEqual(await metric('batches_in_hand'), [BATCHES_AT_ONCE]);
+    assert.deepEqual(await metric('batches_in_flight'), [BATCHES_AT_ONCE]);
     batches[3]?.resolve(NOTHING_FAILED);
     await time.pass(200);
     assert.equal(batches.length, BATCHES_AT_ONCE + 1);

@@ -26,9 +26,9 @@ function bench(context: TestContext) {
   const counts: number[] = [];
   const unheard: number[] = [];
   const write = (line: string) => {
-    const { taintward_unwatched_clusters, taintward_unheard_seconds } = JSON.parse(line);
+    const { taintward_unwatched_clusters, taintward_cluster_last_contact_age_seconds } = JSON.parse(line);
     counts.push(...taintward_unwatched_clusters);
-    unheard.push(...taintward_unheard_seconds);
+    unheard.push(...taintward_cluster_last_contact_age_seconds);
   };
   const table = { names: [] as string[], strays: [] as string[], leases: new Map<string, LeaseRecord>() };
   let looks = 0;

@@ -12,7 +12,7 @@ test('each cluster’s evictions are counted by where they stand, and a cluster 
   standingMetrics(registry, store);
   const evictions = async () => {
     const [metric] = await registry.getMetricsAsJSON();
-    return Object.fromEntries(metric?.values.map(({ labels, value }) => [labels['standing'], value]) ?? []);
+    return Object.fromEntries(metric?.values.map(({ labels, value }) => [labels['state'], value]) ?? []);
   };
   assert.deepEqual(await evictions(), {});
 
@@ -23,13 +23,13 @@ test('each cluster’s evictions are counted by where they stand, and a cluster 
   const records = states.map((state) => ({ ...aRecord(), ...state }));
   const ref = aRef();
   await store.commit(ref, 0, { node: aNode(), schedule: records, end: [], live: true }, NOW);
-  assert.deepEqual(await evictions(), { pending: 2, held: 2, 'would-have': 1, 'gave-up': 1 });
+  assert.deepEqual(await evictions(), { pending: 2, held: 2, 'would-evict': 1, failed: 1 });
 
   await store.end(
     ref,
     records.map((record) => anEnding(record)),
     NOW,
   );
-  assert.deepEqual(await evictions(), { pending: 0, held: 0, 'would-have': 0, 'gave-up': 0 });
+  assert.deepEqual(await evictions(), { pending: 0, held: 0, 'would-evict': 0, failed: 0 });
   store.close();
 });

@@ -105,9 +105,9 @@ describe('metrics in the embedded metric format', () => {
     assert.deepEqual(values, {
       taint_eviction_controller_pod_deletions_total: [1, 1],
       taint_eviction_controller_pod_deletion_duration_seconds: [1.5, 0.5],
-      taintward_api_refusals_total: [1],
+      taintward_api_request_errors_total: [1],
       taintward_eviction_retries_total: [1],
-      taintward_rivals_total: [1],
+      taintward_conflicting_installations_total: [1],
       taintward_messages_failing_total: [1],
     });
   });

@@ -219,7 +219,7 @@ test('what the guard of a cluster holds is told by metrics for as long as it doe
   const values = text.split('\n').filter((line) => line.startsWith(GUARD_TRIPS));
   assert.deepEqual(
     values.filter((line) => line.endsWith(' 1')),
-    ['taintward_guard_trips{cluster="c1",scope="cluster"} 1'],
+    ['taintward_guard_active_trips{cluster="c1",scope="cluster"} 1'],
   );
   assert.equal(values.length, 6);
   assert.deepEqual(

@@ -67,8 +67,9 @@ test('each alarm on what the service counts itself has a rule for Prometheus of 
 
 describe('an alarm rings', () => {
   test('for messages that keep failing, although tries may be as far apart as can be', () => {
-    const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } =
-      alarmNamed('messages keep failing');
+    const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } = alarmNamed(
+      'Messages failing repeatedly',
+    );
     assert.deepEqual([Namespace, MetricName, Statistic], ['taintward', names.MESSAGES_FAILING, 'Sum']);
     assert.ok(Number(Period) > visibilitySeconds(QUEUES.evictionsDue) + EVICT_RECORD_DEADLINE_MS / 1000);
     assert.equal(EvaluationPeriods, 2);
@@ -76,8 +77,8 @@ describe('an alarm rings', () => {
 
   test('for an API server that refuses or is silent at each try, although tries may be as far apart as can be', () => {
     for (const [name, metric] of [
-      ['API servers refuse evictions', names.API_REFUSALS],
-      ['API servers do not answer', names.OUT_OF_REACH],
+      ['Eviction requests failing', names.API_REFUSALS],
+      ['API server unreachable', names.OUT_OF_REACH],
     ] as const) {
       const { MetricName, Period, EvaluationPeriods } = alarmNamed(name);
       assert.deepEqual([MetricName, EvaluationPeriods], [metric, 2]);

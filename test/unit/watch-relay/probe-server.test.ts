@@ -176,7 +176,7 @@ test('any other path says which there are', async (context) => {
   const { ask } = await served(context);
   const response = await ask('/');
   assert.equal(response.status, 404);
-  assert.match(await response.text(), /\/healthz, \/readyz and \/metrics/);
+  assert.match(await response.text(), /\/healthz, \/readyz, \/metrics/);
 });
 
 async function refused(address: ProbeAddress): Promise<string> {

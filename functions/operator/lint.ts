@@ -9,7 +9,7 @@ import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/ta
 import type { ClusterObjects } from './cluster-objects.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import { readPlacedYaml } from './placed-yaml.ts';
-import { POD_TAKEOVER, TAKEOVER_LABEL } from './takeover/at-pods.ts';
+import { OPTED_IN, POD_TAKEOVER, TAKEOVER_LABEL } from './takeover/at-pods.ts';
 import { takenOver } from './takeover/taken-tolerations.ts';
 
 /** What a finding is about. */
@@ -292,7 +292,10 @@ async function lintWhitelists(objects: ClusterObjects, namespace: string | undef
     const text = textOf(fieldsOf(annotations)[WHITELIST]);
     if (text === '' || (namespace !== undefined && name !== namespace)) continue;
     namespaces += 1;
-    const given = { namespace: textOf(name), takenOver: fieldsOf(labels)[TAKEOVER_LABEL] === 'on' };
+    const given = {
+      namespace: textOf(name),
+      takenOver: OPTED_IN.includes(textOf(fieldsOf(labels)[TAKEOVER_LABEL])),
+    };
     const found = lintWhitelist({ ...given, whitelist: readWhitelist(text), taken: TAKEN });
     findings.push(
       ...found.map((finding) => ({ ...finding, object: { kind: 'Namespace', name: textOf(name) } })),

@@ -65,7 +65,7 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
       warn(
         'takeover',
         'At its pods: no namespace is selected, so none are taken over.',
-        'kubectl label namespace NAME taintward.dev/takeover=on, or whatever it was applied with.',
+        'kubectl label namespace NAME taintward.dev/takeover=enabled, or whatever it was applied with.',
       ),
     );
   }

@@ -106,7 +106,7 @@ describe('at pods', () => {
 
   before(async () => {
     await cluster.api.patch(`/api/v1/namespaces/${cluster.namespace}`, {
-      metadata: { labels: { 'taintward.dev/takeover': 'on' } },
+      metadata: { labels: { 'taintward.dev/takeover': 'enabled' } },
     });
     await until('pods are taken over', async () => 'note' in (await made([])));
   });

@@ -20,7 +20,7 @@ before(async () => {
   stage = await TakeoverStage.open();
   const { api, namespace } = stage.stage.cluster;
   await api.patch(`/api/v1/namespaces/${namespace}`, {
-    metadata: { labels: { 'taintward.dev/takeover': 'on' } },
+    metadata: { labels: { 'taintward.dev/takeover': 'enabled' } },
   });
 });
 afterEach(() => stage.nodes.check());
@@ -146,7 +146,8 @@ async function noteOfOneMadeIn(namespace: string, labels: object = {}): Promise<
 
 test('a pod or a namespace that opts out is left alone', async () => {
   const { api, namespace } = stage.stage.cluster;
-  assert.equal(await noteOfOneMadeIn(namespace, { 'taintward.dev/takeover': 'off' }), undefined);
+  for (const value of ['disabled', 'off'])
+    assert.equal(await noteOfOneMadeIn(namespace, { 'taintward.dev/takeover': value }), undefined, value);
   await api.create('/api/v1/namespaces', { metadata: { name: `${namespace}-other` } });
   assert.equal(await noteOfOneMadeIn(`${namespace}-other`), undefined);
   await api.remove(`/api/v1/namespaces/${namespace}-other`);
@@ -159,7 +160,7 @@ test('our own pods are left alone wherever they are, and our own namespace howev
   const name = `${namespace}-ours`;
   t.after(() => api.remove(`/api/v1/namespaces/${name}`));
   // As deploy/in-cluster labels it, under whichever name.
-  const labels = { ...ours, 'taintward.dev/takeover': 'off' };
+  const labels = { ...ours, 'taintward.dev/takeover': 'disabled' };
   await api.create('/api/v1/namespaces', { metadata: { name, labels } });
   const selector = `kubernetes.io/metadata.name in (${name},${namespace})`;
   stage.command('apply', '--level', 'pod', '--namespace-selector', selector);

@@ -25,7 +25,7 @@ const TOLERATIONS = [
   { key: 'team', operator: 'Equal', value: 'a', effect: 'NoExecute' },
   { operator: 'Exists' },
 ];
-const LABELS = { app: 'web', 'topology.kubernetes.io/zone': 'a', 'taintward.dev/takeover': 'on' };
+const LABELS = { app: 'web', 'topology.kubernetes.io/zone': 'a', 'taintward.dev/takeover': 'enabled' };
 const TAKEOVER = {
   metadata: { name: 'live', resourceVersion: '7' },
   spec: {
@@ -74,7 +74,10 @@ export const annotations: Kind<Written> = {
 async function feed(given: Written): Promise<Outcome> {
   const { note, moving, whitelist, labels, tolerations, takeover } = given;
   const json = (value: unknown) => parseInt64Json(JSON.stringify(value) ?? 'null');
-  const own = Object.entries({ 'taintward.dev/takeover': note, 'taintward.dev/takeover-moving': moving });
+  const own = Object.entries({
+    'taintward.dev/takeover': note,
+    'taintward.dev/takeover-in-progress': moving,
+  });
   const pod = json({
     apiVersion: 'v1',
     kind: 'Pod',

@@ -43,7 +43,7 @@ test('what was installed, and kept, is gone to the last object when it is remove
   const other = await cluster.addNode('other');
   await cluster.addPod(other, 'taken');
   const namespace = `/api/v1/namespaces/${cluster.namespace}`;
-  const chosen = { 'taintward.dev/takeover': 'on' };
+  const chosen = { 'taintward.dev/takeover': 'enabled' };
   await api.patch(namespace, { metadata: { labels: chosen } });
   // Kinds that other tests of this server needed stay there; the guide removes them all.
   const ours = (objects: ReadonlySet<string>) => [...objects].filter((each) => !before.has(each));

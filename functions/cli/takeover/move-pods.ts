@@ -94,7 +94,7 @@ function completion(pod: PodJson, next: PodState): readonly PatchOperation[] {
   return [
     unchanged(pod),
     ...withTolerations(next.tolerations),
-    ...(pod.moving ? [{ op: 'remove', path: annotationPath(MOVING_ANNOTATION) } as const] : []),
+    ...pod.movingBy.map((name) => ({ op: 'remove', path: annotationPath(name) }) as const),
     ...(next.note !== ''
       ? annotate(pod, TAKEOVER_ANNOTATION, next.note)
       : pod.state.note === ''

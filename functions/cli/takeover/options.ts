@@ -60,7 +60,7 @@ export function addTakeoverOptions(command: Command): Command {
     .addOption(
       new Option(
         '--namespace-selector <labels>',
-        `pod level: label selector of namespaces (default: ${TAKEOVER_LABEL}=on)`,
+        `pod level: label selector of namespaces (default: ${TAKEOVER_LABEL}=enabled)`,
       ).argParser(parseLabelSelector),
     );
 }

@@ -14,8 +14,12 @@ import {
 
 const NAME = 'taintward-takeover-pods';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
-/** The name of the label that opts namespaces in (`on`), and namespaces and pods out (`off`). */
+/** The name of the label that opts namespaces in, and namespaces and pods out. */
 export const TAKEOVER_LABEL = 'taintward.dev/takeover';
+/** Its values that opt in: the present one, and the one from before it was renamed, which clusters may still have. */
+export const OPTED_IN: readonly string[] = ['enabled', 'on'];
+/** Its values that opt out, likewise. */
+export const OPTED_OUT: readonly string[] = ['disabled', 'off'];
 const NOTE = celText(TAKEOVER_ANNOTATION);
 /** Whom the service itself needs, and itself: nobody waits for himself. */
 const NEVER = ['kube-system', 'kube-node-lease', DEFAULT_NAMESPACE];
@@ -31,7 +35,7 @@ export interface PodTakeover {
 export const POD_TAKEOVER: PodTakeover = {
   keys: NODE_CONTROLLER_KEYS,
   fallbackSeconds: 3600,
-  namespaces: [{ key: TAKEOVER_LABEL, operator: 'In', values: ['on'] }],
+  namespaces: [{ key: TAKEOVER_LABEL, operator: 'In', values: OPTED_IN }],
 };
 
 /** What is said above the objects of a takeover at the pod. */
@@ -47,8 +51,10 @@ const NAME_LABEL = 'kubernetes.io/metadata.name';
 /** What keeps a namespace out, however it is chosen. */
 const KEPT_OUT: readonly Requirement[] = [
   { key: NAME_LABEL, operator: 'NotIn', values: NEVER },
-  { key: TAKEOVER_LABEL, operator: 'NotIn', values: ['off'] },
+  { key: TAKEOVER_LABEL, operator: 'NotIn', values: OPTED_OUT },
 ];
+/** What kept namespaces out before the value was renamed. */
+const FORMERLY_KEPT_OUT: Requirement = { key: TAKEOVER_LABEL, operator: 'NotIn', values: ['off'] };
 
 /** The selector of the namespaces that a takeover is for. */
 export const selectedNamespaces = (namespaces: readonly Requirement[]): readonly Requirement[] => [
@@ -59,7 +65,9 @@ export const selectedNamespaces = (namespaces: readonly Requirement[]): readonly
 /** The namespaces that were chosen, of a selector that {@link selectedNamespaces} made, in this release or the one before. */
 export const chosenNamespaces = (selected: readonly Requirement[]): readonly Requirement[] =>
   // By which names the first keeps out differs by release.
-  selected.slice(1).filter((each) => !KEPT_OUT.some((out) => isDeepStrictEqual(each, out)));
+  selected
+    .slice(1)
+    .filter((each) => ![...KEPT_OUT, FORMERLY_KEPT_OUT].some((out) => isDeepStrictEqual(each, out)));
 
 /** Binding it switches the takeover on. */
 export const POD_BINDING: Manifest = {
@@ -124,15 +132,15 @@ function mutatingSpec({ keys, fallbackSeconds, namespaces }: PodTakeover): objec
 const noted = (object: string) =>
   `(has(${object}.metadata.annotations) && ${NOTE} in ${object}.metadata.annotations)`;
 
-const notLabelled = (label: string, value: string) =>
-  `!has(object.metadata.labels) || !(${celText(label)} in object.metadata.labels) || object.metadata.labels[${celText(label)}] != ${celText(value)}`;
+const notLabelled = (label: string, ...values: readonly string[]) =>
+  `!has(object.metadata.labels) || !(${celText(label)} in object.metadata.labels) || ${values.map((value) => `object.metadata.labels[${celText(label)}] != ${celText(value)}`).join(' && ')}`;
 
 const MATCH_CONDITIONS = [
   {
     name: 'made-or-taken-over',
     expression: `request.operation == "CREATE" || ${noted('object')} || ${noted('oldObject')}`,
   },
-  { name: 'not-opted-out', expression: notLabelled(TAKEOVER_LABEL, 'off') },
+  { name: 'not-opted-out', expression: notLabelled(TAKEOVER_LABEL, ...OPTED_OUT) },
   // In whichever namespace it runs.
   { name: 'not-our-own', expression: notLabelled(OUR_LABEL, OUR_NAME) },
   { name: 'not-leaving', expression: '!has(object.metadata.deletionTimestamp)' },

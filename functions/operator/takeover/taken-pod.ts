@@ -1,6 +1,6 @@
 import { fieldsOf, itemsOf, parseInt64Json, textOf } from '#shared/kubernetes/api-json.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { TAKEOVER_LABEL } from './at-pods.ts';
+import { OPTED_OUT, TAKEOVER_LABEL } from './at-pods.ts';
 import { OUR_LABEL, OUR_NAME } from './manifest.ts';
 import type { PodState } from './taken-tolerations.ts';
 
@@ -8,7 +8,9 @@ import type { PodState } from './taken-tolerations.ts';
  * The annotation of a pod between two patches, which says what the second is to make of it; so whoever comes after somebody
  * who died in between ends what that one began.
  */
-export const MOVING_ANNOTATION = 'taintward.dev/takeover-moving';
+export const MOVING_ANNOTATION = 'taintward.dev/takeover-in-progress';
+/** Its name before it was renamed, which a release from before may have left. */
+export const FORMER_MOVING_ANNOTATION = 'taintward.dev/takeover-moving';
 
 /** A pod, as far as a takeover goes. */
 export interface PodJson {
@@ -19,6 +21,8 @@ export interface PodJson {
   readonly state: PodState;
   /** What its second patch was to make of it; absent: nothing is under way. */
   readonly moving?: PodState;
+  /** The annotations that say so. */
+  readonly movingBy: readonly string[];
   /** It is to stay as it is: it is leaving, the kubelet's own, opted out, or one of ours: nobody waits for himself. */
   readonly untouchable: boolean;
   readonly hasAnnotations: boolean;
@@ -29,7 +33,10 @@ export function projectTakenPod(json: unknown): PodJson {
   const meta = fieldsOf(metadata);
   const annotations = fieldsOf(meta['annotations']);
   const labels = fieldsOf(meta['labels']);
-  const moving = parseMoving(textOf(annotations[MOVING_ANNOTATION]));
+  const movingBy = [MOVING_ANNOTATION, FORMER_MOVING_ANNOTATION].filter(
+    (name) => parseMoving(textOf(annotations[name])) !== undefined,
+  );
+  const moving = parseMoving(textOf(annotations[movingBy[0] ?? MOVING_ANNOTATION]));
   return {
     namespace: textOf(meta['namespace']),
     name: textOf(meta['name']),
@@ -40,10 +47,11 @@ export function projectTakenPod(json: unknown): PodJson {
       note: textOf(annotations[TAKEOVER_ANNOTATION]),
     },
     ...(moving ? { moving } : {}),
+    movingBy,
     untouchable:
       textOf(meta['deletionTimestamp']) !== '' ||
       'kubernetes.io/config.mirror' in annotations ||
-      labels[TAKEOVER_LABEL] === 'off' ||
+      OPTED_OUT.includes(textOf(labels[TAKEOVER_LABEL])) ||
       labels[OUR_LABEL] === OUR_NAME,
     hasAnnotations: meta['annotations'] !== undefined,
   };

@@ -74,14 +74,14 @@ describe('the manifest of a takeover', () => {
       operator: 'NotIn',
       values: ['kube-system', 'kube-node-lease', 'taintward'],
     },
-    { key: 'taintward.dev/takeover', operator: 'NotIn', values: ['off'] },
+    { key: 'taintward.dev/takeover', operator: 'NotIn', values: ['disabled', 'off'] },
   ];
 
   test('at pods is for the namespaces that are labelled, and never for those the service needs, or its own', async () => {
     const policy = Policy.parse((await objects('--level', 'pod'))[0]);
     assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
       ...keptOut,
-      { key: 'taintward.dev/takeover', operator: 'In', values: ['on'] },
+      { key: 'taintward.dev/takeover', operator: 'In', values: ['enabled', 'on'] },
     ]);
     assert.deepEqual([variable(policy, 'fallback'), policy.kind], ['3600', 'MutatingAdmissionPolicy']);
   });

@@ -6,7 +6,9 @@ import { projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
 import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
 import { json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 
-const MOVING = 'taintward.dev/takeover-moving';
+const MOVING = 'taintward.dev/takeover-in-progress';
+/** Of a release from before it was renamed. */
+const FORMER = 'taintward.dev/takeover-moving';
 const podWith = (annotations: object, tolerations: readonly object[] = []) => ({
   metadata: { namespace: 'shop', name: 'web-0', resourceVersion: '5', annotations },
   spec: { nodeName: 'n1', tolerations },
@@ -15,7 +17,18 @@ const podWith = (annotations: object, tolerations: readonly object[] = []) => ({
 describe('a pod between two patches', () => {
   test('is to be what its annotation says', () => {
     const next = { tolerations: [{ key: 'a', tolerationSeconds: 60 }], note: 'a=60+3600' };
-    assert.deepEqual(projectTakenPod(podWith({ [MOVING]: JSON.stringify(next) })).moving, next);
+    for (const name of [MOVING, FORMER]) {
+      const { moving, movingBy } = projectTakenPod(podWith({ [name]: JSON.stringify(next) }));
+      assert.deepEqual([moving, movingBy], [next, [name]]);
+    }
+  });
+
+  test('is to be what the present annotation says, where it has the former one, too', () => {
+    const [next, other] = ['a=60+3600', 'b=1+2'].map((note) => ({ tolerations: [], note }));
+    const { moving, movingBy } = projectTakenPod(
+      podWith({ [FORMER]: JSON.stringify(other), [MOVING]: JSON.stringify(next) }),
+    );
+    assert.deepEqual([moving, movingBy], [next, [MOVING, FORMER]]);
   });
 
   for (const text of ['{', 'null', '7', '{"tolerations":"x"}', '{"note":"x"}']) {
@@ -29,8 +42,9 @@ test('a pod is to stay as it is if it is one of ours, or opted out', () => {
   const labelled = (labels: object) => ({ metadata: { labels } });
   for (const [untouchable, labels] of [
     [true, { 'app.kubernetes.io/name': 'taintward' }],
+    [true, { 'taintward.dev/takeover': 'disabled' }],
     [true, { 'taintward.dev/takeover': 'off' }],
-    [false, { 'app.kubernetes.io/name': 'web', 'taintward.dev/takeover': 'on' }],
+    [false, { 'app.kubernetes.io/name': 'web', 'taintward.dev/takeover': 'enabled' }],
     [false, {}],
   ] as const)
     assert.equal(projectTakenPod(labelled(labels)).untouchable, untouchable, JSON.stringify(labels));

@@ -101,9 +101,9 @@ function reportText({ objects, findings, unknown }: LintReport, wide: boolean, p
   }))
     .filter(({ count }) => count > 0)
     .map(({ level, count }) => `${count} ${level}${count === 1 ? '' : 's'}`);
-  const found = counts.length === 0 ? 'nothing was found' : counts.join(', ');
+  const found = counts.length === 0 ? 'no findings' : counts.join(', ');
   const left = linesText(unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)));
-  return `${table}${left}${objects} ${objects === 1 ? 'object was' : 'objects were'} looked at: ${found}.\n`;
+  return `${table}${left}Checked ${objects} ${objects === 1 ? 'object' : 'objects'}: ${found}.\n`;
 }
 
 const LEVELS: readonly Level[] = ['error', 'warning', 'note'];

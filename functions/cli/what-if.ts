@@ -119,7 +119,7 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   const { cluster, taint, nodes, pods, now, later, stays, at } = answer;
   const which = nodes.length === 1 ? `node ${nodes[0]}` : `${nodes.length} nodes`;
   const lines = [
-    `If ${which} of cluster ${cluster} had the taint ${taintText(taint)}: of ${pods} pods there ${now} would go now, ${later} later, and ${stays} stay.`,
+    `With taint ${taintText(taint)} on ${which} of cluster ${cluster}, of ${pods} ${pods === 1 ? 'pod' : 'pods'}, ${now} would be evicted immediately, ${later} later, and ${stays} would stay.`,
     ...provisosOf(answer),
     paceText(answer),
   ].filter((line) => line !== '');
@@ -137,16 +137,16 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
 function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'
-      ? ['No policy of the cluster is known, so the default one is taken, as if it were enforced.']
+      ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
       : []),
-    ...(brake
-      ? [`All is held by ${wordsOf(brake).name(brake)}: none of it happens before that is over.`]
-      : []),
+    ...(brake ? [`All evictions are held by ${wordsOf(brake).name(brake)} until it ends.`] : []),
     ...(guarded > 0
-      ? [`The guard would hold ${guarded} of those that go, until it is released or few nodes are affected.`]
+      ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
       : []),
     ...(guard.shadow
-      ? guard.trips.map((trip) => `The guard would only tell that it would have tripped: ${tripText(trip)}.`)
+      ? guard.trips.map(
+          (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
+        )
       : []),
     ...unknown.map((each) => (each.endsWith('.') ? each : `${each}.`)),
   ];
@@ -154,13 +154,13 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
 
 function paceText({ at, pace, brake, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';
-  const when = pace.lastAt <= at ? 'at once' : `in ${spanText(pace.lastAt - at)}`;
-  const rate = pace.rate === undefined ? '' : `, at ${pace.rate} a second`;
+  const when = pace.lastAt <= at ? 'immediately' : `in ${spanText(pace.lastAt - at)}`;
+  const rate = pace.rate === undefined ? '' : `, at ${pace.rate} per second`;
   const drained =
     brake || guarded > 0
-      ? `; all that is held goes within ${spanText(pace.drainMs)} of being let go, at ${pace.drain} a second`
+      ? `; held pods are evicted within ${spanText(pace.drainMs)} of their release, at ${pace.drain} per second`
       : '';
-  return `The last would go ${when}${rate}${drained}.`;
+  return `The last pod is evicted ${when}${rate}${drained}.`;
 }
 
 const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
@@ -177,7 +177,7 @@ const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
     of: ({ replicas, together }) =>
       replicas ? `${Math.max(0, replicas.ready - together)} of ${replicas.ready}` : '',
   },
-  { head: 'WANTED', of: ({ replicas }) => (replicas ? String(replicas.desired) : ''), wide: true },
+  { head: 'DESIRED', of: ({ replicas }) => (replicas ? String(replicas.desired) : ''), wide: true },
 ];
 
 function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadFate['later'], now: EpochMs): string {
@@ -191,16 +191,16 @@ const stayText = ({ because, hold }: Stay): string => (hold === undefined ? beca
 const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   { head: 'BUDGET', of: (budget) => budgetText(budget) },
   { head: 'ALLOWS', of: ({ allowed }) => (allowed === undefined ? '?' : String(allowed)) },
-  { head: 'PODS GOING', of: ({ going }) => String(going) },
-  { head: 'READY, TOGETHER', of: ({ together }) => String(together) },
-  { head: 'REFUSED ALONE', of: ({ blocked, known }) => (known === 'asked' ? String(blocked) : '?') },
+  { head: 'PODS EVICTED', of: ({ going }) => String(going) },
+  { head: 'READY PODS AT ONCE', of: ({ together }) => String(together) },
+  { head: 'REJECTED ONE BY ONE', of: ({ blocked, known }) => (known === 'asked' ? String(blocked) : '?') },
   { head: 'BREAKS', of: ({ breaks }) => (breaks ? 'yes' : 'no') },
-  { head: 'KNOWN', of: ({ known }) => (known === 'asked' ? 'Eviction API, summed up' : 'by its status') },
+  { head: 'SOURCE', of: ({ known }) => (known === 'asked' ? 'Eviction API' : 'budget status') },
   { head: 'MESSAGE', of: ({ reason, why }) => reason ?? why ?? '', wide: true },
 ];
 
 const budgetText = ({ namespace, name }: BudgetFate): string =>
-  name === undefined ? `of namespace ${namespace}` : `${namespace}/${name}`;
+  name === undefined ? `in namespace ${namespace}` : `${namespace}/${name}`;
 
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
@@ -215,15 +215,15 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
 function fateText(fate: Fate, now: EpochMs): string {
   switch (fate.kind) {
     case 'goes':
-      return fate.at <= now ? 'goes now' : `goes in ${spanText(fate.at - now)}`;
+      return fate.at <= now ? 'evicted now' : `evicted in ${spanText(fate.at - now)}`;
     case 'stays':
       return `stays (${fate.because})`;
     case 'held':
       return fate.by.kind === 'hold' ? `stays (hold ${fate.by.id})` : 'stays (excluded)';
     case 'leaving':
-      return 'leaving already';
+      return 'terminating';
     case 'gave-up':
-      return 'stays (given up)';
+      return 'stays (failed)';
     case 'blocked':
       return 'stays (disruption budget)';
     default:
@@ -234,29 +234,32 @@ function fateText(fate: Fate, now: EpochMs): string {
 function breaksText({ breaks, guarded }: WhatIfAnswer, paint: Paint): string {
   if (breaks.length === 0) return `${paint('green', 'Nothing breaks.')}\n`;
   const lines = breaks.map((each) => `- ${breakText(each, guarded)}`);
-  return linesText([paint('red', 'This would break:'), ...lines]);
+  return linesText([paint('red', 'This breaks:'), ...lines]);
 }
 
 function breakText(broken: Break, guarded: number): string {
   switch (broken.kind) {
     case 'guard':
-      return `The guard would trip (${tripText(broken.trip)}), and hold ${guarded} evictions.`;
+      return `The guard trips (${tripText(broken.trip)}) and holds ${guarded} evictions.`;
     case 'budget': {
       const { together, allowed, heeded, reason } = broken.budget;
-      const allows = allowed === undefined ? 'does not allow it' : `allows ${allowed} to be disrupted`;
-      const all = `${together} of its ready pods would go together`;
+      const allows =
+        allowed === undefined
+          ? 'does not allow it'
+          : `allows ${allowed} ${allowed === 1 ? 'disruption' : 'disruptions'}`;
+      const all = `${together} of its ready pods are evicted together`;
       const then = heeded
-        ? 'they go only as it lets them, or when the policy has waited long enough'
-        : 'evictions by taints do not heed it';
+        ? 'they are evicted as the budget allows, or when the policy times out'
+        : 'taint evictions ignore the budget';
       const said = reason === undefined ? '' : ` The API server says: ${reason.replace(/\.$/, '')}.`;
       return `Budget ${budgetText(broken.budget)} ${allows}, and ${all}: ${then}.${said}`;
     }
     case 'emptied': {
       const { namespace, kind, name, together } = broken.workload;
-      return `${kind} ${namespace}/${name} is left without a ready pod: ${together === 1 ? 'its only one goes' : `all ${together} go together`}.`;
+      return `${kind} ${namespace}/${name} has no ready pod left: ${together === 1 ? 'its only ready pod is evicted' : `all ${together} are evicted together`}.`;
     }
     case 'bare-pod':
-      return `Pod ${broken.namespace}/${broken.name} would go, and nobody makes it anew.`;
+      return `Pod ${broken.namespace}/${broken.name} is evicted, and no controller recreates it.`;
     default:
       return broken satisfies never;
   }

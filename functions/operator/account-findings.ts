@@ -23,28 +23,28 @@ export function quotaFindings(
     (sum, each) => sum + (each.kept === undefined ? each.batches : 0),
     OTHER_INVOCATIONS,
   );
-  const besides = kept === 0 ? '' : `, beside ${kept} that are reserved for it`;
-  const lambda = `Lambda runs ${invocations} invocations at a time for functions that have none reserved, and the service uses up to ${used}${besides}`;
+  const besides = kept === 0 ? '' : `, in addition to ${kept} reserved for it`;
+  const lambda = `Lambda runs ${invocations} concurrent invocations of functions without reserved concurrency, and the service uses up to ${used}${besides}`;
   const throttled = fed.filter((each) => each.kept !== undefined && each.kept < each.batches);
   const atOnce =
     writesAtOnce === undefined
-      ? 'nobody says how many'
-      : `${writesAtOnce}, or ${Math.floor(writesAtOnce / WRITES_PER_POD)} pods that are scheduled`;
-  const table = `The table takes up to ${mostWrites} writes a second once it has grown, and at once ${atOnce}.`;
+      ? 'an unknown number'
+      : `${writesAtOnce} (${Math.floor(writesAtOnce / WRITES_PER_POD)} scheduled pods)`;
+  const table = `The table accepts up to ${mostWrites} writes per second when scaled, and immediately ${atOnce}.`;
   const size = SIZES.find((each) => nodes > each.nodes);
   return [
     invocations >= used
       ? ok('quotas', `${lambda}.`)
       : warn(
           'quotas',
-          `${lambda}: beyond that its batches are throttled, and late.`,
-          'Have the quota Concurrent executions of Lambda raised, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
+          `${lambda}: further batches are throttled and delayed.`,
+          'Request a higher Lambda quota for concurrent executions, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
         ),
     ...throttled.map(({ name, batches: count, kept: each }) =>
       warn(
         'quotas',
-        `Lambda runs ${each} invocations of ${name} at a time, and its queue is to have ${count}: beyond that its batches are throttled, and late.`,
-        'Deploy anew: with taintward:reserveConcurrency the stack reserves as many as the queue is to have, without it none.',
+        `Lambda runs ${each} concurrent invocations of ${name}, and its queue uses up to ${count}: further batches are throttled and delayed.`,
+        'Deploy again. With taintward:reserveConcurrency, the stack reserves as many as the queue uses; without it, none.',
       ),
     ),
     size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
@@ -52,7 +52,7 @@ export function quotaFindings(
       : warn(
           'quotas',
           `${table} The fleet has ${nodes} nodes.`,
-          `Set a warm throughput of ${size.writesAtOnce} writes on the table, before many nodes are tainted at a time.`,
+          `Set a warm throughput of ${size.writesAtOnce} writes on the table before tainting many nodes together.`,
         ),
     ...(size === undefined ? [] : concurrencyFindings(batches, size, nodes)),
   ];
@@ -73,7 +73,7 @@ function concurrencyFindings(
   return [
     warn(
       'quotas',
-      `The fleet has ${nodes} nodes, and the functions handle fewer batches at a time than that is worth.`,
+      `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
       `Deploy with ${low.join(' and ')}.`,
     ),
   ];
@@ -82,27 +82,31 @@ function concurrencyFindings(
 /** Which alarms ring, and whether anybody hears them. */
 export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
   if (alarms.length === 0) {
-    return [warn('alarms', 'There is none of its name.', 'Deploy the stack anew: somebody removed them.')];
+    return [warn('alarms', 'The alarms of the stack were removed.', 'Deploy the stack again.')];
   }
   const deaf = alarms.filter(({ receivers }) => receivers === 0);
   const blind = alarms.filter(({ state }) => state === 'INSUFFICIENT_DATA');
-  const some = (of: readonly AlarmSeen[]) => (of.length === alarms.length ? 'all' : `${of.length}`);
   return [
     ...alarms
       .filter(({ state }) => state === 'ALARM')
       .map(({ name, since, says }) =>
-        bad('alarms', `It rings since ${new Date(since).toISOString()}: ${name}.`, says),
+        bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, says),
       ),
     deaf.length === 0
-      ? ok('alarms', `All ${alarms.length} tell somebody when they ring.`)
+      ? ok('alarms', `All ${alarms.length} alarms have subscribers.`)
       : warn(
           'alarms',
-          `Of ${alarms.length}, ${some(deaf)} tell nobody when they ring.`,
-          'Deploy with taintward:alarmTopicArn: an SNS topic to which somebody is subscribed.',
+          `${deaf.length} of ${alarms.length} alarms have no subscribers.`,
+          'Deploy with taintward:alarmTopicArn, an SNS topic with subscribers.',
         ),
     ...(blind.length === 0
       ? []
-      : [ok('alarms', `Of ${alarms.length}, ${some(blind)} have no data yet, as in the first minutes.`)]),
+      : [
+          ok(
+            'alarms',
+            `${blind.length} of ${alarms.length} alarms have no data yet, as in the first minutes after a deployment.`,
+          ),
+        ]),
   ];
 }
 
@@ -120,31 +124,31 @@ export function versionFindings(
     found.push(
       warn(
         'versions',
-        'Of which release the functions are is not said.',
-        'Deploy the release of this command: it says so from then on.',
+        'The release of the functions is unknown.',
+        'Deploy the release of this command, which reports it.',
       ),
     );
   } else if (release !== VERSION) {
     found.push(
       warn(
         'versions',
-        `The functions are ${release}, and this command ${VERSION}.`,
-        'Deploy this release, or use the command of theirs.',
+        `The functions are ${release}, this command is ${VERSION}.`,
+        'Deploy this release, or use the command of the deployed release.',
       ),
     );
   }
   if (release !== undefined && others.length > 0) {
-    const names = others.map((version) => version ?? 'of one that does not say which').join(', ');
+    const names = others.map((version) => version ?? 'unknown').join(', ');
     found.push(
       warn(
         'versions',
-        `The functions are ${release}, and there are relays ${names}.`,
-        'Restart relays of your own with the release of the functions; those of the stack are replaced after them.',
+        `The functions are ${release}, but relays are ${names}.`,
+        'Restart your own relays with the release of the functions. Relays of the stack are replaced automatically.',
       ),
     );
   }
   if (found.length > 0) return found;
   return [
-    ok('versions', `Functions${relays.length > 0 ? ' and relays' : ''} are ${VERSION}, as this command is.`),
+    ok('versions', `Functions${relays.length > 0 ? ', relays,' : ''} and this command are ${VERSION}.`),
   ];
 }

@@ -68,7 +68,7 @@ export async function examine(
     async (cluster) => {
       const found = await examineCluster(fleet, cluster, status, clock);
       done += 1;
-      progress(`Clusters looked at: ${done} of ${clusters.length}`);
+      progress(`Examined ${done} of ${clusters.length} clusters`);
       return found.map((finding): Finding => ({ cluster, ...finding }));
     },
     { concurrency: PARALLEL_CLUSTERS },
@@ -79,18 +79,20 @@ export async function examine(
 
 async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]> {
   const groups = await Promise.all([
-    looked('store', 'check the name, and your rights to it', async () => {
+    looked('store', 'Check the name and your permissions', async () => {
       const askedAt = clock.now();
       await fleet.rulebook.fleetStop();
-      return [ok('store', `The ${fleet.where} answers within ${clock.now() - askedAt} ms.`)];
+      return [ok('store', `The ${fleet.where} responds within ${clock.now() - askedAt} ms.`)];
     }),
     fleet.registry ? examineRegistry(fleet.registry) : [],
-    looked('identity', 'check your credentials', async () => {
+    looked('identity', 'Check your credentials', async () => {
       await fleet.operator();
-      return [ok('identity', 'It is known who you are, as the audit has to.')];
+      return [ok('identity', 'Your identity is known, as the audit log requires.')];
     }),
-    looked('queues', 'check your rights to its queues', async () => queueFindings(await fleet.backlog())),
-    looked('dead letters', 'check your rights to its queues', async () => {
+    looked('queues', 'Check your permissions for its queues', async () =>
+      queueFindings(await fleet.backlog()),
+    ),
+    looked('dead letters', 'Check your permissions for its queues', async () => {
       const letters = await fleet.deadLetters.count();
       return letters ? deadLetterFindings(letters) : [];
     }),
@@ -100,7 +102,7 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
 }
 
 const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
-  looked('registry', 'check your rights to the table', async () =>
+  looked('registry', 'Check your permissions for the table', async () =>
     (await registry.list()).strays.map((stray) => bad('registry', stray, 'Delete it from the table.')),
   );
 
@@ -119,7 +121,7 @@ async function looked(
 }
 
 /** Who may not look is told so: nothing is bad because of that. */
-const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or look in the console of AWS';
+const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
 
 async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
   const leases = async () => {
@@ -161,14 +163,14 @@ function processFindings(
   if (process === undefined) return [];
   if (!service) {
     const down = needs.filter(({ kind }) => kind === 'not-running' || kind === 'frozen');
-    const silent = warn('process', unknown.join(' '), 'Ask again in some seconds.');
+    const silent = warn('process', unknown.join(' '), 'Run the command again in a few seconds.');
     return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
   }
   const { version, startedAt } = service;
-  const runs = ok('process', `It runs since ${new Date(startedAt).toISOString()}.`);
-  if (version === VERSION) return [runs, ok('versions', `It is ${VERSION}, as this command is.`)];
-  const says = `It is ${version}, and this command ${VERSION}.`;
-  return [runs, warn('versions', says, 'Restart it, or use the command of its release.')];
+  const runs = ok('process', `Running since ${new Date(startedAt).toISOString()}.`);
+  if (version === VERSION) return [runs, ok('versions', `The service and this command are ${VERSION}.`)];
+  const says = `The service is ${version}, this command is ${VERSION}.`;
+  return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
 }
 
 const needFinding = (what: Told['what'], { text, remedy }: Need): Told => ({
@@ -179,23 +181,23 @@ const needFinding = (what: Told['what'], { text, remedy }: Need): Told => ({
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
   if (!backlog) return [];
   const full = [...backlog].filter(([, count]) => count > MOST_WAITING);
-  if (full.length === 0) return [ok('queues', 'Its queues are read as fast as they are written.')];
+  if (full.length === 0) return [ok('queues', 'No queue has a backlog.')];
   return full.map(([queue, count]) =>
     warn(
       'queues',
-      `${count} messages wait in ${queue}.`,
-      'See the log of its function: it fails, is throttled, or has too little concurrency.',
+      `${count} messages are waiting in ${queue}.`,
+      'Check the log of its function for failures and throttling, and its concurrency.',
     ),
   );
 }
 
 function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly Told[] {
-  if (counts.size === 0) return [ok('dead letters', 'There is none.')];
+  if (counts.size === 0) return [ok('dead letters', 'No dead-letter messages.')];
   return [...counts].map(([queue, count]) =>
     warn(
       'dead letters',
-      `There are ${count} of ${queue}.`,
-      'taintward dead-letters list says why; mend that, then taintward dead-letters redrive.',
+      `${count} dead-letter messages of ${queue}.`,
+      'For the cause, run taintward dead-letters list. Fix it, then run taintward dead-letters redrive.',
     ),
   );
 }
@@ -210,10 +212,10 @@ async function examineCluster(
   const rulings = typeof known === 'string' ? undefined : known;
   return [
     ...(typeof known === 'string'
-      ? [bad('store', known, 'Upgrade this command, or apply its policy anew.')]
+      ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
       : []),
     ...(status ? relayFindings(status, cluster) : []),
-    ...(await looked('reach', 'Check its address, your credentials and the network', async () => {
+    ...(await looked('reach', 'Check its address, your credentials, and the network', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
       return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
     })),
@@ -229,7 +231,7 @@ async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<strin
 const notEntered = (agent: string): Told =>
   ok(
     'reach',
-    `Agent ${agent} runs in it, and nobody enters it from outside: doctor --context looks into it.`,
+    `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
 /** Of who speaks for a cluster; of a process that is down only that is said. */
@@ -242,7 +244,7 @@ function relayFindings({ at, needs, clusters }: FleetStatus, cluster: ClusterNam
       return need.kind === 'out-of-reach' ? { ...finding, verdict: 'warn' } : finding;
     });
   if (found.length > 0 || hearing !== 'live') return found;
-  return [ok('relay', `It was heard ${Math.round((at - heardAt) / 1000)} s ago.`)];
+  return [ok('relay', `Last contact ${Math.round((at - heardAt) / 1000)} s ago.`)];
 }
 
 async function examineLive(
@@ -257,13 +259,15 @@ async function examineLive(
     const version = textOf((await live.objects.get('/version'))?.['gitVersion']);
     const reached = ok(
       'reach',
-      `Its API server answers you within ${clock.now() - askedAt} ms; it is ${version || 'of an unknown version'}.`,
+      `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
     );
     const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
     const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
-      looked('rights', 'Grant them in all namespaces', () => rightsFindings(fleet, live, policy)),
-      looked('built-in', 'Grant yourself to list nodes and pods', () => evictorFindings(live, wanted, clock)),
+      looked('rights', 'Grant the permissions in all namespaces', () => rightsFindings(fleet, live, policy)),
+      looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
+        evictorFindings(live, wanted, clock),
+      ),
     ]);
     return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
   } finally {
@@ -277,8 +281,8 @@ function provenFindings(version: string): readonly Told[] {
   return [
     warn(
       'versions',
-      `It is Kubernetes ${version}, and this release is proven on ${PROVEN_KUBERNETES.join(' and ')} alone.`,
-      'Let it observe first, and see that it would evict what you expect.',
+      `The cluster runs Kubernetes ${version}. This release is tested on ${PROVEN_KUBERNETES.join(' and ')} only.`,
+      'Start in observe mode, and check that the recorded evictions are what you expect.',
     ),
   ];
 }
@@ -292,20 +296,20 @@ async function rightsFindings(
   const missing = await missingRights(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api) : [];
   // Of a deployment, its functions have identities of their own.
-  const whose = fleet.kind === 'deployed' ? 'You have' : 'These credentials have';
+  const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
   if (missing.length === 0)
-    return [ok('rights', `${whose} all rights that the service needs there.`), ...hints];
-  const says = `${whose} not all rights that the service needs there: ${missing.join(', ')}.`;
+    return [ok('rights', `${whose} have all permissions that the service needs.`), ...hints];
+  const says = `${whose} lack permissions that the service needs: ${missing.join(', ')}.`;
   return fleet.kind === 'deployed'
     ? [
         warn(
           'rights',
           says,
-          'Nothing, if its functions have them: their log would say cluster.access-denied otherwise.',
+          'If its functions lack them, their log contains cluster.access-denied. Otherwise, ignore this.',
         ),
         ...hints,
       ]
-    : [bad('rights', says, 'Grant them in all namespaces: cdk/rbac has the roles.'), ...hints];
+    : [bad('rights', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
 }
 
 /** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
@@ -316,7 +320,7 @@ async function leaseFindings(api: RightsReview): Promise<readonly Told[]> {
     : [
         warn(
           'rights',
-          'These credentials may not read the Leases of nodes, which show whether one that is called unreachable is alive.',
+          'The credentials cannot read node Leases, which show whether an unreachable node is alive.',
           hint,
         ),
       ];
@@ -329,14 +333,14 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
     await pause(CLOCK_QUESTION_MS);
   }
   const { skewMs } = api;
-  if (skewMs === undefined) return [ok('clocks', 'How far its clock is from the one here is not known.')];
-  const apart = `Its clock is ${Math.abs(Math.round(skewMs))} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the one here.`;
+  if (skewMs === undefined) return [ok('clocks', 'The clock skew is unknown.')];
+  const apart = `The clock of its API server is ${Math.abs(Math.round(skewMs))} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the local clock.`;
   if (Math.abs(skewMs) <= MAX_SKEW_MS) return [ok('clocks', apart)];
   return [
     warn(
       'clocks',
       apart,
-      'Keep both in step (NTP): deadlines count from the API server’s moments, and fire by ours.',
+      'Synchronize both clocks (NTP). Deadlines start at times of the API server and end by the local clock.',
     ),
   ];
 }
@@ -365,8 +369,8 @@ const takeoverRightsFindings = (missing: readonly string[]): readonly Told[] =>
     : [
         warn(
           'rights',
-          `These credentials cannot renew the takeover at its nodes, or prove that it works: ${missing.join(', ')}.`,
-          'Nothing, if the relay has others. Else taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
+          `The credentials cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
+          'If the relay uses these credentials, run taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
         ),
       ];
 
@@ -375,10 +379,10 @@ function hiddenTakeover(error: unknown): Told {
   if (error instanceof ApiError && error.status === 403) {
     return ok(
       'takeover',
-      'Whether it is taken over is not shown to these credentials: the group taintward-viewer of cdk/rbac/operators may see it.',
+      'The credentials cannot read takeovers. The group taintward-viewer in cdk/rbac/operators can.',
     );
   }
-  return warn('takeover', errorMessage(error), 'Ask again, or see taintward takeover status.');
+  return warn('takeover', errorMessage(error), 'Run the command again, or run taintward takeover status.');
 }
 
 function builtInFinding(
@@ -390,29 +394,31 @@ function builtInFinding(
   const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
   switch (state) {
     case 'on':
-      if (mode !== 'enforce') return ok('built-in', `It is on (${by}), and evicts alone.`);
-      if (isTaken) return ok('built-in', `It is on (${by}), and rests for the taints that are taken over.`);
-      if (pods) return ok('built-in', `It is on (${by}), and waits longer for the pods that are taken over.`);
+      if (mode !== 'enforce') return ok('built-in', `Enabled (${by}). Only the built-in controller evicts.`);
+      if (isTaken)
+        return ok('built-in', `Enabled (${by}). It does not evict for taints that are taken over.`);
+      if (pods)
+        return ok('built-in', `Enabled (${by}). It evicts pods that are taken over later than Taintward.`);
       return warn(
         'built-in',
-        `It is on (${by}), and so are we: whoever is first evicts, with none of what the policy forbids.`,
-        'Switch it off (--controllers=*,-taint-eviction-controller), or taintward takeover apply where that is impossible.',
+        `Enabled (${by}), as Taintward is. Whichever acts first evicts the pod, and the built-in controller ignores the policy.`,
+        'Disable it (--controllers=*,-taint-eviction-controller). If you cannot, run taintward takeover apply.',
       );
     case 'off':
-      if (mode === 'enforce') return ok('built-in', `It is off (${by}), and we evict.`);
-      if (mode === undefined) return ok('built-in', `It is off (${by}): somebody else has to evict.`);
+      if (mode === 'enforce') return ok('built-in', `Disabled (${by}). Taintward evicts.`);
+      if (mode === undefined) return ok('built-in', `Disabled (${by}). Another controller must evict.`);
       return bad(
         'built-in',
-        `It is off (${by}), and the policy is ${mode}: nobody evicts.`,
+        `Disabled (${by}), and the policy mode is ${mode}: no controller evicts.`,
         mode === 'paused'
-          ? 'taintward resume, unless that is meant.'
-          : 'taintward policy apply one of the mode enforce, unless that is meant.',
+          ? 'Unless this is intended, run taintward resume.'
+          : 'Unless this is intended, apply a policy with mode enforce.',
       );
     case 'unknown':
       return warn(
         'built-in',
-        `Whether it runs is unknown: ${evidence}.`,
-        'Look at the flags of kube-controller-manager, or ask who runs the control plane.',
+        `Unknown whether it is enabled: ${evidence}.`,
+        'Check the flags of kube-controller-manager, or ask the operator of the control plane.',
       );
     default:
       return state satisfies never;

@@ -69,7 +69,7 @@ export function lintManifests(files: readonly ManifestFile[], matching: MatchOpt
 function unreadable(file: string, { reason, mark }: YAMLException): LintFinding {
   const rule = 'unreadable-manifest';
   const { level, fix } = LINT_RULES[rule];
-  const message = `It is not YAML or JSON: ${reason}.`;
+  const message = `Not YAML or JSON: ${reason}.`;
   return {
     ...{ rule, level, message, fix, object: { kind: 'File', name: file } },
     at: { file, line: (mark?.line ?? 0) + 1 },
@@ -238,7 +238,7 @@ async function* readable(objects: ClusterObjects, path: string, unknown: string[
   } catch (error) {
     if (!(error instanceof ApiError) || ![403, 404].includes(error.status)) throw error;
     if (error.status === 404) return;
-    unknown.push(`${path} cannot be read, so nothing is said of it: ${error.message}`);
+    unknown.push(`${path} cannot be read and is not checked: ${error.message}`);
   }
 }
 

@@ -22,8 +22,8 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
   const wrong = alarms.nodes.map((alarm) =>
     bad(
       'takeover',
-      `At its nodes: ${alarm}`,
-      'taintward takeover status says more; the log of the relay says why (takeover.heartbeat-suspended).',
+      `Node level: ${alarm}`,
+      'For details, run taintward takeover status. For the cause, look for takeover.heartbeat-suspended in the log of the relay.',
     ),
   );
   // The relay says more, where it has looked since.
@@ -35,14 +35,17 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
     wrong.push(
       bad(
         'takeover',
-        `At its nodes: its heartbeat is withheld, because ${withheld}.`,
-        'taintward policy apply what it needs: docs/how-to/replace-built-in-controller.md has it.',
+        `Node level: the heartbeat is suspended because ${withheld}.`,
+        'Apply a policy that meets the requirements in docs/how-to/replace-built-in-controller.md.',
       ),
     );
   }
   if (wrong.length > 0 || !nodes.live || !isInForce(nodes.live, now)) return wrong;
   return [
-    ok('takeover', 'The takeover at its nodes is alive: the built-in controller rests for their taints.'),
+    ok(
+      'takeover',
+      'The node-level takeover is active: the built-in controller does not evict for its taints.',
+    ),
   ];
 }
 
@@ -58,14 +61,18 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
   const { by, spec, namespaces, taken, open } = pods;
   const longer = durationText(spec.fallbackSeconds * 1000);
   const found = alarms.pods.map((alarm) =>
-    bad('takeover', `At its pods: ${alarm}`, 'taintward takeover apply --level pod, or release --level pod.'),
+    bad(
+      'takeover',
+      `Pod level: ${alarm}`,
+      'Run taintward takeover apply --level pod, or taintward takeover release --level pod.',
+    ),
   );
   if (namespaces.length === 0) {
     found.push(
       warn(
         'takeover',
-        'At its pods: no namespace is selected, so none are taken over.',
-        'kubectl label namespace NAME taintward.dev/takeover=enabled, or whatever it was applied with.',
+        'Pod level: no namespace is selected, so no pods are taken over.',
+        'kubectl label namespace NAME taintward.dev/takeover=enabled, or the selector that the takeover was applied with.',
       ),
     );
   }
@@ -73,8 +80,8 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
     found.push(
       warn(
         'takeover',
-        `At its pods: ${countText(open, 'pod')} from before it: the built-in controller does not wait for them.`,
-        'taintward takeover adopt.',
+        `Pod level: ${countText(open, 'pod')} existed before the takeover, so the built-in controller evicts them without delay.`,
+        'Run taintward takeover adopt.',
       ),
     );
   }
@@ -82,8 +89,8 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
     found.push(
       warn(
         'takeover',
-        `At its pods: the policy is ${wanted.mode}, and the built-in controller waits for ${longer} longer: for so long nobody evicts ${countText(taken, 'pod')}.`,
-        'taintward policy apply one of the mode enforce, or taintward takeover release --level pod.',
+        `Pod level: the policy mode is ${wanted.mode}, and the built-in controller waits ${longer} longer. Until then, no controller evicts ${countText(taken, 'pod')}.`,
+        'Apply a policy with mode enforce, or run taintward takeover release --level pod.',
       ),
     );
   }
@@ -92,7 +99,7 @@ function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined
   return [
     ok(
       'takeover',
-      `At its pods: ${where} taken over by ${by}; the built-in controller waits for ${longer} longer.`,
+      `Pod level: ${where} taken over by ${by}; the built-in controller waits ${longer} longer.`,
     ),
   ];
 }

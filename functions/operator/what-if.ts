@@ -80,7 +80,7 @@ export async function askWhatIf(
     const unknown: string[] = [];
     if (taint.key === NODE_UNREACHABLE && asksLease(rules)) {
       unknown.push(
-        'All is told as if these nodes did not renew their Leases: as long as one does, its pods stay',
+        'This preview assumes that these nodes do not renew their Leases. Pods stay on nodes that do',
       );
     }
     progress('reading nodes');
@@ -263,7 +263,7 @@ async function budgetsOf(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       unknown.push(
-        `Budgets of namespace ${namespace} cannot be read, so only the Eviction API tells of them: ${error.message}`,
+        `Budgets in namespace ${namespace} cannot be read, so only the Eviction API is used: ${error.message}`,
       );
       return [];
     }
@@ -286,7 +286,7 @@ async function answersFor(
     const { forbidden: _forbidden, ...kept } = answer;
     if (!forbidden.has(pod.namespace)) {
       unknown.push(
-        `The Eviction API cannot be asked in namespace ${pod.namespace}, so budgets count by their status only: ${kept.why}`,
+        `The Eviction API cannot be used in namespace ${pod.namespace}, so budgets are judged by their status only: ${kept.why}`,
       );
     }
     forbidden.set(pod.namespace, kept);

@@ -113,7 +113,7 @@ export class WorkloadFinder {
     if (known) return known;
     const reading = this.#objects.get(path).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.status !== 403) throw error;
-      const why = `Some ${kind}s cannot be read, so who runs their pods and how many are ready is not known: ${error.message}`;
+      const why = `Some ${kind}s cannot be read, so the owners of their pods and the ready replicas are unknown: ${error.message}`;
       if (!this.#unknown.has(kind)) this.#unknown.set(kind, why);
       return undefined;
     });

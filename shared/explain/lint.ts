@@ -14,67 +14,68 @@ export const LINT_RULES = {
   'unreadable-manifest': {
     level: 'error',
     title: 'The file is not YAML or JSON.',
-    fix: 'Lint what is rendered: helm template or kustomize build, piped into taintward lint -f -.',
+    fix: 'Lint rendered manifests: pipe helm template or kustomize build into taintward lint -f -.',
   },
   'unknown-effect': {
     level: 'error',
-    title: 'The effect is none that Kubernetes knows, so no taint is tolerated.',
-    fix: 'Write NoExecute, NoSchedule or PreferNoSchedule, or leave the effect out for all three.',
+    title: 'The effect is unknown to Kubernetes, so no taint is tolerated.',
+    fix: 'Use NoExecute, NoSchedule, or PreferNoSchedule, or omit the effect to tolerate all three.',
   },
   'unknown-operator': {
     level: 'error',
-    title: 'The operator is none that Kubernetes knows, so no taint is tolerated.',
-    fix: 'Write Exists or Equal.',
+    title: 'The operator is unknown to Kubernetes, so no taint is tolerated.',
+    fix: 'Use Exists or Equal.',
   },
   'empty-key': {
     level: 'error',
-    title: 'Without a key only the operator Exists is allowed.',
-    fix: 'Name the key; or write operator: Exists, which tolerates every taint.',
+    title: 'Without a key, only the operator Exists is allowed.',
+    fix: 'Specify the key, or use operator: Exists, which tolerates every taint.',
   },
   'value-with-exists': {
     level: 'error',
     title: 'The operator Exists takes no value.',
-    fix: 'Drop the value, or write operator: Equal to tolerate that value alone.',
+    fix: 'Remove the value, or use operator: Equal to tolerate only that value.',
   },
   'seconds-without-noexecute': {
     level: 'error',
-    title: 'tolerationSeconds are only allowed with the effect NoExecute.',
-    fix: 'Write effect: NoExecute, or drop tolerationSeconds.',
+    title: 'tolerationSeconds is only allowed with the effect NoExecute.',
+    fix: 'Use effect: NoExecute, or remove tolerationSeconds.',
   },
   'no-integer': {
     level: 'error',
-    title: 'Lt and Gt compare with a whole number only, so no taint is tolerated.',
-    fix: 'Write a 64-bit integer without leading zeros or plus sign.',
+    title: 'Lt and Gt require an integer value, so no taint is tolerated.',
+    fix: 'Use a 64-bit integer without leading zeros or a plus sign.',
   },
   'comparison-off': {
     level: 'warning',
-    title: 'Lt and Gt match nothing where the feature gate TaintTolerationComparisonOperators is off.',
-    fix: 'Use Equal or Exists; or switch the gate on, and tell Taintward so with --comparison-operators.',
+    title: 'Lt and Gt match nothing if the feature gate TaintTolerationComparisonOperators is disabled.',
+    fix: 'Use Equal or Exists. Or enable the feature gate, and start Taintward with --comparison-operators.',
   },
   shadowed: {
     level: 'warning',
-    title: 'An earlier toleration matches whatever this one matches, and only the first that matches counts.',
-    fix: 'Put the more specific toleration first, or drop the one that does not count.',
+    title: 'An earlier toleration matches everything that this one matches, and only the first match counts.',
+    fix: 'Put the more specific toleration first, or remove the ineffective one.',
   },
   'zero-seconds': {
     level: 'warning',
-    title: 'Tolerated for no time at all: a scheduler may place the pod there, and it is evicted at once.',
-    fix: 'Drop the toleration, so that the pod is placed elsewhere; or give it time.',
+    title:
+      'Tolerated for 0 s: the scheduler may place the pod on such a node, and the pod is evicted immediately.',
+    fix: 'Remove the toleration, so that the pod is scheduled elsewhere, or increase tolerationSeconds.',
   },
   'replacement-loops': {
     level: 'warning',
-    title: 'The replacement of an evicted pod may be placed on the same node, and is evicted again.',
-    fix: 'Have nodes carry a NoSchedule taint of the key, too, and do not tolerate that; or tolerate for ever, or not at all.',
+    title: 'The replacement of an evicted pod may be scheduled to the same node and evicted again.',
+    fix: 'Add a NoSchedule taint with a key that the pod does not tolerate. Or tolerate the taint indefinitely, or not at all.',
   },
   'unknown-key': {
     level: 'note',
-    title: 'No node has a taint of this key.',
-    fix: 'Check the spelling; or drop the toleration if its taint is gone for good.',
+    title: 'No node has a taint with this key.',
+    fix: 'Check the spelling. If the taint is no longer used, remove the toleration.',
   },
   'whitelist-refuses-takeover': {
     level: 'warning',
-    title: 'The whitelist of a namespace refuses pods that are taken over.',
-    fix: 'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or leave the namespace out of the takeover.',
+    title: 'The whitelist of a namespace rejects pods that are taken over.',
+    fix: 'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or exclude the namespace from the takeover.',
   },
 } as const satisfies Readonly<
   Record<string, { readonly level: Level; readonly title: string; readonly fix: string }>
@@ -152,12 +153,12 @@ export function lintWhitelist({ namespace, takenOver, whitelist, taken }: Whitel
   const level: Level = takenOver ? LINT_RULES[rule].level : 'note';
   const known = { ...byRule(rule), rule, level } as const;
   if (whitelist === undefined) {
-    const message = `The whitelist of namespace ${namespace} cannot be read, so the plugin PodTolerationRestriction, where it is on, refuses every pod there.`;
+    const message = `The whitelist of namespace ${namespace} is not valid, so the plugin PodTolerationRestriction, if enabled, rejects every pod in it.`;
     return [{ ...known, message }];
   }
   const refused = taken.find((toleration) => !whitelist.some((allowed) => isWithin(toleration, allowed)));
   if (whitelist.length === 0 || !refused) return [];
-  const message = `Namespace ${namespace} allows no toleration ${tolerationText(refused)}, so the plugin PodTolerationRestriction, where it is on, refuses pods that are taken over.`;
+  const message = `Namespace ${namespace} does not allow the toleration ${tolerationText(refused)}, so the plugin PodTolerationRestriction, if enabled, rejects pods that are taken over.`;
   return [{ ...known, message }];
 }
 
@@ -183,14 +184,14 @@ type Fault = Extract<
 >;
 
 const SAYS: Readonly<Record<Fault, string>> = {
-  'unknown-effect': ' has an effect that Kubernetes does not know, so it tolerates nothing.',
-  'unknown-operator': ' has an operator that Kubernetes does not know, so it tolerates nothing.',
-  'empty-key': ' names no key, which only the operator Exists may.',
-  'value-with-exists': ' has a value, which the operator Exists does not take.',
-  'seconds-without-noexecute': ' has tolerationSeconds, which only the effect NoExecute may.',
-  'no-integer': ' compares with what is no 64-bit integer, so it tolerates nothing.',
+  'unknown-effect': ' has an unknown effect, so it tolerates nothing.',
+  'unknown-operator': ' has an unknown operator, so it tolerates nothing.',
+  'empty-key': ' has no key, which only the operator Exists allows.',
+  'value-with-exists': ' has a value, which the operator Exists does not allow.',
+  'seconds-without-noexecute': ' has tolerationSeconds, which only the effect NoExecute allows.',
+  'no-integer': ' has a value that is not a 64-bit integer, so it tolerates nothing.',
   'comparison-off':
-    ' tolerates nothing where the feature gate TaintTolerationComparisonOperators is off, as it is by default.',
+    ' tolerates nothing if the feature gate TaintTolerationComparisonOperators is disabled, as by default.',
 };
 
 /** Why it is refused, or matches nothing. Upstream: `ValidateTolerations`. */
@@ -235,7 +236,7 @@ function shadowOf(
   return finding(
     'shadowed',
     index,
-    `${textOf(index, toleration)} never decides when a pod is evicted: ${textOf(at, first)} comes first and matches all that it matches.`,
+    `${textOf(index, toleration)} has no effect: ${textOf(at, first)} comes first and matches everything that it matches.`,
   );
 }
 
@@ -254,7 +255,7 @@ function limitOf(
   const seconds = secondsOf(toleration, [sample], matching);
   if (seconds === undefined) return undefined;
   if (seconds === 0n) {
-    const what = `${textOf(index, toleration)} is over at once: a scheduler may place the pod on such a node all the same, and it is evicted there at once.`;
+    const what = `${textOf(index, toleration)} lasts 0 s: the scheduler may place the pod on such a node, where it is evicted immediately.`;
     return finding('zero-seconds', index, what);
   }
   if (
@@ -265,7 +266,7 @@ function limitOf(
   return finding(
     'replacement-loops',
     index,
-    `${textOf(index, toleration)} is over after ${seconds} s, but no scheduler asks for how long: the replacement may be placed on the same node, and is evicted again after ${seconds} s.`,
+    `${textOf(index, toleration)} lasts ${seconds} s, but the scheduler ignores the duration: the replacement may be scheduled to the same node, and is evicted again after ${seconds} s.`,
   );
 }
 
@@ -280,7 +281,7 @@ function defaultLoops({ kind }: Template, good: Good, matching: MatchOptions): r
   ).filter((key) => staysSchedulable(key, kind, good, matching));
   const [key] = keys;
   if (key === undefined) return [];
-  const message = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, and NoExecute only for the ${DEFAULT_SECONDS} s that API servers give by default: the replacement may be placed on the same node, and is evicted again.`;
+  const message = `${keys.map((each) => `${each}:NoSchedule`).join(' and ')} ${keys.length > 1 ? 'are' : 'is'} tolerated, but NoExecute only for the default ${DEFAULT_SECONDS} s: the replacement may be scheduled to the same node, and is evicted again.`;
   const toleration = good.findIndex(
     (each) => each && tolerates({ key, effect: 'NoSchedule' }, each, matching),
   );
@@ -309,7 +310,7 @@ function strangeKey(
   return finding(
     'unknown-key',
     index,
-    `${textOf(index, toleration)} is for a taint that no node has, or is known to have had.`,
+    `${textOf(index, toleration)} matches no taint that a node has, or is known to have had.`,
   );
 }
 

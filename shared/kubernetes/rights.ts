@@ -124,7 +124,7 @@ export const rightText = ({
 export async function nodeLeaseHint(api: RightsReview): Promise<string | undefined> {
   const [missing] = await missingRights(api, [NODE_LEASE_RIGHT]);
   if (missing === undefined) return undefined;
-  return `Grant ${missing} (cdk/rbac/evict), or pods go from nodes that are called unreachable although they may be alive.`;
+  return `Grant ${missing} (cdk/rbac/evict). Otherwise, pods are evicted from unreachable nodes that may be alive.`;
 }
 
 /**

@@ -154,7 +154,7 @@ test('pods of nodes that are not ready or unreachable go by our rule, unless the
   const deletions = () => service.metric('taint_eviction_controller_pod_deletions_total');
   await until('it has counted them', async () => (await deletions()) >= FAILING_NODES + 5);
   assert.equal(await deletions(), FAILING_NODES + 5);
-  assert.match(stage.command('status'), /at nodes +alive since/);
+  assert.match(stage.command('status'), /node level +active since/);
 });
 
 test('a taint that somebody sets by hand is admitted, of these keys, too', async () => {
@@ -184,7 +184,7 @@ test('once the service is killed, and the lapse is over, the built-in controller
   await gone(soon);
   assertUntouched(late, forever);
   await stage.builtIn.untilDeleted(before + 1);
-  assert.match(stage.command('status'), /ALARM +It lapsed/);
+  assert.match(stage.command('status'), /ALARM +The heartbeat expired/);
   await stage.nodes.remove(node);
 });
 
@@ -239,7 +239,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   assert.equal((await stage.live())?.heartbeat, renewedAt, 'it is not renewed');
   // The onlooker notes its own reason in turn: that its policy only observes.
   await until('status says why', () =>
-    /ALARM +Its heartbeat is withheld, because in a dry run, a node/.test(stage.command('status')),
+    /ALARM +The heartbeat is suspended because in a dry run, a node/.test(stage.command('status')),
   );
   await service.untilSaid('takeover.heartbeat-suspended', 'in a dry run, a node kept');
   await until(

@@ -178,5 +178,5 @@ test('release leaves nothing behind', async () => {
     };
     assert.deepEqual(items, []);
   }
-  assert.match(stage.command('status'), /at pods +not installed/);
+  assert.match(stage.command('status'), /pod level +not installed/);
 });

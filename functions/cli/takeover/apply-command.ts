@@ -56,7 +56,7 @@ const afterNodes = (keys: readonly string[]): string =>
   `Applied, and proven to work by a node that was written by dry run. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in treatAsNoExecute: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
 
 const afterPods = (namespaces: readonly string[]): string =>
-  `Applied. Pods that are made from now on are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\ntaintward takeover adopt takes over those that are there.\n`;
+  `Applied. New pods are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\nTo take over existing pods, run taintward takeover adopt.\n`;
 
 async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   const served = itemsOf((await objects.get(ADMISSION))?.['resources']).map((each) =>
@@ -108,7 +108,7 @@ export async function mustWork(
   { clock, progress }: Pick<CliDeps, 'clock' | 'progress'>,
   { proofs, everyMs, withinMs }: typeof PATIENCE = PATIENCE,
 ): Promise<void> {
-  progress('Proving by dry runs that it works');
+  progress('Verifying the takeover by dry runs');
   const deadlineAt = Date.now() + withinMs;
   for (let proven = 0; proven < proofs; ) {
     const wrong = await wrongNow(new RestApi(objects.connection, clock));

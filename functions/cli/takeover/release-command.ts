@@ -53,8 +53,8 @@ async function releaseNodes(objects: ClusterObjects, deps: CliDeps): Promise<voi
   const removed = await removeAll(objects, [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()]);
   deps.print(
     removed === 0
-      ? 'There was nothing to release at nodes.\n'
-      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts by them. Take treatAsNoExecute out of the policy.\n',
+      ? 'No node-level takeover is installed.\n'
+      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts for them. Remove treatAsNoExecute from the policy.\n',
   );
 }
 
@@ -66,7 +66,7 @@ async function releasePods(
   const installed = await installedAtPods(objects);
   await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
   const namespaces = installed ? await namespacesOf(objects, installed.spec) : [];
-  deps.progress('Waiting until no API server takes pods over any more');
+  deps.progress('Waiting until no API server takes over pods');
   if (namespaces.length > 0) await untilUntaken(objects, anew, namespaces);
   const moves = await movePods(
     objects,

@@ -45,8 +45,8 @@ export function addStatusCommand(takeover: Command, deps: CliDeps): void {
 function stateText({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn, room: number): string {
   const rows = [
     ['TAKEOVER', 'STATE'],
-    ['at nodes', nodes ? nodesText(nodes.live, now) : 'not installed'],
-    ['at pods', pods ? podsText(pods) : 'not installed'],
+    ['node level', nodes ? nodesText(nodes.live, now) : 'not installed'],
+    ['pod level', pods ? podsText(pods) : 'not installed'],
     ['built-in controller', `${builtIn.state}: ${builtIn.evidence}`],
     ...[...alarms.nodes, ...alarms.pods].map((alarm) => ['ALARM', alarm]),
   ];
@@ -54,18 +54,18 @@ function stateText({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn
 }
 
 function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
-  if (!takeover) return 'installed in part';
+  if (!takeover) return 'partly installed';
   const { heartbeat, aliveSince, lapseMs, keys, withheld } = takeover;
-  const lapse = `lapses after ${lapseMs / 1000} s, ${keys.join(', ')}`;
+  const lapse = `heartbeat timeout ${lapseMs / 1000} s; ${keys.join(', ')}`;
   if (heartbeat === undefined) return `installed, never renewed; ${lapse}`;
   const alive =
-    withheld === undefined ? `alive since ${new Date(aliveSince ?? heartbeat).toISOString()}` : 'withheld';
-  const state = isAlive(takeover, now) ? alive : 'lapsed';
+    withheld === undefined ? `active since ${new Date(aliveSince ?? heartbeat).toISOString()}` : 'suspended';
+  const state = isAlive(takeover, now) ? alive : 'expired';
   return `${state}, renewed ${ago(heartbeat, now)}; ${lapse}`;
 }
 
 const podsText = ({ by, spec, namespaces, taken, open }: NonNullable<TakeoverState['pods']>): string =>
-  `installed by ${by}, fallback ${spec.fallbackSeconds} s; ${taken} pods in ${namespaces.length} namespaces${open > 0 ? `, ${open} more to adopt` : ''}; ${spec.keys.join(', ')}`;
+  `installed by ${by}, fallback delay ${spec.fallbackSeconds} s; ${taken} pods in ${namespaces.length} namespaces${open > 0 ? `, ${open} more to adopt` : ''}; ${spec.keys.join(', ')}`;
 
 /** A state for programs. */
 function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn): object {

@@ -78,8 +78,10 @@ async function downTaints(objects: ClusterObjects): Promise<readonly DownTaint[]
 }
 
 const faultTexts = ({ missing, changed }: Faults): readonly string[] => [
-  ...missing.map((name) => `${name} is missing, so nothing is taken over: apply it again, or release it.`),
-  ...changed.map((name) => `${name} is not as this release makes it: apply it again.`),
+  ...missing.map(
+    (name) => `${name} is missing, so the takeover has no effect. Apply or release the takeover again.`,
+  ),
+  ...changed.map((name) => `${name} differs from this release. Apply the takeover again.`),
 ];
 
 /** What is wrong with a takeover at the nodes, in sentences. */
@@ -87,17 +89,19 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
   const { heartbeat, aliveSince = Infinity, lapseMs, keys, withheld } = takeover;
   const alarms: string[] = [];
   if (withheld !== undefined) {
-    const once = isAlive(takeover, now) ? ' once it has lapsed' : '';
-    alarms.push(`Its heartbeat is withheld, because ${withheld}: the built-in controller evicts${once}.`);
+    const once = isAlive(takeover, now) ? ' once it expires' : '';
+    alarms.push(`The heartbeat is suspended because ${withheld}. The built-in controller evicts${once}.`);
   } else if (heartbeat === undefined) {
-    alarms.push('No relay has ever renewed it: look for takeover.heartbeat-suspended in its log.');
+    alarms.push(
+      'No relay has ever renewed the heartbeat. Look for takeover.heartbeat-suspended in the log of the relay.',
+    );
   }
   if (heartbeat !== undefined && heartbeat - now >= lapseMs) {
     alarms.push(
-      'Its heartbeat is of the future, so it keeps nothing out: clocks differ by more than the lapse.',
+      'The heartbeat is in the future, so the takeover has no effect: the clock skew exceeds the heartbeat timeout.',
     );
   } else if (heartbeat !== undefined && !isAlive(takeover, now)) {
-    alarms.push(`It lapsed ${ago(heartbeat + lapseMs, now)}: the built-in controller evicts.`);
+    alarms.push(`The heartbeat expired ${ago(heartbeat + lapseMs, now)}. The built-in controller evicts.`);
   }
   const slipped = taints.filter(
     ({ key, timeAdded }) =>
@@ -105,7 +109,7 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
   );
   for (const { node, key } of slipped)
     alarms.push(
-      `Node ${node} got ${key}:NoExecute under a fresh heartbeat: the policy does not work, or clocks differ.`,
+      `Node ${node} got ${key}:NoExecute despite a current heartbeat: the admission policy does not work, or clocks differ.`,
     );
   return alarms;
 }

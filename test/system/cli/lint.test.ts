@@ -42,13 +42,13 @@ describe('taintward lint, of manifests', () => {
     const { printed, exitCode } = await lint(['-f', dir]);
     const file = relative('', join(dir, 'below', 'typo.yaml'));
     assert.match(printed, new RegExp(`\n${file}:6 +shop/Pod/typo +error +unknown-effect +tolerations`));
-    assert.match(printed, /2 objects were looked at: 1 error\.\n$/);
+    assert.match(printed, /Checked 2 objects: 1 error\.\n$/);
     assert.equal(exitCode, 2);
   });
 
   test('it exits 0 where nothing is wrong', async () => {
     const { printed, exitCode } = await lint(['-f', join(dir, 'fine.yml')]);
-    assert.equal(printed, '1 object was looked at: nothing was found.\n');
+    assert.equal(printed, 'Checked 1 object: no findings.\n');
     assert.equal(exitCode, 0);
   });
 
@@ -64,7 +64,7 @@ describe('taintward lint, of manifests', () => {
     const [{ ruleId, ruleIndex, level, message, locations }] = results;
     assert.equal(tool.driver.rules[ruleIndex].id, ruleId);
     assert.equal(level, 'error');
-    assert.match(message.text, /NoExcute.*Write NoExecute/);
+    assert.match(message.text, /NoExcute.*Use NoExecute/);
     const [{ physicalLocation, logicalLocations }] = locations;
     assert.match(physicalLocation.artifactLocation.uri, /below\/typo\.yaml$/);
     assert.deepEqual(physicalLocation.region, { startLine: 6 });

@@ -43,12 +43,12 @@ describe('taintward what-if, in the simulated cluster', () => {
 
   test('wide, it tells of each pod', async () => {
     const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-1', '-o', 'wide');
-    assert.match(printed, /default\/debug +node-1 +goes now +maintenance:NoExecute/);
+    assert.match(printed, /default\/debug +node-1 +evicted now +maintenance:NoExecute/);
   });
 
   test('where nothing breaks it exits 0', async () => {
     const { printed, exitCode } = await run('--taint', 'maintenance:NoSchedule', '--nodes', 'zone!=z');
-    assert.match(printed, /of 17 pods there 0 would go now, 0 later, and 17 stay/);
+    assert.match(printed, /of 17 pods, 0 would be evicted immediately, 0 later, and 17 would stay/);
     assert.match(printed, /Nothing breaks\.\n$/);
     assert.equal(exitCode, 0);
   });

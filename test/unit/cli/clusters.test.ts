@@ -181,7 +181,7 @@ test('a cluster that does not let the Leases of nodes be read is registered, wit
   assert.equal(content.size, 1);
   assert.match(
     state.printed,
-    /\nGrant get leases in kube-node-lease \(cdk\/rbac\/evict\), or pods go from nodes/,
+    /\nGrant get leases in kube-node-lease \(cdk\/rbac\/evict\)\. Otherwise, pods are evicted/,
   );
 });
 

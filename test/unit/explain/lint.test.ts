@@ -97,7 +97,7 @@ describe('of tolerations', () => {
 
   test('each finding is a sentence that names the toleration', () => {
     const [finding] = lintTemplate({ kind: 'Pod', tolerations: [toleration('a=x:NoExecute@0')] }, OFF);
-    assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) is over at once.*\.$/);
+    assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) lasts 0 s.*\.$/);
   });
 });
 

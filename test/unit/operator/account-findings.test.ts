@@ -19,8 +19,8 @@ describe('quotas', () => {
 
   test('are enough for the default configuration of a small fleet', () => {
     assert.deepEqual(verdicts(quotaFindings(quotas(), 5_000)), [
-      'ok: Lambda runs 1000 invocations at a time for functions that have none reserved, and the service uses up to 92.',
-      'ok: The table takes up to 40000 writes a second once it has grown, and at once 4000, or 2000 pods that are scheduled.',
+      'ok: Lambda runs 1000 concurrent invocations of functions without reserved concurrency, and the service uses up to 92.',
+      'ok: The table accepts up to 40000 writes per second when scaled, and immediately 4000 (2000 scheduled pods).',
     ]);
   });
 
@@ -31,7 +31,7 @@ describe('quotas', () => {
       [lambda?.verdict, lambda?.says],
       [
         'ok',
-        'Lambda runs 10 invocations at a time for functions that have none reserved, and the service uses up to 2, beside 95 that are reserved for it.',
+        'Lambda runs 10 concurrent invocations of functions without reserved concurrency, and the service uses up to 2, in addition to 95 reserved for it.',
       ],
     );
     assert.equal(more.length, 1);
@@ -40,7 +40,7 @@ describe('quotas', () => {
   test('are not where less is reserved for a function than its queue is to have', () => {
     const [, throttled] = quotaFindings(quotas({ reserved: { evict: 49 } }), 0);
     assert.equal(throttled?.verdict, 'warn');
-    assert.match(throttled?.says ?? '', /^Lambda runs 49 invocations of evict at a time, .* 50: /);
+    assert.match(throttled?.says ?? '', /^Lambda runs 49 concurrent invocations of evict, .* 50: /);
     assert.match(throttled?.fix ?? '', /taintward:reserveConcurrency/);
     const [, table] = quotaFindings(quotas({ reserved: { evict: 50 } }), 0);
     assert.equal(table?.verdict, 'ok');
@@ -49,13 +49,13 @@ describe('quotas', () => {
   test('are not where a new account runs ten invocations', () => {
     const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
     assert.equal(lambda?.verdict, 'warn');
-    assert.match(lambda?.fix ?? '', /Concurrent executions/);
+    assert.match(lambda?.fix ?? '', /concurrent executions/);
   });
 
   test('are judged by how many nodes there are', () => {
     assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:evictConcurrency 200.']);
     assert.deepEqual(fixes(quotaFindings(quotas(), 20_001)), [
-      'Set a warm throughput of 20000 writes on the table, before many nodes are tainted at a time.',
+      'Set a warm throughput of 20000 writes on the table before tainting many nodes together.',
       'Deploy with taintward:evictConcurrency 500 and taintward:deltaConcurrency 100.',
     ]);
     const large = quotas({
@@ -75,16 +75,16 @@ describe('alarms', () => {
 
   test('are well that tell somebody and do not ring', () => {
     assert.deepEqual(verdicts(alarmFindings([alarm('a'), alarm('b')])), [
-      'ok: All 2 tell somebody when they ring.',
+      'ok: All 2 alarms have subscribers.',
     ]);
   });
 
   test('that tell nobody are no use', () => {
     const [all] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b', { receivers: 0 })]);
-    assert.deepEqual([all?.verdict, all?.says], ['warn', 'Of 2, all tell nobody when they ring.']);
+    assert.deepEqual([all?.verdict, all?.says], ['warn', '2 of 2 alarms have no subscribers.']);
     assert.match(all?.fix ?? '', /taintward:alarmTopicArn/);
     const [some] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b')]);
-    assert.equal(some?.says, 'Of 2, 1 tell nobody when they ring.');
+    assert.equal(some?.says, '1 of 2 alarms have no subscribers.');
   });
 
   test('that ring say what they mean', () => {
@@ -92,7 +92,7 @@ describe('alarms', () => {
     assert.deepEqual(rings, {
       what: 'alarms',
       verdict: 'bad',
-      says: 'It rings since 1970-01-01T00:00:00.000Z: late evictions.',
+      says: 'Firing since 1970-01-01T00:00:00.000Z: late evictions.',
       fix: 'late evictions says.',
     });
   });
@@ -100,7 +100,7 @@ describe('alarms', () => {
   test('without data, or removed, are told', () => {
     assert.equal(
       alarmFindings([alarm('a', { state: 'INSUFFICIENT_DATA' })]).at(-1)?.says,
-      'Of 1, all have no data yet, as in the first minutes.',
+      '1 of 1 alarms have no data yet, as in the first minutes after a deployment.',
     );
     assert.equal(alarmFindings([])[0]?.verdict, 'warn');
   });
@@ -108,22 +108,22 @@ describe('alarms', () => {
 
 describe('releases', () => {
   const rows: readonly (readonly [string, string | undefined, readonly (string | undefined)[], string])[] = [
-    ['all one', VERSION, [VERSION], `ok: Functions and relays are ${VERSION}, as this command is.`],
-    ['without relays', VERSION, [], `ok: Functions are ${VERSION}, as this command is.`],
-    ['other functions', '0.0.9', ['0.0.9'], `warn: The functions are 0.0.9, and this command ${VERSION}.`],
+    ['all one', VERSION, [VERSION], `ok: Functions, relays, and this command are ${VERSION}.`],
+    ['without relays', VERSION, [], `ok: Functions and this command are ${VERSION}.`],
+    ['other functions', '0.0.9', ['0.0.9'], `warn: The functions are 0.0.9, this command is ${VERSION}.`],
     [
       'an older relay',
       VERSION,
       ['0.0.9', VERSION],
-      `warn: The functions are ${VERSION}, and there are relays 0.0.9.`,
+      `warn: The functions are ${VERSION}, but relays are 0.0.9.`,
     ],
     [
       'a relay that does not say it',
       VERSION,
       [undefined],
-      `warn: The functions are ${VERSION}, and there are relays of one that does not say which.`,
+      `warn: The functions are ${VERSION}, but relays are unknown.`,
     ],
-    ['functions that do not', undefined, [VERSION], 'warn: Of which release the functions are is not said.'],
+    ['functions that do not', undefined, [VERSION], 'warn: The release of the functions is unknown.'],
   ];
   for (const [name, release, relays, expected] of rows)
     test(name, () => assert.deepEqual(verdicts(versionFindings(release, relays)), [expected]));

@@ -46,10 +46,10 @@ test('a pause that is over is told as what it is then: enforced', async (t) => {
   await operator.pause(prod, { why: 'an upgrade', forMs: HOUR_MS });
   const by = 'by the flags of 1 of 1 kube-controller-manager pods';
   assert.deepEqual(about('built-in', await findings()), [
-    ['bad', `It is off (${by}), and the policy is paused: nobody evicts.`],
+    ['bad', `Disabled (${by}), and the policy mode is paused: no controller evicts.`],
   ]);
   await clock.advanceTo(NOW + HOUR_MS);
-  assert.deepEqual(about('built-in', await findings()), [['ok', `It is off (${by}), and we evict.`]]);
+  assert.deepEqual(about('built-in', await findings()), [['ok', `Disabled (${by}). Taintward evicts.`]]);
 });
 
 test('a cluster in which an agent runs is not entered, which is how it should be', async (t) => {
@@ -61,7 +61,10 @@ test('a cluster in which an agent runs is not entered, which is how it should be
     cluster: () => assert.fail('nobody enters it'),
   });
   assert.deepEqual(about('reach', found), [
-    ['ok', 'Agent edge-1 runs in it, and nobody enters it from outside: doctor --context looks into it.'],
+    [
+      'ok',
+      'Agent edge-1 runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.',
+    ],
   ]);
   assert.deepEqual(about('rights', found), []);
 });
@@ -96,12 +99,12 @@ test('a takeover at pods is told with what it takes over, and the built-in contr
   assert.deepEqual(about('takeover', found), [
     [
       'ok',
-      'At its pods: 1 pod in 1 namespace taken over by the API server; the built-in controller waits for 1h longer.',
+      'Pod level: 1 pod in 1 namespace taken over by the API server; the built-in controller waits 1h longer.',
     ],
   ]);
   assert.match(
     String(about('built-in', found)),
-    /^ok,It is on .* waits longer for the pods that are taken over\.$/,
+    /^ok,Enabled .* evicts pods that are taken over later than Taintward\.$/,
   );
 });
 
@@ -116,12 +119,15 @@ test('what a takeover at pods lacks is told', async (t) => {
   assert.deepEqual(about('takeover', await findings()), [
     [
       'bad',
-      'At its pods: MutatingAdmissionPolicy taintward-takeover-pods is not as this release makes it: apply it again.',
+      'Pod level: MutatingAdmissionPolicy taintward-takeover-pods differs from this release. Apply the takeover again.',
     ],
-    ['warn', 'At its pods: 1 pod from before it: the built-in controller does not wait for them.'],
     [
       'warn',
-      'At its pods: the policy is observe, and the built-in controller waits for 1h longer: for so long nobody evicts 1 pod.',
+      'Pod level: 1 pod existed before the takeover, so the built-in controller evicts them without delay.',
+    ],
+    [
+      'warn',
+      'Pod level: the policy mode is observe, and the built-in controller waits 1h longer. Until then, no controller evicts 1 pod.',
     ],
   ]);
   await enforced(fleet);
@@ -134,9 +140,9 @@ test('a takeover at pods that is bound to nothing, or selects nothing, takes not
   assert.deepEqual(about('takeover', await findings()), [
     [
       'bad',
-      'At its pods: MutatingAdmissionPolicyBinding taintward-takeover-pods is missing, so nothing is taken over: apply it again, or release it.',
+      'Pod level: MutatingAdmissionPolicyBinding taintward-takeover-pods is missing, so the takeover has no effect. Apply or release the takeover again.',
     ],
-    ['warn', 'At its pods: no namespace is selected, so none are taken over.'],
+    ['warn', 'Pod level: no namespace is selected, so no pods are taken over.'],
   ]);
 });
 
@@ -158,17 +164,17 @@ test('a takeover at nodes that is alive is well, and one that policy is about to
   await enforced(fleet, VIRTUAL);
   const found = await findings();
   assert.deepEqual(about('takeover', found), [
-    ['ok', 'The takeover at its nodes is alive: the built-in controller rests for their taints.'],
+    ['ok', 'The node-level takeover is active: the built-in controller does not evict for its taints.'],
   ]);
   assert.match(
     String(about('built-in', found)),
-    /^ok,It is on .* rests for the taints that are taken over\.$/,
+    /^ok,Enabled .* does not evict for taints that are taken over\.$/,
   );
   await enforced(fleet);
   assert.deepEqual(about('takeover', await findings()), [
     [
       'bad',
-      `At its nodes: its heartbeat is withheld, because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
+      `Node level: the heartbeat is suspended because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
     ],
   ]);
 });
@@ -181,7 +187,7 @@ test('a version of Kubernetes on which nothing is proven is told of, and one tha
   for (const gitVersion of ['v1.35.9', 'v1.38.0', 'v1.3.7', 'v1.360.0']) {
     const { findings } = examined(t, { '/version': { gitVersion } });
     assert.deepEqual(about('versions', await findings()), [
-      ['warn', `It is Kubernetes ${gitVersion}, and this release is proven on 1.36 and 1.37 alone.`],
+      ['warn', `The cluster runs Kubernetes ${gitVersion}. This release is tested on 1.36 and 1.37 only.`],
     ]);
   }
 });
@@ -203,7 +209,7 @@ test('what a takeover at nodes takes is asked for where there is one, by name', 
   };
   assert.deepEqual(about('rights', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
     'warn',
-    'These credentials cannot renew the takeover at its nodes, or prove that it works: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
+    'The credentials cannot renew or verify the node-level takeover: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
   ]);
 });
 
@@ -214,20 +220,23 @@ test('a takeover at nodes whose relay could not prove it takes nothing over, tho
   assert.deepEqual(about('takeover', found), [
     [
       'bad',
-      'At its nodes: Its heartbeat is withheld, because a node kept its taint: the built-in controller evicts once it has lapsed.',
+      'Node level: The heartbeat is suspended because a node kept its taint. The built-in controller evicts once it expires.',
     ],
   ]);
-  assert.match(String(about('built-in', found)), /^warn,It is on .*, and so are we: /);
+  assert.match(String(about('built-in', found)), /^warn,Enabled .*, as Taintward is\. /);
 });
 
 test('a takeover at nodes that lapsed, or of which a part is gone, is told', async (t) => {
   const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
-  assert.match(String(about('takeover', await findings())), /^bad,At its nodes: It lapsed 10 s ago: /);
+  assert.match(
+    String(about('takeover', await findings())),
+    /^bad,Node level: The heartbeat expired 10 s ago\. /,
+  );
   const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
   assert.deepEqual(about('takeover', await examined(t, half).findings()), [
     [
       'bad',
-      'At its nodes: Takeover live is missing, so nothing is taken over: apply it again, or release it.',
+      'Node level: Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.',
     ],
   ]);
 });
@@ -237,10 +246,7 @@ test('who may not look at a takeover is told so, and the rest all the same', asy
   const live = shownCluster(controllerManager('off'), NOW, (of) => of.includes('admissionregistration'));
   const found = await findings({ ...fleet, cluster: async () => live });
   assert.deepEqual(about('takeover', found), [
-    [
-      'ok',
-      'Whether it is taken over is not shown to these credentials: the group taintward-viewer of cdk/rbac/operators may see it.',
-    ],
+    ['ok', 'The credentials cannot read takeovers. The group taintward-viewer in cdk/rbac/operators can.'],
   ]);
   assert.equal(about('built-in', found).length, 1);
 });
@@ -279,7 +285,7 @@ test('nobody evicts where the built-in controller is off and the policy only obs
   const { findings } = examined(t, controllerManager('off'));
   const [[verdict, says] = []] = about('built-in', await findings());
   assert.equal(verdict, 'bad');
-  assert.match(String(says), /the policy is observe: nobody evicts/);
+  assert.match(String(says), /the policy mode is observe: no controller evicts/);
 });
 
 test('rules that cannot be read are bad, and keep nothing else back', async (t) => {
@@ -325,7 +331,7 @@ test('a cluster that does not answer its relay is told of before it counts as de
   const report = { renewedAt: NOW, heardAt: NOW, faults: [] };
   await leases.renew(lease, report);
   const told = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
-  assert.deepEqual(await told(), [['ok', 'It was heard 0 s ago.']]);
+  assert.deepEqual(await told(), [['ok', 'Last contact 0 s ago.']]);
   await leases.renew(lease, { ...report, breakerOpen: true });
   assert.deepEqual(await told(), [
     ['warn', 'Its API server does not respond. Requests are retried every few seconds.'],
@@ -379,7 +385,7 @@ test('rights to the Leases of nodes that are missing are worth a word, and no fa
   const [fine, hint] = about('rights', await findings(limited));
   assert.equal(fine?.[0], 'ok');
   assert.equal(hint?.[0], 'warn');
-  assert.match(String(hint?.[1]), /may not read the Leases of nodes/);
+  assert.match(String(hint?.[1]), /cannot read node Leases/);
   assert.equal(about('rights', await findings()).length, 1);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\nrequireExpiredLease: false\n');

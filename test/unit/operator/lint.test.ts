@@ -42,5 +42,5 @@ test('where the nodes may not be read no key is called unknown, and the report s
     throw new ApiError('Nodes are forbidden.', 403, 'Forbidden');
   });
   assert.deepEqual(rules, []);
-  assert.deepEqual(unknown, ['/api/v1/nodes cannot be read, so nothing is said of it: Nodes are forbidden.']);
+  assert.deepEqual(unknown, ['/api/v1/nodes cannot be read and is not checked: Nodes are forbidden.']);
 });

@@ -26,7 +26,7 @@ const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(
 
 describe('the built-in controller rests', () => {
   test('while the heartbeat of the takeover is fresh', () => {
-    assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller rests/);
+    assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller does not evict/);
   });
 
   for (const [why, state] of [
@@ -43,8 +43,8 @@ describe('the built-in controller rests', () => {
 
 for (const [mode, told] of [
   ['enforce', /taken over by/],
-  ['observe', /for so long nobody evicts 2 pods/],
-  ['paused', /for so long nobody evicts 2 pods/],
+  ['observe', /Until then, no controller evicts 2 pods/],
+  ['paused', /Until then, no controller evicts 2 pods/],
 ] as const) {
   test(`that the built-in controller waits longer for pods is told as what it means where the policy is ${mode}`, () => {
     const faults = { missing: [], changed: [] };

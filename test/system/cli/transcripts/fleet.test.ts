@@ -7,10 +7,10 @@ import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 
 /** What is said once all of their pods are ready. */
 const ALL_READY = [
-  / of 16 pods /,
-  /all 6 go together/,
-  /all 4 go together/,
-  /all 2 go together/,
+  / of 16 pods, /,
+  /all 6 are evicted together/,
+  /all 4 are evicted together/,
+  /all 2 are evicted together/,
   /checkout +1 +4/,
 ];
 

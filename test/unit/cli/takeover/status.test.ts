@@ -53,27 +53,27 @@ describe('a takeover at nodes alarms', () => {
 
   test('when it was never renewed, or has lapsed', () => {
     const { heartbeat: _, aliveSince: __, ...fresh } = takeover();
-    assert.match(alarmsOf(fresh, [], NOW)[0] ?? '', /No relay has ever renewed it/);
-    assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /lapsed 10 s ago/);
+    assert.match(alarmsOf(fresh, [], NOW)[0] ?? '', /No relay has ever renewed the heartbeat/);
+    assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /expired 10 s ago/);
   });
 
   test('when its heartbeat is of the future', () => {
-    assert.match(alarms({ heartbeat: NOW + 120_000 })[0] ?? '', /of the future/);
+    assert.match(alarms({ heartbeat: NOW + 120_000 })[0] ?? '', /in the future/);
   });
 
   test('when its relay says why it is withheld, be it alive still, lapsed, or never renewed', () => {
     const withheld = 'a node kept a:NoExecute';
-    const why = `Its heartbeat is withheld, because ${withheld}: the built-in controller evicts`;
-    assert.deepEqual(alarms({ withheld }), [`${why} once it has lapsed.`]);
+    const why = `The heartbeat is suspended because ${withheld}. The built-in controller evicts`;
+    assert.deepEqual(alarms({ withheld }), [`${why} once it expires.`]);
     assert.deepEqual(alarms({ withheld, heartbeat: NOW - 100_000 }), [
       `${why}.`,
-      'It lapsed 10 s ago: the built-in controller evicts.',
+      'The heartbeat expired 10 s ago. The built-in controller evicts.',
     ]);
     const { heartbeat: _, aliveSince: __, ...fresh } = takeover({ withheld });
     assert.deepEqual(alarmsOf(fresh, [], NOW), [`${why}.`]);
   });
 
   test('when a taint got in that it ought to have kept out', () => {
-    assert.match(alarms({}, NOW - 60_000)[0] ?? '', /Node n1 got a:NoExecute under a fresh heartbeat/);
+    assert.match(alarms({}, NOW - 60_000)[0] ?? '', /Node n1 got a:NoExecute despite a current heartbeat/);
   });
 });

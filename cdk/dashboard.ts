@@ -129,12 +129,12 @@ function evictions({ config }: ServiceDashboardProps): IWidget[] {
       p99: own.late('p99'),
       longest: own.late(Stats.MAXIMUM),
     }),
-    graph('Trouble', {
-      'API servers refused': own.refusals,
-      'API servers that did not answer': own.outOfReach,
-      'nodes tried again': own.retries,
-      'evictions given up': own.givenUp,
-      'messages that keep failing': own.messagesFailing,
+    graph('Errors', {
+      'eviction request errors': own.refusals,
+      'unreachable API servers': own.outOfReach,
+      'retried nodes': own.retries,
+      'failed evictions': own.givenUp,
+      'messages failing repeatedly': own.messagesFailing,
       'pods stuck terminating': own.stuckPods,
     }),
   ];
@@ -145,12 +145,12 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
   const trouble = {
     'clusters without a relay': own.unwatchedClusters,
     'clusters without an eviction controller': own.nobodyEvicts,
-    'guards that hold evictions': own.guardTrips,
-    'takeovers that are not renewed': own.takeoversWithheld,
-    'installations beside this one': own.rivals,
-    'deltas refused': own.refusedDeltas,
-    'deltas that could not be sent': own.unsentDeltas,
-    'nodes over the budget of a relay': own.overBudget,
+    'guard trips': own.guardTrips,
+    'suspended takeover heartbeats': own.takeoversWithheld,
+    'conflicting installations': own.rivals,
+    'rejected deltas': own.refusedDeltas,
+    'failed attempts to send a delta': own.unsentDeltas,
+    'nodes over the capacity of a relay': own.overBudget,
   };
   const seconds = { 'longest time since last contact': own.unheardSeconds, 'clock skew': own.skew };
   return [graph('Clusters and relays', trouble, HALF), graph('Clusters, seconds', seconds, HALF)];
@@ -179,12 +179,12 @@ function graphsByCluster({ config }: ServiceDashboardProps): IWidget[][] {
     [
       lines('Evictions a minute', each.podsDeleted),
       lines('Seconds after the deadline, p99', each.late),
-      lines('Evictions given up', each.givenUp),
+      lines('Failed evictions', each.givenUp),
     ],
     [
-      lines('API servers refused', each.refusals),
-      lines('API servers did not answer', each.outOfReach),
-      lines('Clocks differ by, s', each.skew),
+      lines('Eviction request errors', each.refusals),
+      lines('Unreachable API servers', each.outOfReach),
+      lines('Clock skew, s', each.skew),
     ],
   ];
 }
@@ -206,7 +206,7 @@ function functions({ functions: { all } }: ServiceDashboardProps): IWidget[] {
     graph(title, Object.fromEntries(all.map((fn) => [fn.name, metric(fn)])));
   return [
     each('Invocations', ({ lambda }) => lambda.metricInvocations()),
-    each('p99 of their duration, ms', ({ lambda }) => lambda.metricDuration({ statistic: 'p99' })),
+    each('p99 of the duration, ms', ({ lambda }) => lambda.metricDuration({ statistic: 'p99' })),
     each('Crashed or timed out', errors),
   ];
 }

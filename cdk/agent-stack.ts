@@ -78,7 +78,7 @@ export class AgentStack extends Stack {
       CLUSTER: cluster,
       HISTORY_DAYS: String(config.historyDays),
       COMPARISON_OPERATORS: String(config.comparisonOperators),
-      INSTALLATION: `${config.name}.${this.region}.${this.account}`,
+      INSTALLATION_NAME: `${config.name}.${this.region}.${this.account}`,
     } satisfies ValuesOf<
       typeof agentVariables &
         typeof historyVariables &

@@ -22,7 +22,7 @@ export class ClusterAccess extends Construct {
   constructor(scope: Construct, id: string, config: Config) {
     super(scope, id);
     const { kubeconfigSecrets, clusterRoles } = config;
-    this.#secretKeys = config.secretKeys ?? [];
+    this.#secretKeys = config.secretKmsKeys ?? [];
     this.#organization = config.organization;
     this.#ways = {
       relay: {

@@ -147,7 +147,7 @@ const schema = z
     /** Private subnets of that VPC with a way to the clusters and to the AWS APIs (NAT or endpoints). */
     subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
     /** Whether relays, and `evict` with them, leave the stack's own VPC by addresses that stay: for allow-lists of clusters. */
-    fixedAddresses: flag.default(false),
+    staticEgressIps: flag.default(false),
     /** SNS topic that alarms are sent to. */
     alarmTopicArn: matching(
       /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
@@ -169,7 +169,7 @@ const schema = z
     /** Whether the table survives `cdk destroy`, and nobody but a deployment may delete it. */
     retainTable: flag.default(true),
     /** Write units a second that the table and its index take from one moment to the next; it can only be raised. */
-    warmWrites: count(LEAST_WARM_WRITES, MOST_WARM_WRITES).exactOptional(),
+    warmWriteUnitsPerSecond: count(LEAST_WARM_WRITES, MOST_WARM_WRITES).exactOptional(),
     /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
@@ -183,7 +183,7 @@ const schema = z
     relayKubeconfigSecrets: secretNames.default(['taintward-relay/*']),
     evictKubeconfigSecrets: secretNames.default(['taintward-evict/*']),
     /** KMS keys of these secrets, where they are not encrypted by the key of Secrets Manager itself. */
-    secretKeys: list(
+    secretKmsKeys: list(
       matching(
         /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
         'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
@@ -232,8 +232,8 @@ const schema = z
     path: ['vpcId'],
     error: 'needs subnetIds, and subnetIds needs it: give both or neither',
   })
-  .refine(({ vpcId, fixedAddresses }) => vpcId === undefined || !fixedAddresses, {
-    path: ['fixedAddresses'],
+  .refine(({ vpcId, staticEgressIps }) => vpcId === undefined || !staticEgressIps, {
+    path: ['staticEgressIps'],
     error: 'cannot stand beside vpcId: from a VPC of yours the addresses are those of its NAT gateways',
   });
 
@@ -242,6 +242,13 @@ export type AgentConfig = z.output<typeof agent>;
 
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
+
+/** Keys by their former names. */
+const RENAMED: Readonly<Record<string, string>> = {
+  warmWrites: 'warmWriteUnitsPerSecond',
+  fixedAddresses: 'staticEgressIps',
+  secretKeys: 'secretKmsKeys',
+};
 
 /** The defaults that one key sets for others. */
 const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> =>
@@ -271,6 +278,9 @@ function parsed(node: Node): Config {
   const [issue] = found.error.issues;
   const [key, ...within] = (issue?.path ?? []).filter((part) => typeof part === 'string');
   if (issue?.code === 'unrecognized_keys' && key === undefined) {
+    const now = RENAMED[issue.keys[0] ?? ''];
+    if (now !== undefined)
+      throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} was renamed: use ${PREFIX}${now}.`);
     const known = Object.keys(schema.shape).join(', ');
     throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown: there are ${known}.`);
   }

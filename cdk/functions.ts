@@ -126,7 +126,7 @@ export class Functions extends Construct {
     } satisfies ValuesOf<typeof clusterMetricVariables>);
     const { account, region } = Stack.of(this);
     fn.setEnvironment({
-      INSTALLATION: `${config.name}.${region}.${account}`,
+      INSTALLATION_NAME: `${config.name}.${region}.${account}`,
     } satisfies ValuesOf<typeof installationVariables>);
     feed(fn, due, EVICT_BATCH_SIZE, config.evictConcurrency);
     return fn;

@@ -34,11 +34,11 @@ export class Network extends Construct {
   constructor(
     scope: Construct,
     id: string,
-    { vpcId, subnetIds, fixedAddresses }: Pick<Config, 'vpcId' | 'subnetIds' | 'fixedAddresses'>,
+    { vpcId, subnetIds, staticEgressIps }: Pick<Config, 'vpcId' | 'subnetIds' | 'staticEgressIps'>,
   ) {
     super(scope, id);
-    this.isPublic = vpcId === undefined && !fixedAddresses;
-    const addresses = fixedAddresses ? this.#addresses() : [];
+    this.isPublic = vpcId === undefined && !staticEgressIps;
+    const addresses = staticEgressIps ? this.#addresses() : [];
     this.addresses = addresses.map(({ attrPublicIp }) => attrPublicIp);
     this.vpc = vpcId === undefined ? this.#smallVpc(addresses) : this.#given(vpcId);
     const own = this.isPublic ? this.vpc.publicSubnets : this.vpc.privateSubnets;

@@ -63,7 +63,7 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
   relay.setEnvironment({ METRIC_NAMESPACE: config.name } satisfies ValuesOf<typeof metricVariables>);
   const { account, region } = Stack.of(relay);
   relay.setEnvironment({
-    INSTALLATION: `${config.name}.${region}.${account}`,
+    INSTALLATION_NAME: `${config.name}.${region}.${account}`,
   } satisfies ValuesOf<typeof installationVariables>);
 }
 
@@ -115,7 +115,7 @@ export class FargateRelay extends Construct implements Grantee {
     });
     this.grantPrincipal = task.taskRole;
     bindRelay(this, props);
-    this.setEnvironment({ NODE_BUDGET: `${NODES_PER_MIB * config.relayMemoryMiB}` });
+    this.setEnvironment({ NODE_CAPACITY: `${NODES_PER_MIB * config.relayMemoryMiB}` });
     const cluster = new Cluster(this, 'Cluster', {
       clusterName: name,
       vpc: network.vpc,

@@ -29,7 +29,7 @@ export interface StateProps {
   /** For how many days history and audit are kept. */
   readonly historyDays: number;
   /** Write units a second that it takes from one moment to the next; absent: what a table on demand has grown to. */
-  readonly warmWrites?: number;
+  readonly warmWriteUnitsPerSecond?: number;
 }
 
 type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
@@ -62,12 +62,19 @@ export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
 
-  constructor(scope: Construct, id: string, { tableName, retain, historyDays, warmWrites }: StateProps) {
+  constructor(
+    scope: Construct,
+    id: string,
+    { tableName, retain, historyDays, warmWriteUnitsPerSecond }: StateProps,
+  ) {
     super(scope, id);
     this.#tableName = tableName;
     const text = (name: string) => ({ name, type: AttributeType.STRING });
     // The index too: one that takes less throttles what is written to the table.
-    const warm = warmWrites === undefined ? {} : { warmThroughput: { writeUnitsPerSecond: warmWrites } };
+    const warm =
+      warmWriteUnitsPerSecond === undefined
+        ? {}
+        : { warmThroughput: { writeUnitsPerSecond: warmWriteUnitsPerSecond } };
     this.table = new Table(this, 'Table', {
       tableName,
       partitionKey: text('pk'),

@@ -23,14 +23,16 @@ export class TaintwardStack extends Stack {
       tableName: prefix,
       retain: config.retainTable,
       historyDays: config.historyDays,
-      ...(config.warmWrites === undefined ? {} : { warmWrites: config.warmWrites }),
+      ...(config.warmWriteUnitsPerSecond === undefined
+        ? {}
+        : { warmWriteUnitsPerSecond: config.warmWriteUnitsPerSecond }),
     });
     const deltas = new Deltas(this, 'Deltas', { prefix });
     const timers = new Timers(this, 'Timers', { prefix });
     const agents = new Agents(this, 'Agents', { installation: config.name });
     const clusters = new ClusterAccess(this, 'Clusters', config);
     const shared = { config, state, deltas, timers, clusters };
-    const needsNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.fixedAddresses;
+    const needsNetwork = config.relay === 'fargate' || config.vpcId !== undefined || config.staticEgressIps;
     const network = needsNetwork ? new Network(this, 'Network', config) : undefined;
     const relay =
       network && config.relay === 'fargate'

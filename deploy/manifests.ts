@@ -14,14 +14,14 @@ const SOURCE = '# Source: taintward/templates/';
 export const FOLDERS: Readonly<Record<string, Values>> = {
   'in-cluster': {
     mode: 'service',
-    rights: { evictionApi: true, replicas: true, takeover: true, people: true },
+    rbac: { evictionApi: true, replicas: true, takeover: true, userRoles: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
     admissionPolicy: { enabled: true, nodes: true },
   },
   agent: {
     mode: 'agent',
-    rights: { evictionApi: true, replicas: true, takeover: true },
+    rbac: { evictionApi: true, replicas: true, takeover: true },
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
     admissionPolicy: { enabled: true, nodes: true },

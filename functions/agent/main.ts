@@ -117,7 +117,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   await followRegistry({
     registry: ownRegistration({ registry, cluster, agent, log }),
     follows: () => true,
-    installation: environment.INSTALLATION,
+    installation: environment.INSTALLATION_NAME,
     ...{ connect, relay, log, signal: stopping.signal },
   });
 

@@ -24,7 +24,7 @@ const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = 
   DEAD_LETTER_QUEUE_URL: 'where what nobody can read or do is set aside',
   COMPARISON_OPERATORS: 'whether tolerations with Lt and Gt match: true or false',
   ENDPOINT: 'localstack, where LocalStack is in place of AWS; refused in a real account',
-  INSTALLATION: 'who evicts, for others that share the cluster',
+  INSTALLATION_NAME: 'who evicts, for others that share the cluster',
   PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
   PROBE_PORT: 'their port',
 };

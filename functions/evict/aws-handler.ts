@@ -52,7 +52,7 @@ export function createAwsHandler(
   });
   const clusters = new RegisteredClusters({
     ...{ registry, connect, clock },
-    installation: environment.INSTALLATION,
+    installation: environment.INSTALLATION_NAME,
   });
   return createHandler({
     ...deps,

@@ -11,8 +11,8 @@ const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = 
   METRIC_NAMESPACE: 'under which CloudWatch shows the metrics',
   CLUSTERS:
     'the only clusters to follow, names and beginnings of names (edge-*), separated by commas; absent: all',
-  INSTALLATION: 'who evicts, so that others that share a cluster are noticed',
-  NODE_BUDGET: 'how many nodes to take on while other relays take the rest; a cluster counts as 100',
+  INSTALLATION_NAME: 'who evicts, so that others that share a cluster are noticed',
+  NODE_CAPACITY: 'how many nodes to take on while other relays take the rest; a cluster counts as 100',
   ENDPOINT: 'localstack, where LocalStack is in place of AWS; refused in a real account',
   PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
   PROBE_PORT: 'their port',

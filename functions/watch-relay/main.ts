@@ -37,7 +37,7 @@ async function run(): Promise<void> {
   const { relay, stop } = await openAwsRelay(environment, {
     table,
     sqs: new SQSClient(SQS_SETTINGS),
-    nodeBudget: environment.NODE_BUDGET,
+    nodeBudget: environment.NODE_CAPACITY,
     metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
   });
@@ -61,7 +61,7 @@ async function run(): Promise<void> {
     follows: followedFromOutside(environment.CLUSTERS),
     connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
     relay,
-    installation: environment.INSTALLATION,
+    installation: environment.INSTALLATION_NAME,
     log,
     signal: stopping.signal,
   });

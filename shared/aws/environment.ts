@@ -63,7 +63,7 @@ export const agentsVariables = { AGENT_PREFIX: text };
 export const matchingVariables = { COMPARISON_OPERATORS: flag };
 
 /** Names the installation, to those who share a cluster with it. */
-export const installationVariables = { INSTALLATION: text };
+export const installationVariables = { INSTALLATION_NAME: text };
 
 /** Under which namespace CloudWatch shows the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
@@ -161,9 +161,9 @@ export const relayEnvironment = z.object({
   ...metricVariables,
   ...followedVariables,
   /** Absent: it cannot tell whether another installation evicts in a cluster. */
-  INSTALLATION: text.exactOptional(),
+  INSTALLATION_NAME: text.exactOptional(),
   /** How many nodes it takes on while other relays are there to take the rest. Default: that of 512 MiB. */
-  NODE_BUDGET: z.coerce
+  NODE_CAPACITY: z.coerce
     .number('must be a number')
     .int()
     .positive()

@@ -13,14 +13,14 @@ const SERVICE: Values = {
   mode: 'service',
   flowControl: { enabled: true },
   admissionPolicy: { enabled: true, nodes: true },
-  rights: { evictionApi: true, takeover: true, people: true },
+  rbac: { evictionApi: true, takeover: true, userRoles: true },
   service: { policy: 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\n' },
 };
 const AGENT: Values = {
   mode: 'agent',
   flowControl: { enabled: true },
   admissionPolicy: { enabled: true, nodes: true },
-  rights: { evictionApi: true, takeover: true },
+  rbac: { evictionApi: true, takeover: true },
   agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
 };
 /** Of each kind that is installed or made by what is installed; kinds of our own go with their definitions. */

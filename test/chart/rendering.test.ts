@@ -75,7 +75,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
     /'\/networkPolicy\/apiServer\/cidrs\/0'/,
   ],
   'a toleration with a typo': [{ tolerations: [{ keys: 'x' }] }, /'\/tolerations\/0'.*'keys' not allowed/],
-  'rights for people where nothing is kept': [{ ...AGENT, rights: { people: true } }, /'\/rights\/people'/],
+  'rights for people where nothing is kept': [{ ...AGENT, rbac: { userRoles: true } }, /'\/rbac\/userRoles'/],
   'a policy for nodes without the one for pods': [{ admissionPolicy: { nodes: true } }, /'\/admissionPolicy/],
   'an agent without a region': [{ ...AGENT, agent: { cluster: 'c', id: 'a' } }, /agent\.region: /],
   "an agent's ID that is none": [{ ...AGENT, agent: { id: 'Edge 1' } }, /'\/agent\/id'/],

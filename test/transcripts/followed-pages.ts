@@ -60,7 +60,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx taintward dead-letters redrive ID':
         'has an ID to be filled in; the suite redrives each dead letter by it',
       'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
-      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION=… npm run relay':
+      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION_NAME=… npm run relay':
         'has values left out; the suite starts a relay by the command that the stack prints',
       'npx taintward history --state-dir .taintward': NPM_START,
       'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':
@@ -77,7 +77,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npx cdk deploy -c taintward:vpcId=vpc-… -c taintward:subnetIds=subnet-…,subnet-…': LEFT_OUT,
       'aws ec2 authorize-security-group-ingress --group-id "$cluster_group" --protocol tcp --port 443 --source-group SECURITY_GROUP':
         LEFT_OUT,
-      'npx cdk deploy -c taintward:fixedAddresses=true': 'the stand-in makes no NAT gateways',
+      'npx cdk deploy -c taintward:staticEgressIps=true': 'the stand-in makes no NAT gateways',
       'aws eks update-cluster-config --name CLUSTER \\': LEFT_OUT,
     },
   },

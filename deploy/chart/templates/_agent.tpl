@@ -16,7 +16,7 @@ puts the first five into the others, so that whoever patches manifests patches t
   value: {{ required "agent.cluster: say the name that this cluster is registered under." .Values.agent.cluster | quote }}
 - name: AGENT
   value: {{ required "agent.id: say the agent's own ID, such as edge-1." .Values.agent.id }}
-- name: INSTALLATION
+- name: INSTALLATION_NAME
   value: $(SERVICE).$(AWS_REGION).$(ACCOUNT)
 - name: TABLE_NAME
   value: $(SERVICE)

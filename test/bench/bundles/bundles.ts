@@ -23,7 +23,7 @@ const ENVIRONMENT = {
   COMPARISON_OPERATORS: 'false',
   METRIC_NAMESPACE: 'bench',
   METRICS_BY_CLUSTER: 'false',
-  INSTALLATION: 'bench',
+  INSTALLATION_NAME: 'bench',
   AWS_REGION: 'eu-west-1',
 };
 

@@ -59,8 +59,12 @@ test('no setting replaces what holds state, but the name of the installation', (
   const before = stateOf({});
   for (const context of [
     { 'taintward:relay': 'external' },
-    { 'taintward:fixedAddresses': 'true' },
-    { 'taintward:retainTable': 'false', 'taintward:warmWrites': '20000', 'taintward:historyDays': '30' },
+    { 'taintward:staticEgressIps': 'true' },
+    {
+      'taintward:retainTable': 'false',
+      'taintward:warmWriteUnitsPerSecond': '20000',
+      'taintward:historyDays': '30',
+    },
     {
       'taintward:reserveConcurrency': 'true',
       'taintward:metricsByCluster': 'true',

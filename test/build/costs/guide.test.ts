@@ -133,12 +133,12 @@ describe('what the guide says of a month in which nothing happens', () => {
     });
 
     test('NAT gateways and their addresses, where those stay, and what passes', () => {
-      const fixed = synthesized({ 'taintward:fixedAddresses': 'true' });
+      const fixed = synthesized({ 'taintward:staticEgressIps': 'true' });
       const gateways = count('AWS::EC2::NatGateway', fixed);
       const hour =
         gateways * PRICES.natGatewayHour + count('AWS::EC2::EIP', fixed) * PRICES.publicAddressHour;
       inGuide(
-        'in their place, with `taintward:fixedAddresses`',
+        'in their place, with `taintward:staticEgressIps`',
         `${gateways} NAT gateways and their addresses × $${PRICES.natGatewayHour} and $${PRICES.publicAddressHour} an hour`,
         money(hour * HOURS_A_MONTH),
       );
@@ -163,7 +163,7 @@ describe('what the guide says of a month in which nothing happens', () => {
   });
 
   test('of the ceiling follows from a relay and from what was counted', () => {
-    const { NODE_BUDGET } = readEnvironment(relayEnvironment, {
+    const { NODE_CAPACITY } = readEnvironment(relayEnvironment, {
       ...{ TABLE_NAME: 't', METRIC_NAMESPACE: 'm' },
       ...{ NODE_DELTAS_URL: 'https://q/1', POD_DELTAS_URL: 'https://q/2' },
     });
@@ -171,7 +171,7 @@ describe('what the guide says of a month in which nothing happens', () => {
       Math.floor((readsASecond * 60) / idleOf(relays).reads / 100) * 100;
     inGuide(
       'a relay of 512 MiB',
-      `${whole(NODE_BUDGET)} nodes, a cluster counting as 100 more: 100 clusters of ${Math.floor(NODE_BUDGET / 100) - 100} nodes, or one of ${whole(NODE_BUDGET - 100)}`,
+      `${whole(NODE_CAPACITY)} nodes, a cluster counting as 100 more: 100 clusters of ${Math.floor(NODE_CAPACITY / 100) - 100} nodes, or one of ${whole(NODE_CAPACITY - 100)}`,
       'its memory: it says so (`relay.over-capacity`) and goes on; more or larger relays',
     );
     inGuide(

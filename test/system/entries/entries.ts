@@ -45,7 +45,7 @@ export async function startWorld(context: TestContext): Promise<World> {
       SCHEDULE_GROUP_NAME: 'taintward',
       SCHEDULE_ROLE_ARN: 'arn:aws:iam::000000000000:role/schedules',
       AGENT_PREFIX: 'taintward-agent-',
-      INSTALLATION: 'taintward',
+      INSTALLATION_NAME: 'taintward',
       COMPARISON_OPERATORS: 'false',
       METRIC_NAMESPACE: 'Taintward',
       METRICS_BY_CLUSTER: 'false',

@@ -15,7 +15,7 @@ const GOOD = {
   SCHEDULE_ROLE_ARN: 'arn:aws:iam::123456789012:role/tw-agent-edge-1-schedules-eu-west-1',
   DEAD_LETTER_QUEUE_URL: 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due-dlq',
   COMPARISON_OPERATORS: 'false',
-  INSTALLATION: 'tw.eu-west-1.123456789012',
+  INSTALLATION_NAME: 'tw.eu-west-1.123456789012',
 };
 
 test('an agent takes what its stack gives it, and serves its probes where Kubernetes looks for them', () => {

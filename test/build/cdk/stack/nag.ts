@@ -12,9 +12,10 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('behind addresses that stay, with keys of yours', () => {
     checked({
-      'taintward:fixedAddresses': 'true',
-      'taintward:secretKeys': 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
-      'taintward:warmWrites': '20000',
+      'taintward:staticEgressIps': 'true',
+      'taintward:secretKmsKeys':
+        'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
+      'taintward:warmWriteUnitsPerSecond': '20000',
       'taintward:organization': 'o-a1b2c3d4e5',
     });
   });

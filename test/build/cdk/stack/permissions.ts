@@ -76,7 +76,7 @@ test('functions write nodes alone, and evict besides what says how fast pods wen
 
 test('the keys of secrets may be used for what Secrets Manager was asked for, by whoever may read those secrets', () => {
   const key = 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
-  const template = synthesized({ 'taintward:secretKeys': key });
+  const template = synthesized({ 'taintward:secretKmsKeys': key });
   const uses = (action: string) => statementsOf(template).filter(({ Action }) => Action.includes(action));
   const decrypts = uses('kms:Decrypt');
   assert.equal(decrypts.length, uses('secretsmanager:GetSecretValue').length);

@@ -139,7 +139,7 @@ describe('where clusters let in a network or addresses alone,', () => {
     ) as { SubnetIds: readonly string[]; SecurityGroupIds: readonly string[] };
 
   test('evict goes by them also where relays run elsewhere', () => {
-    const template = synthesized({ 'taintward:relay': 'external', 'taintward:fixedAddresses': 'true' });
+    const template = synthesized({ 'taintward:relay': 'external', 'taintward:staticEgressIps': 'true' });
     assert.equal(resourcesOf(template, 'AWS::EC2::NatGateway').size, 2);
     assert.equal(evictIn(template).SubnetIds.length, 2);
   });

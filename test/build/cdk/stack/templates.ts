@@ -97,7 +97,7 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     'taintward:vpcId': 'vpc-0123456789abcdef0',
     'taintward:subnetIds': ['subnet-0123456789abcdef0', 'subnet-0123456789abcdef1'],
   },
-  'addresses that stay': { 'taintward:fixedAddresses': 'true' },
+  'addresses that stay': { 'taintward:staticEgressIps': 'true' },
   'more and larger relays, and functions': {
     'taintward:relayCount': '5',
     'taintward:relayCpu': 1024,
@@ -119,7 +119,7 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
     'taintward:historyDays': 30,
   },
   'a table that is warm, and goes with the stack': {
-    'taintward:warmWrites': '20000',
+    'taintward:warmWriteUnitsPerSecond': '20000',
     'taintward:retainTable': 'false',
   },
 };

@@ -97,8 +97,10 @@ const CANCELED_BY: Readonly<Record<CancelReason, string>> = {
   'pod-gone': 'pod deleted',
 };
 
-const heldBy = ({ by }: LogEvents['eviction.held']): string =>
-  by === undefined ? '' : ` (${wordsOf({ kind: by }).label})`;
+function heldBy({ by }: LogEvents['eviction.held']): string {
+  if (by === undefined) return '';
+  return by === 'guard' ? ' by the guard' : ` (${wordsOf({ kind: by }).label})`;
+}
 
 const BLOCKED = {
   budget: 'blocked by a disruption budget',

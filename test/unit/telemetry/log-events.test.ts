@@ -31,12 +31,16 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
   log.info('relay.lease-acquired', { cluster, epoch: 3 });
   log.info('eviction.scheduled', eviction);
   log.info('eviction.canceled', { ...eviction, reason: 'taint-removed', eventPosted: true });
+  log.info('eviction.held', { ...eviction, by: 'guard' });
+  log.info('eviction.held', { ...eviction, by: 'paused' });
   log.debug('relay.listed', { cluster, nodes: 3 });
   log.warn('relay.watch-failed', { cluster, resource: 'nodes', error: new Error('no route') });
   const expected = [
     /c1 n1 {2}.*untainted/,
     /c1 n1 {2}shop\/web: eviction at .* \(in 30 s\) for maintenance=now:NoExecute/,
     /c1 n1 {2}.*shop\/web: eviction canceled \(taint removed\)/,
+    /shop\/web: eviction held by the guard$/,
+    /shop\/web: eviction held \(paused\)$/,
     /c1 {2}.*relay\.watch-failed: resource=nodes no route/,
   ];
   assert.equal(told.length, expected.length);

@@ -143,14 +143,14 @@ describe('what a taint would do on a real API server', () => {
       [[undefined, 2, 'asked', true]],
     );
     assert.equal(unknown.length, 2);
-    assert.match(unknown.join('\n'), /Budgets of namespace .* cannot be read/);
+    assert.match(unknown.join('\n'), /Budgets in namespace .* cannot be read/);
     assert.match(unknown.join('\n'), /Some ReplicaSets cannot be read/);
   });
 
   test('who may do neither is told so, and by whom pods are run only by name', async () => {
     const { budgets, unknown, workloads } = await ask(await limitedTo('reader', LEAST_RIGHTS));
     assert.deepEqual(budgets, []);
-    assert.match(unknown.join('\n'), /The Eviction API cannot be asked in namespace/);
+    assert.match(unknown.join('\n'), /The Eviction API cannot be used in namespace/);
     assert.deepEqual(
       workloads.map(({ kind }) => kind),
       ['Pod', 'ReplicaSet'],

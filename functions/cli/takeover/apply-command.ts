@@ -53,10 +53,10 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
 }
 
 const afterNodes = (keys: readonly string[]): string =>
-  `Applied, and proven to work by a node that was written by dry run. The built-in controller rests while the relay renews takeovers/live, which it does with a policy that is in enforce, has a guard, and names in treatAsNoExecute: ${keys.join(', ')}.\ntaintward takeover status shows whether it does.\n`;
+  `Applied, and verified by a dry run. The built-in controller does not evict while the relay renews the heartbeat in takeovers/live. This requires a policy with mode enforce, a guard, and treatAsNoExecute with ${keys.join(', ')}.\nTo check the heartbeat, run taintward takeover status.\n`;
 
 const afterPods = (namespaces: readonly string[]): string =>
-  `Applied. New pods are taken over in ${namespaces.length} namespaces${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\nTo take over existing pods, run taintward takeover adopt.\n`;
+  `Applied. New pods are taken over in ${namespaces.length} ${namespaces.length === 1 ? 'namespace' : 'namespaces'}${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\nTo take over existing pods, run taintward takeover adopt.\n`;
 
 async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   const served = itemsOf((await objects.get(ADMISSION))?.['resources']).map((each) =>

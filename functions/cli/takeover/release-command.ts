@@ -54,7 +54,7 @@ async function releaseNodes(objects: ClusterObjects, deps: CliDeps): Promise<voi
   deps.print(
     removed === 0
       ? 'No node-level takeover is installed.\n'
-      : 'Released: the node controller’s taints are admitted again, within seconds, and the built-in controller evicts for them. Remove treatAsNoExecute from the policy.\n',
+      : 'Released. Within seconds, taints of the node controller are admitted again, and the built-in controller evicts for them. Remove treatAsNoExecute from the policy.\n',
   );
 }
 

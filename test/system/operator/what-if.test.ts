@@ -122,7 +122,7 @@ describe('in the simulated cluster', () => {
       refusing((path) => path.endsWith('budgets')),
     );
     assert.deepEqual(budgets, []);
-    assert.match(unknown[0] ?? '', /Budgets of namespace default cannot be read/);
+    assert.match(unknown[0] ?? '', /Budgets in namespace default cannot be read/);
   });
 
   test('of owners that may not be read, the name has to do', async () => {

@@ -102,13 +102,14 @@ function wayOf(options: AccessOptions): Way {
   const way = WAYS.find(({ by }) => by.some((name) => options[name] !== undefined));
   if (way === undefined) {
     throw new CliError(
-      'Say how the cluster is reached: --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.',
+      'Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.',
     );
   }
   for (const { name, flag } of FLAGS) {
-    if (options[name] === '') throw new CliError(`${flag} is empty: fill it, or leave it out.`);
+    if (options[name] === '')
+      throw new CliError(`${flag} must not be empty. Specify a value, or omit the option.`);
     if (options[name] !== undefined && ![...way.by, ...way.with].includes(name)) {
-      throw new CliError(`${flag} cannot stand beside ${way.flag}: leave one of them out.`);
+      throw new CliError(`${flag} and ${way.flag} are mutually exclusive. Specify one.`);
     }
   }
   return way;
@@ -116,7 +117,7 @@ function wayOf(options: AccessOptions): Way {
 
 function regionOf({ region }: AccessOptions): string {
   if (region) return region;
-  throw new CliError('--eks needs --region: say where the cluster is.');
+  throw new CliError('--eks requires --region, the AWS region of the cluster.');
 }
 
 function agentIdOf(agent: string): string {
@@ -130,7 +131,7 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
   const arn = byPart(options, 'roleArn', 'relayRoleArn', 'evictRoleArn');
   if (arn === undefined) {
     if (externalId === undefined) return {};
-    throw new CliError('--external-id needs --role-arn: it is told to the account whose role is assumed.');
+    throw new CliError('--external-id requires --role-arn, the role that is assumed with it.');
   }
   const role = (each: string, flag: string): AssumedRole => {
     if (ROLE_ARN.test(each)) return { arn: each, ...(externalId && { externalId }) };

@@ -136,7 +136,7 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
 async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
   if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} exists`;
   throw new CliError(
-    `There is no agent ${agent} in this account and region: deploy its stack first (docs/how-to/run-an-agent.md), or say --no-check to register the cluster as it is.`,
+    `Agent "${agent}" not found in this account and region. Deploy its stack first (docs/how-to/run-an-agent.md), or skip the check with --no-check.`,
   );
 }
 
@@ -146,7 +146,7 @@ function refuseNameForAgent(name: ClusterName): void {
 }
 
 const notChecked = ({ message }: ApiError, more: string): CliError =>
-  new CliError(`${message} ${more} Mend that, or say --no-check to register it as it is.`);
+  new CliError(`${message} ${more} Fix the cause, or skip the check with --no-check.`);
 
 /**
  * Looks by each identity that the service has there. Rejects with `ApiError`: the cluster cannot be reached, or what rights
@@ -187,7 +187,7 @@ function hasTwoIdentities(access: Access): boolean {
 }
 
 const alreadyThere = (name: ClusterName): CliError =>
-  new CliError(`There is a cluster ${name} already: choose another name, or remove that one first.`);
+  new CliError(`Cluster "${name}" already exists. Choose another name, or remove that cluster first.`);
 
 function addListCommand(clusters: Command, deps: CliDeps): void {
   const command = clusters
@@ -263,7 +263,7 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
 function registryOf({ registry, where }: Fleet): ClusterRegistry {
   if (registry) return registry;
   throw new CliError(
-    `The clusters of an npm start are those that it was given (${where}): say --table NAME for those of a deployment.`,
+    `An npm start manages the clusters that it was started with (${where}). For the clusters of a deployment, specify --table NAME.`,
   );
 }
 
@@ -276,7 +276,7 @@ const nameArgument = (): Argument =>
   });
 
 const noSuchCluster = (name: ClusterName): CliError =>
-  new CliError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+  new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
 
 /** How a cluster is reached, for people. */
 function accessText({ access }: RegisteredCluster): string {

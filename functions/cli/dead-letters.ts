@@ -133,7 +133,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
         return;
       }
       if (id !== undefined || (queue === undefined) !== all)
-        throw new CliError('Say which: ID, --queue NAME, or --all for those of all queues.');
+        throw new CliError('Specify exactly one of ID, --queue, or --all.');
       for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
         deps.progress(`Sending the dead-letter messages of ${each} again`);
         const count = await fleet.deadLetters.redrive(each);
@@ -171,11 +171,13 @@ async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string)
     : found;
   if (letter === undefined) {
     throw new CliError(
-      `There is no dead letter ${id} among ${limit}: taintward dead-letters list shows them.`,
+      `Dead-letter message "${id}" not found among ${limit}. Run "taintward dead-letters list".`,
     );
   }
   if (more.length === 0) return letter;
-  throw new CliError(`${more.length + 1} dead letters begin with ${id}: say more of it.`);
+  throw new CliError(
+    `ID "${id}" is ambiguous: it matches ${more.length + 1} messages. Specify more characters.`,
+  );
 }
 
 const queueOption = (): Option => {

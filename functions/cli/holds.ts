@@ -116,7 +116,8 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
   ).action((id: string, name: string | undefined) =>
     withFleet<{ reason: string }>(command, deps, async (fleet, options) => {
       if (id === 'guard') {
-        if (name === undefined) throw new CliError('Say whose guard: taintward release guard CLUSTER.');
+        if (name === undefined)
+          throw new CliError('Missing cluster name. Usage: taintward release guard CLUSTER');
         const cluster = await clusterNamed(name, fleet);
         const pending = await pendingLook(fleet, cluster, deps.clock.now());
         const { trips } = (await fleet.rulebook.read(cluster)).guard;
@@ -133,7 +134,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
       );
       const [cluster] = found;
       if (cluster === undefined) {
-        throw new CliError(`There is no hold ${id}: taintward holds shows those there are.`);
+        throw new CliError(`Hold "${id}" not found. Run "taintward holds".`);
       }
       const now = deps.clock.now();
       const pending = await pendingLook(fleet, cluster, now);

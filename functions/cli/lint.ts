@@ -86,7 +86,9 @@ export function addLintCommand(program: Command, deps: CliDeps): void {
       return;
     }
     if (name !== undefined || options.context !== undefined || options.namespace !== undefined) {
-      throw new CliError('--file is for manifests: leave it out, or cluster, --context and --namespace.');
+      throw new CliError(
+        '--file checks manifests: it cannot be combined with a cluster, --context, or --namespace.',
+      );
     }
     show(lintManifests(await manifestFiles(file, process.stdin), matching));
   });

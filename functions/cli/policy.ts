@@ -68,7 +68,7 @@ function addApply(policy: Command, deps: CliDeps): void {
       const text = applicableText(options.file, deps);
       const clusters = await clustersNamed(names, options.all, fleet);
       if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
-        throw new CliError('Nothing was changed.');
+        throw new CliError('Canceled. Nothing was changed.');
       }
       const operator = await fleet.operator();
       for (const cluster of clusters) {
@@ -130,7 +130,8 @@ async function mayApply(
     if (rows.length > 0) print(tableText([['NODE', 'NAMESPACE', 'PODS'], ...rows]));
   }
   if (yes) return true;
-  if (!confirm) throw new CliError('Nobody can be asked whether pods may be evicted: say --yes.');
+  if (!confirm)
+    throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
   return confirm('Start evicting pods?');
 }
 

@@ -17,10 +17,11 @@ export function addRestoreCommand(program: Command, deps: CliDeps): void {
     withFleet<{ from: string; yes: boolean }>(command, deps, async (fleet, { from, yes }) => {
       if (!fleet.restoreFrom) {
         throw new CliError(
-          `Of ${fleet.where} there is no table: copy the directory back, or say --table NAME for one of a deployment.`,
+          `No table to restore into (${fleet.where}). Copy the directory back, or specify --table NAME for a deployment.`,
         );
       }
-      if (!yes && !(await asked(from, fleet.where, deps))) throw new CliError('Nothing was changed.');
+      if (!yes && !(await asked(from, fleet.where, deps)))
+        throw new CliError('Canceled. Nothing was changed.');
       deps.progress(`Copying ${from}`);
       const count = await fleet.restoreFrom(from);
       deps.print(linesText([`Copied ${count} items from ${from} into ${fleet.where}.`]));
@@ -29,6 +30,7 @@ export function addRestoreCommand(program: Command, deps: CliDeps): void {
 }
 
 async function asked(from: string, where: string, { confirm }: CliDeps): Promise<boolean> {
-  if (!confirm) throw new CliError('Nobody can be asked whether items may be overwritten: say --yes.');
+  if (!confirm)
+    throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
   return confirm(`Overwrite items in ${where} with items from ${from}?`);
 }

@@ -41,7 +41,7 @@ export function addRetryCommand(program: Command, deps: CliDeps): void {
             : [];
         });
         const [failure] = await queue.send(messages);
-        if (failure) throw new CliError(`The queue does not take it (${failure.reason}): try again.`);
+        if (failure) throw new CliError(`Could not enqueue the retry (${failure.reason}). Try again.`);
         if (givenUp.length > 0) await operator.noteRetry(cluster, givenUp.length, why);
         const held = retried(givenUp).says.slice(1);
         deps.print(

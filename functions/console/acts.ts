@@ -45,7 +45,7 @@ export async function performAct(act: Act, confirm: string, { fleet, view }: Act
 
 async function known({ cluster }: Act, fleet: ChangedFleet): Promise<void> {
   if (cluster === undefined || (await fleet.manages(cluster))) return;
-  throw new OrderError(`There is no cluster ${cluster}: load the page again.`);
+  throw new OrderError(`Cluster "${cluster}" not found. Reload the page.`);
 }
 
 function preview(act: Act, seen: Seen): Preview {
@@ -110,7 +110,7 @@ function shown(act: Act, seen: Seen): Shown {
       const hold = holds?.find(({ id }) => id === act.id);
       if (!hold)
         throw new OrderError(
-          `There is no hold ${act.id} in cluster ${act.cluster}: it expired, or was released.`,
+          `Hold "${act.id}" not found in cluster "${act.cluster}". It expired or was released.`,
         );
       return over(
         `Hold ${act.id} is released: ${targetText(hold.target)}.`,
@@ -184,7 +184,7 @@ async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise
     return [{ body, groupId: dueGroupId(first.cluster) }];
   });
   const [failure] = await (await fleet.dueQueue()).send(messages);
-  if (failure) throw new OrderError(`The queue does not take it (${failure.reason}): try again.`);
+  if (failure) throw new OrderError(`Could not enqueue the retry (${failure.reason}). Try again.`);
 }
 
 const givenUp = (pending: readonly PendingSeen[], act: Extract<Act, { kind: 'retry' }>) =>

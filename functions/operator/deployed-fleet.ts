@@ -81,7 +81,7 @@ export function deployedFleet(
     async cluster(name) {
       const registered = await registry.get(name);
       if (registered) return liveCluster(name, connect(registered, 'relay'), clock);
-      throw new FleetError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+      throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
     async dueQueue() {
@@ -103,7 +103,7 @@ async function queueUrl(client: SQSClient, name: string): Promise<string> {
   } catch (error) {
     const reason = errorMessage(error);
     throw new FleetError(
-      `The queue ${name} cannot be found (${reason}): check table, account, region and rights.`,
+      `Queue ${name} not found (${reason}). Check table, account, region, and permissions.`,
       { cause: error },
     );
   }
@@ -117,7 +117,7 @@ async function callerIdentity(): Promise<string> {
   } catch (error) {
     const reason = errorMessage(error);
     throw new FleetError(
-      `AWS does not say who you are, which the audit has to know (${reason}): check credentials and network.`,
+      `Your AWS identity, which the audit log requires, is unknown (${reason}). Check credentials and network.`,
     );
   }
 }

@@ -71,7 +71,7 @@ export async function askNode(
     };
     const answer = explainNode(asked);
     const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;
-    if (isStranger) throw new FleetError(`There is no node ${node} in cluster ${cluster}: check its name.`);
+    if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
     return {
       headline: nodeHeadline(answer, (at) => momentText(at, asked.now)),
       ...answer,

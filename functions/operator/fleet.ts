@@ -80,16 +80,16 @@ export async function clusterNamed(name: string, fleet: Clusters): Promise<Clust
   if (data !== undefined && (await fleet.manages(data))) return data;
   const clusters = await fleet.clusters();
   const known = clusters.length === 0 ? 'none is managed here' : `there are ${clusters.join(', ')}`;
-  throw new FleetError(`There is no cluster ${name}: ${known}.`);
+  throw new FleetError(`Cluster "${name}" not found: ${known}.`);
 }
 
 /** The cluster that a command names, or the only one. Rejects with `FleetError` when there are several, or none. */
 export async function theCluster(name: string | undefined, fleet: Clusters): Promise<ClusterName> {
   if (name !== undefined) return clusterNamed(name, fleet);
   const [only, ...more] = await fleet.clusters();
-  if (only === undefined) throw new FleetError(`No cluster is managed by ${fleet.where}.`);
+  if (only === undefined) throw new FleetError(`No clusters are managed by ${fleet.where}.`);
   if (more.length === 0) return only;
-  throw new FleetError(`Say which cluster is meant: there are ${[only, ...more].join(', ')}.`);
+  throw new FleetError(`Missing cluster name. Specify one of: ${[only, ...more].join(', ')}.`);
 }
 
 /** The clusters that a command names, or all. Rejects with `FleetError` when it does neither or both. */
@@ -98,7 +98,7 @@ export async function clustersNamed(
   all: boolean,
   fleet: Clusters,
 ): Promise<readonly ClusterName[]> {
-  if (all === names.length > 0) throw new FleetError('Name clusters, or say --all for all of them.');
+  if (all === names.length > 0) throw new FleetError('Specify either cluster names or --all.');
   return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
 }
 

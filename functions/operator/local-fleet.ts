@@ -39,7 +39,7 @@ export function localFleet(
   const dir = findOwnDirectory(directory) ?? resolve(directory);
   const path = join(dir, STORE_FILE);
   if (!existsSync(path)) {
-    throw new FleetError(`There is no ${path}: name the directory that npm start was given as --state-dir.`);
+    throw new FleetError(`${path} not found. Specify the --state-dir of npm start.`);
   }
   const store = new SqliteStore({ path });
   const { database } = store;
@@ -65,7 +65,9 @@ export function localFleet(
     async cluster(name) {
       const by = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
       if (by === undefined) {
-        throw new FleetError(`How cluster ${name} is reached is not known in ${dir}: say --context NAME.`);
+        throw new FleetError(
+          `No kubeconfig context is recorded for cluster "${name}" in ${dir}. Specify --context NAME.`,
+        );
       }
       const { context, kubeconfig } = by;
       const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;

@@ -3,7 +3,7 @@ import { FleetError } from './fleet.ts';
 
 async function refuse(): Promise<never> {
   throw new FleetError(
-    'A service in one process, or in its cluster, has no dead letters: taintward pending shows the evictions that failed, and taintward retry tries them again.',
+    'A service in one process or in its cluster has no dead-letter messages. To list failed evictions, run "taintward pending"; to retry them, run "taintward retry".',
   );
 }
 

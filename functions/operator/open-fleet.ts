@@ -58,7 +58,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
   const { state, table, context, kubeconfig } = choice;
   if (context === undefined) {
     if (kubeconfig === undefined) return openFleet(choice, deps);
-    throw new FleetError('--kubeconfig needs --context: say which of its clusters is meant.');
+    throw new FleetError('--kubeconfig requires --context NAME, which selects the cluster.');
   }
   const access: LocalContextAccess = {
     kind: 'local-context',

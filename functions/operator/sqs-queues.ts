@@ -107,7 +107,7 @@ export class SqsQueues implements DeadLetterBox {
     try {
       await this.#receive(name, from, MOST_SEARCHED, seen, id);
       const letter = seen.get(id);
-      if (!letter) throw new FleetError(`Dead letter ${id} of ${queue} is not there any more.`);
+      if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
       const { MessageGroupId } = letter.Attributes ?? {};
       // Sent before it is deleted: twice does no harm, never does.
       const command = new SendMessageCommand({

@@ -146,13 +146,13 @@ function chosenNodes(all: readonly NodeHere[], choice: NodeChoice): readonly Liv
       const node = byName.get(name);
       if (node) return node;
       throw new FleetError(
-        `There is no node ${name}: name nodes as kubectl get nodes does, or labels like team=web.`,
+        `Node "${name}" not found. Specify node names as in kubectl get nodes, or labels such as team=web.`,
       );
     });
   }
   const chosen = all.filter(({ labels }) => matchesLabels(choice.labels, labels)).map(({ node }) => node);
   if (chosen.length > 0) return chosen;
-  throw new FleetError('No node has these labels: kubectl get nodes --show-labels tells which there are.');
+  throw new FleetError('No node matches these labels. Run "kubectl get nodes --show-labels".');
 }
 
 interface PodHere extends OwnedPod {

@@ -84,7 +84,7 @@ export class Operator {
 
   async resume(cluster: ClusterName, why: string): Promise<void> {
     await this.#order(cluster, ({ stop, ...orders }) => {
-      if (!stop) throw new OrderError(`Cluster ${cluster} is not stopped: there is nothing to resume.`);
+      if (!stop) throw new OrderError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
       const entry = { kind: 'resume', what: 'resumed evictions', why: reason(why) } as const;
       return { result: undefined, next: orders, entry };
     });
@@ -97,7 +97,7 @@ export class Operator {
     return this.#order(cluster, (orders) => {
       const { policy } = orders;
       if (!policy || policy.read.mode === 'observe') {
-        throw new OrderError(`Cluster ${cluster} is only observed: there is nothing to pause.`);
+        throw new OrderError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
       }
       const until = forMs === undefined ? {} : { until: this.#clock.now() + forMs };
       return {
@@ -112,7 +112,7 @@ export class Operator {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
       if (!policy || modeOf(policy.read, this.#clock.now()) !== 'paused') {
-        throw new OrderError(`Cluster ${cluster} is not paused: there is nothing to resume.`);
+        throw new OrderError(`Cluster ${cluster} is not paused. Nothing to resume.`);
       }
       return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', why) };
     });
@@ -147,8 +147,7 @@ export class Operator {
   async resumeAll(why: string): Promise<void> {
     await repeatChange(async () => {
       const found = await this.#rulebook.fleetStop();
-      if (!found)
-        throw new OrderError('The clusters are not stopped all together: there is nothing to resume.');
+      if (!found) throw new OrderError('No stop of all clusters is in force. Nothing to resume.');
       const what = 'resumed evictions in all clusters';
       const entry = this.#entry({ kind: 'resume', what, why: reason(why) });
       return { result: undefined, change: await this.#rulebook.changeFleetStop(found, undefined, entry) };
@@ -160,7 +159,7 @@ export class Operator {
     return this.#order(cluster, (orders) => {
       if (orders.holds.length >= MAX_HOLDS) {
         throw new OrderError(
-          `Cluster ${cluster} has ${MAX_HOLDS} holds, which is all it may: release some, or exclude more at once by its policy.`,
+          `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
         );
       }
       const id = `h${randomBytes(4).toString('hex')}`;
@@ -178,7 +177,7 @@ export class Operator {
     return this.#order(cluster, (orders) => {
       const hold = orders.holds.find((each) => each.id === id);
       if (!hold)
-        throw new OrderError(`There is no hold ${id} in cluster ${cluster}: it expired, or was released.`);
+        throw new OrderError(`Hold "${id}" not found in cluster "${cluster}". It expired or was released.`);
       const entry = {
         kind: 'release',
         what: `released ${targetText(hold.target)} (${id})`,
@@ -194,7 +193,7 @@ export class Operator {
     await repeatChange(async () => {
       const { guard } = await this.#rulebook.read(cluster);
       if (guard.trips.length === 0) {
-        throw new OrderError(`The guard of cluster ${cluster} holds nothing: there is nothing to release.`);
+        throw new OrderError(`The guard of cluster ${cluster} is not tripped. Nothing to release.`);
       }
       const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
       const what = `released the guard: ${scopes.join(', ')}`;
@@ -260,7 +259,7 @@ export async function repeatChange<Result>(
     if (change === 'changed') return result;
     await pause(backoffMs(attempts, BACKOFF));
   }
-  throw new OrderError('Others keep changing the same at this moment: try again.');
+  throw new OrderError('Update conflict: other changes are in progress. Try again.');
 }
 
 /** Orders under which a policy document holds that does not yet, and what the audit tells of it. Throws `PolicyError`. */
@@ -289,7 +288,7 @@ function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
 function reason(why: string): string {
   if (why.trim() === '') throw new OrderError('--reason must not be empty. It is recorded in the audit log.');
   if (why.length <= MAX_WHY_CHARACTERS) return why;
-  throw new OrderError(`The reason has more than ${MAX_WHY_CHARACTERS} characters: shorten it.`);
+  throw new OrderError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
 }
 
 /** What is held, for people. */

@@ -19,7 +19,7 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
       // One that lacks its binding takes nothing over, and is being released, perhaps.
       if (!installed || installed.faults.missing.length > 0) {
         throw new CliError(
-          'There is no takeover at pods to adopt for: taintward takeover apply --level pod first. At nodes, nothing has to be adopted.',
+          'No pod-level takeover is installed. Run "taintward takeover apply --level pod" first. A node-level takeover has no pods to adopt.',
         );
       }
       const { spec } = installed;
@@ -38,6 +38,6 @@ export function report(deps: Pick<CliDeps, 'print'>, { moved, failed }: Moves, d
   if (failed.size === 0) return;
   const [first] = failed;
   throw new CliError(
-    `${failed.size} pods could not be changed, ${first?.[0]} among them: do it again once this is mended. ${first?.[1]}`,
+    `${failed.size} pods could not be changed, including ${first?.[0]}. Fix the cause and run the command again. ${first?.[1]}`,
   );
 }

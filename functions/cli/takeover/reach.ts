@@ -43,23 +43,21 @@ async function reached(
   deps: CliDeps,
 ): Promise<Parameters<CliDeps['connect']>[0]> {
   if ((name === undefined) === (context === undefined)) {
-    throw new CliError(
-      'Say which cluster is meant: the name of a registered one, or --context NAME, not both.',
-    );
+    throw new CliError('Specify either a registered cluster or --context NAME.');
   }
   if (context !== undefined) {
     const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
     return { name: clusterName(context), access, addedAt: deps.clock.now() };
   }
   if (kubeconfig !== undefined)
-    throw new CliError('--kubeconfig needs --context: say which of its clusters is meant.');
+    throw new CliError('--kubeconfig requires --context NAME, which selects the cluster.');
   const fleet = deps.fleet(choice);
   try {
     const { registry, where } = fleet;
-    if (!registry) throw new CliError(`No cluster is registered in ${where}: say --context NAME.`);
+    if (!registry) throw new CliError(`No clusters are registered in ${where}. Specify --context NAME.`);
     const cluster = await registry.get(clusterName(name ?? ''));
     if (cluster) return cluster;
-    throw new CliError(`There is no cluster ${name}: taintward clusters list shows those there are.`);
+    throw new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
   } finally {
     fleet.close();
   }

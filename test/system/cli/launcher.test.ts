@@ -40,7 +40,7 @@ test('what goes wrong is one sentence and exit code 1', () => {
     status: 1,
     stdout: '',
     stderr:
-      'taintward: Say how the cluster is reached: --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.\n',
+      'taintward: Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.\n',
   });
   const { status, stderr } = taintward('clusters', 'list');
   assert.equal(status, 1);

@@ -146,7 +146,7 @@ describe('in the simulated cluster', () => {
     const zone = { matchLabels: { 'topology.kubernetes.io/zone': 'zone-a' } };
     assert.deepEqual((await ask({ labels: zone })).nodes, ['node-2', 'node-4']);
     assert.deepEqual((await ask({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
-    await assert.rejects(ask({ names: ['node-1', 'node-9'] }), /There is no node node-9/);
+    await assert.rejects(ask({ names: ['node-1', 'node-9'] }), /Node "node-9" not found/);
     await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), /No node has these labels/);
   });
 

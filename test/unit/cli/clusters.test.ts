@@ -119,7 +119,7 @@ test('an agent that is not deployed gets no cluster, unless nobody is to look', 
   await assert.rejects(run(...BY_AGENT), {
     name: 'CliError',
     message:
-      'There is no agent edge-1 in this account and region: deploy its stack first (docs/how-to/run-an-agent.md), or say --no-check to register the cluster as it is.',
+      'Agent "edge-1" not found in this account and region. Deploy its stack first (docs/how-to/run-an-agent.md), or skip the check with --no-check.',
   });
   assert.equal(content.size, 0);
   await run(...BY_AGENT, '--no-check');
@@ -222,7 +222,7 @@ test('a cluster that evict does not reach, either, is not registered, and both s
   await assert.rejects(run(...ADD), {
     name: 'CliError',
     message:
-      /connection was reset.* Asked in its place, evict said: Nobody lets it in\. Mend that, or say --no-check/,
+      /connection was reset.* Asked in its place, evict said: Nobody lets it in\. Fix the cause, or skip the check with --no-check/,
   });
   assert.equal(content.size, 0);
 });
@@ -232,7 +232,7 @@ test('where evict cannot be asked it is said why, beside what this machine found
   const { run, content } = await commandLineOf(t, { checkAccess }, resets);
   await assert.rejects(run(...ADD), {
     name: 'CliError',
-    message: /connection was reset.* tw-evict cannot be asked\. Mend that/,
+    message: /connection was reset.* tw-evict cannot be asked\. Fix the cause/,
   });
   assert.equal(content.size, 0);
 });
@@ -257,7 +257,7 @@ test('a name that is taken is refused before anything is asked of the cluster', 
     allowAll,
     registered('prod', { ...EKS, region: 'x' }),
   );
-  await assert.rejects(run(...ADD), { name: 'CliError', message: /^There is a cluster prod already: / });
+  await assert.rejects(run(...ADD), { name: 'CliError', message: /^Cluster "prod" already exists\. / });
   assert.deepEqual(content.get(clusterName('prod'))?.access, { ...EKS, region: 'x' });
   assert.equal(requests.length, 0);
 });
@@ -345,7 +345,7 @@ test('a cluster that is not there can be neither shown nor removed', async (t) =
   for (const command of ['show', 'remove']) {
     await assert.rejects(run('clusters', command, 'prod'), {
       name: 'CliError',
-      message: 'There is no cluster prod: taintward clusters list shows those there are.',
+      message: 'Cluster "prod" not found. Run "taintward clusters list".',
     });
   }
 });

@@ -49,7 +49,7 @@ test('a dead letter that is not there is not sent again', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('dead-letters', 'redrive', '2'), {
     name: 'CliError',
-    message: /^There is no dead letter 2 /,
+    message: /^Dead-letter message "2" not found /,
   });
 });
 
@@ -58,7 +58,7 @@ test('which dead letters are sent again has to be said, in one way', async (t) =
   for (const args of [[], ['2', '--all'], ['--all', '--queue', 'evictions-due']]) {
     await assert.rejects(run('dead-letters', 'redrive', ...args), {
       name: 'CliError',
-      message: /^Say which: ID, --queue NAME, or --all/,
+      message: /^Specify exactly one of ID, --queue, or --all/,
     });
   }
 });

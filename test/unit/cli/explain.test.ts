@@ -101,6 +101,6 @@ test('a pod is named with its namespace, and a cluster where there are several',
   await assert.rejects(run('explain', 'pod', 'web-1'));
   assert.match(state.complaint, /Name a pod as NAMESPACE\/NAME, like shop\/web-0\./);
   await assert.rejects(run('explain', 'pod', 'default/web-1'), {
-    message: 'Say which cluster is meant: there are prod, stage.',
+    message: 'Missing cluster name. Specify one of: prod, stage.',
   });
 });

@@ -97,7 +97,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   );
   assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
   await assert.rejects(run('release', id, '--reason', 'done'), {
-    message: `There is no hold ${id}: taintward holds shows those there are.`,
+    message: `Hold "${id}" not found. Run "taintward holds".`,
   });
 });
 
@@ -108,7 +108,7 @@ test('what the guard holds is shown, and released by cluster', async (t) => {
   await rulebook.changeGuard(prod, guard, [trip]);
   assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
   await assert.rejects(run('release', 'guard', '--reason', 'x'), {
-    message: 'Say whose guard: taintward release guard CLUSTER.',
+    message: 'Missing cluster name. Usage: taintward release guard CLUSTER',
   });
   await run('release', 'guard', 'prod', '--reason', 'they are dead for certain');
   assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
@@ -151,7 +151,7 @@ test('what is said without a reason, or of nothing that can be named, is refused
   await assert.rejects(run('clusters', 'list', '--state-dir', 'dir'), {
     name: 'CliError',
     message:
-      'The clusters of an npm start are those that it was given (a test): say --table NAME for those of a deployment.',
+      'An npm start manages the clusters that it was started with (a test). For the clusters of a deployment, specify --table NAME.',
   });
 });
 

@@ -64,7 +64,7 @@ test('before pods go that were only observed, it is shown how many, and asked', 
   state.answer = false;
   await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
     name: 'CliError',
-    message: 'Nothing was changed.',
+    message: 'Canceled. Nothing was changed.',
   });
   assert.deepEqual(state.printed.split('\n'), [
     'Effect of enforce mode in cluster prod:',
@@ -88,7 +88,7 @@ test('where nobody can be asked, evicting needs --yes', async (t) => {
   const { run, file, modes } = withFile(t, 'mode: enforce');
   await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), {
     name: 'CliError',
-    message: 'Nobody can be asked whether pods may be evicted: say --yes.',
+    message: 'Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.',
   });
   await run('policy', 'apply', '-f', file, 'prod', '--yes');
   assert.deepEqual(await modes(), ['enforce', undefined]);
@@ -105,11 +105,11 @@ test('a policy that evicts by the Eviction API is applied with a word on the rig
 
 test('clusters are named, or all are meant, and they exist', async (t) => {
   const { run, file } = withFile(t, 'mode: observe');
-  const either = { message: 'Name clusters, or say --all for all of them.' };
+  const either = { message: 'Specify either cluster names or --all.' };
   await assert.rejects(run('policy', 'apply', '-f', file), either);
   await assert.rejects(run('policy', 'apply', '-f', file, 'prod', '--all'), either);
   await assert.rejects(run('policy', 'apply', '-f', file, 'prd'), {
-    message: 'There is no cluster prd: there are prod, stage.',
+    message: 'Cluster "prd" not found: there are prod, stage.',
   });
 });
 

@@ -11,11 +11,11 @@ test('a table is restored once somebody agreed, and how much came back is said',
       return 12;
     },
   });
-  await assert.rejects(run('restore', '--from', 'old'), { name: 'CliError', message: /say --yes\.$/ });
+  await assert.rejects(run('restore', '--from', 'old'), { name: 'CliError', message: /rerun with --yes\.$/ });
   state.answer = false;
   await assert.rejects(run('restore', '--from', 'old'), {
     name: 'CliError',
-    message: 'Nothing was changed.',
+    message: 'Canceled. Nothing was changed.',
   });
   assert.deepEqual([asked, from], [['Overwrite items in a test with items from old?'], []]);
   state.answer = true;
@@ -28,6 +28,6 @@ test('a state directory has no table to be restored', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('restore', '--from', 'old', '--yes'), {
     name: 'CliError',
-    message: /^Of a test there is no table: .* --table NAME/,
+    message: /^No table to restore into \(a test\)\. .* --table NAME/,
   });
 });

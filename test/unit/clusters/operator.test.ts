@@ -64,7 +64,7 @@ test('a cluster is stopped, and resumed by who says why', async () => {
   assert.equal((await orders()).stop, undefined);
   await assert.rejects(operator.resume(prod, 'again'), {
     name: 'OrderError',
-    message: 'Cluster prod is not stopped: there is nothing to resume.',
+    message: 'Cluster prod is not stopped. Nothing to resume.',
   });
   assert.deepEqual(await told(), [
     'resume: resumed evictions: it is over',
@@ -104,7 +104,7 @@ test('a cluster has as many holds as a decision can read', async () => {
   for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
   await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
     name: 'OrderError',
-    message: /^Cluster prod has 100 holds, .*: release some/,
+    message: /^Cluster prod has the maximum of 100 holds\. Release some/,
   });
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
 });
@@ -112,7 +112,7 @@ test('a cluster has as many holds as a decision can read', async () => {
 test('a policy that only observes is not paused: at the end of the pause it would be enforced', async () => {
   const { operator, orders } = anOperator();
   await operator.applyPolicy(prod, 'mode: observe');
-  await assert.rejects(operator.pause(prod, { why: 'x', forMs: 60_000 }), { message: /is only observed/ });
+  await assert.rejects(operator.pause(prod, { why: 'x', forMs: 60_000 }), { message: /is in observe mode/ });
   assert.equal((await orders()).policy?.read.mode, 'observe');
 });
 
@@ -130,7 +130,7 @@ test('a policy that is enforced is paused for a while, and enforced again', asyn
   const { operator, orders, told } = anOperator();
   await assert.rejects(operator.pause(prod, { why: 'x' }), {
     name: 'OrderError',
-    message: 'Cluster prod is only observed: there is nothing to pause.',
+    message: 'Cluster prod is in observe mode. Nothing to pause.',
   });
   await operator.applyPolicy(prod, 'mode: enforce # ours\n');
   await assert.rejects(operator.unpause(prod, 'x'), { name: 'OrderError' });

@@ -178,8 +178,8 @@ test('an act without a reason, on a cluster that is none, or with nothing to do 
   const { ask } = await enforced(t);
   const refused: [Act, RegExp][] = [
     [{ kind: 'stop', cluster: PROD, why: ' ' }, /400 .*say why/],
-    [{ kind: 'stop', cluster: clusterName('none'), why: 'x' }, /422 .*no cluster none/],
-    [{ kind: 'release', cluster: PROD, id: 'h0', why: 'x' }, /422 .*no hold h0/],
+    [{ kind: 'stop', cluster: clusterName('none'), why: 'x' }, /422 .*Cluster .*none.* not found/],
+    [{ kind: 'release', cluster: PROD, id: 'h0', why: 'x' }, /422 .*Hold .*h0.* not found/],
   ];
   for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);
   const act = { kind: 'unpause', cluster: PROD, why: 'x' } as const;

@@ -337,5 +337,5 @@ test('what is refused is shown, and not acted upon, where it is named', async (t
   const act = { kind: 'release', cluster: 'prod', id: '\u0000\u202e', why: 'a test' };
   const { status, body } = await send('POST', `${path}api/preview`, own, JSON.stringify(act));
   assert.equal(status, 422);
-  assert.match(JSON.parse(body).error, /^There is no hold \\u0000\\u202e in cluster prod/);
+  assert.match(JSON.parse(body).error, /^Hold "\\u0000\\u202e" not found in cluster "prod"/);
 });

@@ -110,7 +110,7 @@ test('a node is told of by workload', async (t) => {
   const logs = story.workloads.find(({ owner }) => owner?.name === 'logs');
   assert.deepEqual(logs?.stays, [{ because: 'tolerated', pods: 1 }]);
   await assert.rejects(askNode(fleet, { cluster: CLUSTER, node: nodeName('nix'), matching }, deps), {
-    message: 'There is no node nix in cluster simulated: check its name.',
+    message: 'Node "nix" not found in cluster "simulated". Check its name.',
   });
 });
 

@@ -92,7 +92,7 @@ test('a cluster of a state directory is asked by the context by which its proces
   assert.equal(cluster.objects.host, 'context "prod"');
   await assert.rejects(fleet.cluster(clusterName('stage')), {
     name: 'FleetError',
-    message: /^How cluster stage is reached is not known in .+: say --context NAME\.$/,
+    message: /^No kubeconfig context is recorded for cluster "stage" in .+\. Specify --context NAME\.$/,
   });
 });
 
@@ -101,7 +101,7 @@ test('a kubeconfig without a context is refused', async (t) => {
   state.release();
   await assert.rejects(openLive({ kubeconfig: 'k' }, deps), {
     name: 'FleetError',
-    message: '--kubeconfig needs --context: say which of its clusters is meant.',
+    message: '--kubeconfig requires --context NAME, which selects the cluster.',
   });
 });
 

@@ -156,7 +156,7 @@ test('a letter that cannot be sent is not deleted, and one that is gone is said 
   });
   await assert.rejects(queues(many).box.redriveOne({ id: 'gone', queue: 'evictions-due' }), {
     name: 'FleetError',
-    message: 'Dead letter gone of evictions-due is not there any more.',
+    message: 'Dead-letter message gone of evictions-due no longer exists.',
   });
   assert.deepEqual(of('DeleteMessageCommand'), []);
   const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);

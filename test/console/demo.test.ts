@@ -48,7 +48,7 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
   await confirm(page, row(stays).getByRole('button', { name: 'Hold' }), 'is being debugged');
   await page
     .getByRole('status')
-    .getByText(/^Hold h.* stays\.$/)
+    .getByText(/^Hold h.* isn't evicted\.$/)
     .waitFor();
 
   await row(goes).waitFor({ state: 'detached' });

@@ -80,7 +80,7 @@ test('rights that are taken away are shown by status within 30 s with exit code 
   await account.revoke();
   await shows(
     2,
-    /^ {2}! .*: Its (nodes cannot be watched|pods cannot be listed): The credentials lack the right .*Give its credentials what is missing/m,
+    /^ {2}! .*: Its (nodes cannot be watched|pods cannot be listed): The credentials lack the right .*Grant the missing permissions to its credentials/m,
   );
   t.diagnostic(`shown after ${Date.now() - from} ms`);
   await account.grant();

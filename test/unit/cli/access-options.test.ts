@@ -84,7 +84,7 @@ test('flags that do not make one way are refused in one sentence that names them
     [{ agent: 'Edge' }, /^--agent must be like edge-1/],
     [{ agent: '1-edge' }, /^--agent must be like edge-1/],
     [{ agent: 'a'.repeat(22) }, /^--agent must be like edge-1/],
-    [{ eks: '', region: 'eu-west-1' }, /^--eks is empty/],
+    [{ eks: '', region: 'eu-west-1' }, /^--eks must not be empty/],
   ];
   for (const [options, expected] of cases) {
     assert.throws(

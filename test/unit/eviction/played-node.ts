@@ -48,12 +48,17 @@ const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc
     ...policy,
     ...(ends.until === undefined ? {} : { pausedUntil: ends.until }),
   }));
+/** As the service gives them: no two holds have one. */
+const holdId = (held: HoldTarget, ends: EpochMs | undefined): string =>
+  `h-${Object.values(held).join('-')}-${ends ?? 'open'}`;
 const anyRules: fc.Arbitrary<Rules> = fc
   .record({
     policy: anyPolicy,
     stops: seldom(until.map((ends) => ({ ...act, ...ends, scope: 'fleet' as const }))),
     holds: seldom(
-      fc.tuple(target, until).map(([held, ends]) => ({ ...act, ...ends, id: 'h', target: held })),
+      fc
+        .tuple(target, until)
+        .map(([held, ends]) => ({ ...act, ...ends, id: holdId(held, ends.until), target: held })),
     ),
     trips: seldom(
       fc

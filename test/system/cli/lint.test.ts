@@ -73,7 +73,7 @@ describe('taintward lint, of manifests', () => {
 
   test('what is not there, or asked of a cluster as well, is refused', async () => {
     await assert.rejects(lint(['-f', join(dir, 'nowhere.yaml')]), /nowhere\.yaml cannot be read/);
-    await assert.rejects(lint(['prod', '-f', dir]), /--file is for manifests/);
+    await assert.rejects(lint(['prod', '-f', dir]), /--file checks manifests/);
   });
 });
 

@@ -113,7 +113,7 @@ describe('in the simulated cluster', () => {
       [['computed', true]],
     );
     assert.equal(unknown.length, 1);
-    assert.match(unknown[0] ?? '', /Eviction API cannot be asked in namespace default.*forbidden/);
+    assert.match(unknown[0] ?? '', /Eviction API cannot be used in namespace default.*forbidden/);
   });
 
   test('where budgets cannot be read the Eviction API alone tells', async () => {
@@ -147,7 +147,7 @@ describe('in the simulated cluster', () => {
     assert.deepEqual((await ask({ labels: zone })).nodes, ['node-2', 'node-4']);
     assert.deepEqual((await ask({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
     await assert.rejects(ask({ names: ['node-1', 'node-9'] }), /Node "node-9" not found/);
-    await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), /No node has these labels/);
+    await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), /No node matches these labels/);
   });
 
   test('policy and holds of its fleet count', async (t) => {

@@ -228,7 +228,7 @@ test('what was given up needs somebody, and will be retried by click, with a rea
     .locator('.needs li', { hasText: 'eviction failed' })
     .getByRole('link', { name: 'See which' })
     .click();
-  await row(lost).getByText('given up').waitFor();
+  await row(lost).getByText('failed', { exact: true }).waitFor();
   await visitor.go(`#/node/simulated/${node}`);
   await page.getByRole('button', { name: 'Try again' }).waitFor();
 

@@ -12,7 +12,7 @@ import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 /** A cold start on a busy machine takes a few seconds. */
 const STARTED_WITHIN_MS = 60_000;
 /** How it says that its console is served. */
-const SERVED = /^(See it|Console)/;
+const SERVED = /^(To taint nodes in the console|Console)/;
 
 const stateIn = (dir: string): string => join(dir, 'state');
 

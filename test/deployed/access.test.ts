@@ -12,7 +12,7 @@ test('a cluster that the operator does not reach is registered on the word of ev
     const { stdout } = await deployed().cliIn(NO_SECRETS, ...add);
     assert.match(
       stdout,
-      /\nFrom here it was not \(.*GetSecretValue.*\), but evict reaches it \(Kubernetes v\d+\.\d+.*\) and has the rights/,
+      /\nThis machine cannot verify the cluster \(.*GetSecretValue.*\), but evict reaches it \(Kubernetes v\d+\.\d+.*\) and has the required permissions/,
     );
   } finally {
     await deployed().cli('clusters', 'remove', 'seen-by-evict');

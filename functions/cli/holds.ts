@@ -1,9 +1,11 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { released, zonesText } from '#functions/operator/effect.ts';
-import { clusterNamed, clusterOrAll, rulingsNow } from '#functions/operator/fleet.ts';
+import { kept, released, zonesText } from '#functions/operator/effect.ts';
+import { clusterNamed, clusterOrAll, type Fleet, rulingsNow, theCluster } from '#functions/operator/fleet.ts';
+import { targetExists } from '#functions/operator/hold-target.ts';
 import { pendingLook } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
+import { isTarget } from '#shared/eviction/brake.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -64,25 +66,57 @@ function addTarget(
     .summary(`Hold ${what}`)
     .description(`Prevent ${what} from being evicted.`)
     .addArgument(argument)
-    .requiredOption('--cluster <name>', 'cluster name')
+    .option('--cluster <name>', 'cluster name (default: the only cluster)')
     .addOption(whyOption())
-    .addOption(forOption());
+    .addOption(forOption())
+    .option('--yes', `hold ${what} even if nothing matches`, false);
   withExamples(
     command,
     `taintward hold ${name} ${example} --cluster prod --reason "debugging" --for 4h`,
   ).action((target: HoldTarget) =>
-    withFleet<{ cluster: string; reason: string; for?: number }>(command, deps, async (fleet, options) => {
-      const cluster = await clusterNamed(options.cluster, fleet);
+    withFleet<HoldOptions>(command, deps, async (fleet, options) => {
+      const cluster = await theCluster(options.cluster, fleet);
+      if (!options.yes) await checkTarget(target, cluster, fleet, deps);
+      const pending = await pendingLook(fleet, cluster, deps.clock.now());
       const { reason: why, for: forMs } = options;
       const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
       const end = until === undefined ? '' : ` until ${timeText(until)}`;
+      const held = pending.filter((each) => isTarget(target, each));
       deps.print(
         linesText([
           `Hold ${id}: ${targetText(target)} in cluster ${cluster} isn't evicted${end}. To release it, run taintward release ${id}.`,
+          ...(held.length === 0 ? [] : kept(held, deps.clock.now())),
         ]),
       );
     }),
   );
+}
+
+interface HoldOptions {
+  readonly cluster?: string;
+  readonly reason: string;
+  readonly for?: number;
+  readonly yes: boolean;
+}
+
+/** Rejects with `CliError` if the hold would match nothing. Where the cluster can't be asked, the hold goes ahead: it may be urgent. */
+async function checkTarget(
+  target: HoldTarget,
+  cluster: ClusterName,
+  fleet: Fleet,
+  deps: CliDeps,
+): Promise<void> {
+  const exists = await targetExists(fleet, cluster, target);
+  const text = targetText(target);
+  if ('unknown' in exists) {
+    deps.complain(linesText([`Could not check whether ${text} exists: ${exists.unknown}.`]));
+  } else if (!exists.value) {
+    const found =
+      target.kind === 'workload' ? `has no pods in cluster ${cluster}` : `not found in cluster ${cluster}`;
+    throw new CliError(
+      `${text.replace(/^./, (first) => first.toUpperCase())} ${found}. To hold it anyway, rerun with --yes.`,
+    );
+  }
 }
 
 function podTarget(text: string): HoldTarget {

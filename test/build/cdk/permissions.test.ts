@@ -324,7 +324,7 @@ before(async () => {
     'operator',
     ...['stop prod --reason x', 'resume prod --reason x', 'stop --all --reason x', 'resume --all --reason x'],
     ...[
-      'hold node n1 --cluster prod --reason x',
+      'hold node n1 --yes --cluster prod --reason x',
       'release guard prod --reason x',
       'retry prod',
       'dead-letters list',

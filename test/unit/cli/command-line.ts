@@ -2,6 +2,7 @@ import type { TestContext } from 'node:test';
 import type { Command } from 'commander';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -9,13 +10,22 @@ import { plainOutput } from './plain-output.ts';
 
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
-/** The command line, spoken by anna, on a fleet of the clusters `prod` and `stage` of which nothing was said. */
-export function commandLine(t: TestContext) {
+/**
+ * The command line, spoken by anna, on a fleet of the clusters `prod` and `stage` of which nothing was said, and which can't be
+ * reached; `parts` in place of its own.
+ */
+export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
   const clock = new DrivenClock(NOW);
-  const { fleet, sent, store, rulebook, leases, letters } = embeddedFleet(t, {
-    clusters: ['prod', 'stage'],
-    clock,
-  });
+  const { fleet, sent, store, rulebook, leases, letters } = embeddedFleet(
+    t,
+    { clusters: ['prod', 'stage'], clock },
+    {
+      cluster: async (name) => {
+        throw new FleetError(`Cluster ${name} can't be reached from here.`);
+      },
+      ...parts,
+    },
+  );
   const asked: string[] = [];
   const output = plainOutput();
   const state = Object.assign(output.state, {

@@ -77,7 +77,7 @@ describe('no reason, name or error begins a line of an answer', () => {
 test('what somebody is told of a target of their own is one line', async (t) => {
   for (const end of ENDS) {
     const node = `n${end}${FORGED}`;
-    const text = await printed(t, end, 'hold', 'node', node, '--cluster', 'prod', '--reason', node);
+    const text = await printed(t, end, 'hold', 'node', node, '--yes', '--cluster', 'prod', '--reason', node);
     assert.match(
       text,
       /^Hold \S+: node n.+ in cluster prod isn't evicted\. To release it, run taintward release \S+\.\n$/,

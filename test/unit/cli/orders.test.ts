@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');
@@ -101,6 +102,49 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   });
 });
 
+test('a hold that matches nothing is refused, unless --yes is given', async (t) => {
+  const pod = {
+    metadata: {
+      ...{ namespace: 'shop', name: 'web-abc-1', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-abc', controller: true }],
+    },
+    spec: { nodeName: 'node-1' },
+  };
+  const live = shownCluster({ '/api/v1/namespaces/shop/pods': [pod] }, NOW);
+  const { run, rulebook } = commandLine(t, { cluster: async () => live });
+  const hold = (...args: readonly string[]) => run('hold', ...args, '--cluster', 'prod', '--reason', 'x');
+  await assert.rejects(hold('pod', 'shop/nope'), {
+    message: 'Pod shop/nope not found in cluster prod. To hold it anyway, rerun with --yes.',
+  });
+  await assert.rejects(hold('node', 'nope'), {
+    message: 'Node nope not found in cluster prod. To hold it anyway, rerun with --yes.',
+  });
+  await assert.rejects(hold('workload', 'shop/Foo/web'), {
+    message: 'Workload shop/Foo/web has no pods in cluster prod. To hold it anyway, rerun with --yes.',
+  });
+  assert.deepEqual((await rulebook.read(prod)).orders.holds, []);
+  await hold('workload', 'shop/Deployment/web');
+  await hold('pod', 'shop/nope', '--yes');
+  assert.equal((await rulebook.read(prod)).orders.holds.length, 2);
+});
+
+test('a hold in a cluster that cannot be reached goes ahead, with a warning', async (t) => {
+  const { run, state, rulebook } = commandLine(t);
+  await run('hold', 'pod', 'shop/web', '--cluster', 'prod', '--reason', 'x');
+  assert.equal(
+    state.complained,
+    "Could not check whether pod shop/web exists: Cluster prod can't be reached from here.\n",
+  );
+  assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
+});
+
+test('a hold needs a cluster name where there are several clusters', async (t) => {
+  const { run } = commandLine(t);
+  await assert.rejects(run('hold', 'node', 'n1', '--reason', 'x'), {
+    message: 'Missing cluster name. Specify one of: prod, stage.',
+  });
+});
+
 test('what the guard holds is shown, and released by cluster', async (t) => {
   const { run, rulebook } = commandLine(t);
   const { guard } = await rulebook.read(prod);
@@ -126,7 +170,6 @@ test('what is said without a reason, or of nothing that can be named, is refused
   const { run, state } = commandLine(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['pause', 'prod'], /required option '--reason <text>' not specified/],
-    [['hold', 'node', 'n1', '--reason', 'x'], /required option '--cluster <name>' not specified/],
     [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /A pod is named NAMESPACE\/NAME\./],
     [['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'], /named NAMESPACE\/KIND\/NAME/],
     [['stop', 'prod', '--reason', 'x', '--for', 'long'], /A duration is like 90s, 15m, 4h or 4d\./],

@@ -2,6 +2,7 @@ import { DOWN_KEYS, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints
 import type { PodFacts } from './facts.ts';
 import type { EpochMs, NodeName } from './identity.ts';
 import { isOn, modeOf } from './in-force.ts';
+import { matchesPattern } from './namespace-pattern.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
 import type { EvictionRecord } from './records.ts';
@@ -227,14 +228,16 @@ function exclusion({ policy }: Rules, pod: Braked, key: string, now: EpochMs): S
 }
 
 function selects(
-  { namespaces, labels, taints, until }: Selection,
+  { namespaces, namespacePatterns, labels, taints, until }: Selection,
   pod: Braked,
   key: string,
   now: EpochMs,
 ): boolean {
   return (
     isOn(until, now) &&
-    (namespaces?.includes(pod.record.namespace) ?? true) &&
+    ((namespaces === undefined && namespacePatterns === undefined) ||
+      namespaces?.includes(pod.record.namespace) === true ||
+      namespacePatterns?.some((pattern) => matchesPattern(pattern, pod.record.namespace)) === true) &&
     (taints?.includes(key) ?? true) &&
     (labels === undefined || matchesLabels(labels, pod.labels))
   );

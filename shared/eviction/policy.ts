@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { duration } from '#shared/time/written.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import { isPattern } from './namespace-pattern.ts';
 import {
   byTaintKey,
   count,
@@ -66,7 +67,7 @@ const expression = settings({
   error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
 });
 
-const selection = settings({
+const writtenSelection = settings({
   namespaces: listOf(namespace, 'namespaces').exactOptional(),
   labels: settings({
     matchLabels: labelValues.exactOptional(),
@@ -81,6 +82,40 @@ const selection = settings({
 }).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {
   error: 'must name namespaces, labels or taints, or it would be everything',
 });
+
+type WrittenSelection = z.output<typeof writtenSelection>;
+
+/**
+ * Patterns are stored apart from names. A release that knows none evicts nothing then, because the field is unknown to it; as
+ * names they would match nothing there, and pods that are excluded would be evicted.
+ */
+type StoredSelection = WrittenSelection & { readonly namespacePatterns?: readonly string[] };
+
+const storedSelection = (readBy(writtenSelection) as unknown as z.ZodObject).extend({
+  namespacePatterns: z.array(z.string()).readonly().exactOptional(),
+}) as unknown as z.ZodType<StoredSelection, StoredSelection>;
+
+const selection = z.codec(writtenSelection, storedSelection, {
+  decode: ({ namespaces = [], ...rest }) => ({
+    ...rest,
+    ...unlessEmpty(
+      'namespaces',
+      namespaces.filter((entry) => !isPattern(entry)),
+    ),
+    ...unlessEmpty('namespacePatterns', namespaces.filter(isPattern)),
+  }),
+  encode: ({ namespaces = [], namespacePatterns = [], ...rest }) => ({
+    ...rest,
+    ...unlessEmpty('namespaces', [...namespaces, ...namespacePatterns]),
+  }),
+});
+
+function unlessEmpty<Name extends string>(
+  name: Name,
+  entries: readonly string[],
+): { readonly [_ in Name]?: readonly string[] } {
+  return entries.length === 0 ? {} : ({ [name]: entries } as { readonly [_ in Name]: readonly string[] });
+}
 
 const onTimeout = z
   .enum(['delete', 'fail'], 'must be delete or fail')

@@ -116,7 +116,7 @@ export const whenApplied = z.registry<{
   readonly faults: (written: never, now: EpochMs | undefined) => readonly string[];
 }>();
 
-/** Kubernetes matches taints, tolerations and namespaces by whole names, and so does a policy. */
+/** Kubernetes matches taints, tolerations and labels by whole names, and so does a policy. */
 const patternFaults = (name: string, what: string): readonly string[] | undefined =>
   name.includes('*') ? [`must be ${what}, written out: a * matches nothing, so list each one`] : undefined;
 
@@ -129,8 +129,12 @@ function taintKeyFaults(key: string): readonly string[] {
 const labelFaults = (key: string): readonly string[] =>
   patternFaults(key, 'the key of a label') ?? labelKeyFaults(key);
 
+/** A name, or a pattern in which each `*` stands for any characters. */
 export const namespace = text('the name of a namespace').register(whenApplied, {
-  faults: (name: string) => patternFaults(name, 'the name of a namespace') ?? dnsLabelFaults(name),
+  faults: (name: string) =>
+    /^\*+$/.test(name)
+      ? ['must not match all namespaces: name some, or write a pattern like kube-*']
+      : dnsLabelFaults(name.replaceAll('*', 'x')),
 });
 
 export const taintKeys = listOf(

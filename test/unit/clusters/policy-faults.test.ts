@@ -51,8 +51,12 @@ describe('a policy that can be read is not applied, with a sentence that names t
       `policy.include[0].labels.matchExpressions[0].values[1] has a character that is not allowed: ${LABEL_RULE}.`,
     ],
     [
-      'exclude: [{ namespaces: [shop, kube-*] }]',
-      'policy.exclude[0].namespaces[1] must be the name of a namespace, written out: a * matches nothing, so list each one.',
+      'exclude: [{ namespaces: [shop, "*"] }]',
+      'policy.exclude[0].namespaces[1] must not match all namespaces: name some, or write a pattern like kube-*.',
+    ],
+    [
+      'exclude: [{ namespaces: [Kube-*] }]',
+      "policy.exclude[0].namespaces[0] has a character that is not allowed: use lower-case letters, digits and '-', with a letter or digit at both ends.",
     ],
     [
       'exclude: [{ namespaces: [Kube_System] }]',
@@ -129,7 +133,7 @@ test('a policy of real names that end later is applied, and means what it says',
 
 describe('a policy that an earlier release took, and this one would not,', () => {
   const prod = clusterName('prod');
-  const written = 'mode: enforce # ours\nexclude: [{ namespaces: [kube-*], taints: [a=b] }]\n';
+  const written = 'mode: enforce # ours\nexclude: [{ namespaces: [kube], taints: [a=b] }]\n';
 
   /** An operator of a cluster in which the policy was stored by an earlier release. */
   async function stored() {
@@ -155,7 +159,7 @@ describe('a policy that an earlier release took, and this one would not,', () =>
     const { operator, text } = await stored();
     await assert.rejects(operator.applyPolicy(prod, `${written}evictionRate: 5\n`), {
       name: 'PolicyError',
-      message: /^policy\.exclude\[0\]\.namespaces\[0\] must be the name of a namespace/,
+      message: /^policy\.exclude\[0\]\.taints\[0\] must be the key of a taint alone/,
     });
     assert.equal(await text(), written);
   });

@@ -193,7 +193,11 @@ describe('a pod that is due', () => {
       taints: ['maintenance'],
     };
     assert.equal(kindOf(saying({ exclude: [entry] })), 'excluded');
+    const { namespaces, ...byPattern } = { ...entry, namespacePatterns: ['def*'] };
+    assert.equal(kindOf(saying({ exclude: [byPattern] })), 'excluded');
+    assert.equal(kindOf(saying({ exclude: [{ ...byPattern, namespaces: ['other'] }] })), 'excluded');
     for (const other of [
+      { ...byPattern, namespacePatterns: ['kube-*'] },
       { ...entry, namespaces: ['kube-system'] },
       { ...entry, labels: { matchLabels: { app: 'db' } } },
       { ...entry, taints: ['other'] },

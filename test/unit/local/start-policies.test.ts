@@ -78,10 +78,10 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
 
 test('nothing begins with a file that names what cannot be, unless it was applied before', async (t) => {
   const { start, modes, file, write, rulebook } = aStart(t);
-  write('mode: enforce\nexclude: [{ namespaces: [kube-*] }]');
+  write('mode: enforce\nexclude: [{ taints: [maintenance-*] }]');
   await assert.rejects(start({ enforce: true, file }), {
     name: 'PolicyError',
-    message: `${file}: policy.exclude[0].namespaces[0] must be the name of a namespace, written out: a * matches nothing, so list each one.`,
+    message: `${file}: policy.exclude[0].taints[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
   });
   assert.deepEqual(await modes(), [undefined, undefined]);
   // By an earlier release, which took it.

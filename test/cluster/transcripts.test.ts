@@ -57,7 +57,7 @@ test('a session at a real API server', async (t) => {
   const holds = [
     await at.say('hold', 'node', node, ...about, 'it is being mended'),
     await at.say('hold', 'pod', pod, ...about, 'it is being debugged', '--for', '4h'),
-    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...about, 'a sale'),
+    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...about, 'a sale', '--yes'),
   ];
   await at.say('holds');
   for (const { out } of holds) {

@@ -104,7 +104,7 @@ test('a session at a deployment', async (t) => {
   const holds = [
     await at.say('hold', 'node', node, ...there, ...why),
     await at.say('hold', 'pod', pod, ...there, ...why, '--for', '4h'),
-    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...there, ...why),
+    await at.say('hold', 'workload', `${cluster.namespace}/Deployment/told`, ...there, ...why, '--yes'),
   ];
   await at.say('holds', 'beta');
   await at.say('pending', 'beta');

@@ -149,7 +149,7 @@ export class AgentStack extends Stack {
     const variables = Object.entries({ AWS_REGION: this.region, ...environment });
     this.#say(
       'Environment',
-      'What the agent is told where no chart tells it.',
+      'Environment of an agent that is installed without the chart.',
       variables.map(([name, value]) => `${name}=${value}`).join(' '),
     );
     this.#say(

@@ -100,7 +100,7 @@ const agent = z
   })
   .refine(({ podIdentity, irsa }) => podIdentity === undefined || irsa === undefined, {
     path: ['irsa'],
-    error: 'cannot stand beside podIdentity: an agent becomes its role in one way',
+    error: 'must not be set together with podIdentity: an agent gets its role in one way',
   });
 
 const schema = z
@@ -109,7 +109,7 @@ const schema = z
     name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward')
       .refine(
         (name) => !`${name}-`.includes(agentsPrefix('')),
-        'must not have -agent in it: so begins what agents have',
+        "must not contain -agent: that begins the names of agents' resources",
       )
       .default('taintward'),
     /** `fargate`: the stack runs the relay. `external`: you run it, wherever it reaches the clusters from. */
@@ -214,11 +214,11 @@ const schema = z
   })
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
-    error: 'needs taintward:relay=external: relays that the stack runs follow all clusters',
+    error: 'needs taintward:relay=external: relays in the stack manage all clusters',
   })
   .refine(({ relay, relayImage }) => relayImage === undefined || relay === 'fargate', {
     path: ['relayImage'],
-    error: 'needs taintward:relay=fargate: relays of your own run whatever image you start',
+    error: 'needs taintward:relay=fargate: relays outside the stack run the image that you start',
   })
   .refine(({ agents = {} }) => new Set(clustersOf(agents)).size === Object.keys(agents).length, {
     path: ['agents'],
@@ -234,7 +234,8 @@ const schema = z
   })
   .refine(({ vpcId, staticEgressIps }) => vpcId === undefined || !staticEgressIps, {
     path: ['staticEgressIps'],
-    error: 'cannot stand beside vpcId: from a VPC of yours the addresses are those of its NAT gateways',
+    error:
+      'must not be set together with vpcId: in your own VPC, the addresses are those of its NAT gateways',
   });
 
 export type OwnRelay = z.output<typeof ownRelay>;
@@ -286,7 +287,7 @@ function parsed(node: Node): Config {
   }
   const where = within.length > 0 ? ` (${within.join('.')})` : '';
   const fault =
-    issue?.code === 'unrecognized_keys' ? `has ${issue.keys[0]}, which nobody knows` : issue?.message;
+    issue?.code === 'unrecognized_keys' ? `has an unknown setting ${issue.keys[0]}` : issue?.message;
   throw new ConfigError(`The context key ${PREFIX}${key}${where} ${fault}.`);
 }
 

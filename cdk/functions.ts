@@ -109,7 +109,7 @@ export class Functions extends Construct {
       'Evict',
       'evict',
       due.spec.functionTimeoutSeconds,
-      'Evicts what is due on a node.',
+      'Evicts the due pods of a node.',
       config.evictConcurrency + ASKED_BESIDE,
     );
     state.bindPartitions(fn);
@@ -172,7 +172,7 @@ export class Functions extends Construct {
       'Heartbeat',
       'heartbeat',
       HEARTBEAT_TIMEOUT_SECONDS,
-      'Counts the clusters that no relay speaks for.',
+      'Counts the clusters whose lease no relay holds.',
     );
     this.#props.state.bindRegistry(fn);
     this.#setMetrics(fn);

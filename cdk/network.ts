@@ -87,7 +87,7 @@ export class Network extends Construct {
     Validations.of(vpc).acknowledge({
       id: 'AwsSolutions-VPC7',
       reason:
-        'Nothing but the relay runs here, which takes no connections and logs what it calls; a flow log would cost more than the relay.',
+        'Only the relay runs here. It accepts no connections and logs its calls. A flow log would cost more than the relay.',
     });
     // The CDK is not written for exactOptionalPropertyTypes: an optional property of the interface is undefined here.
     return vpc as IVpc;

@@ -32,7 +32,7 @@ export class OperatorRights extends Construct {
       this,
       'Viewer',
       `${prefix}-viewer`,
-      'May see what Taintward does and is told to do.',
+      'Reads the state, history and audit log of Taintward.',
     );
     const operator = new Size(
       this,

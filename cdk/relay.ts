@@ -123,12 +123,12 @@ export class FargateRelay extends Construct implements Grantee {
     });
     Validations.of(cluster).acknowledge({
       id: 'AwsSolutions-ECS4',
-      reason: "The relay's own metrics and log tell more than Container Insights, which is billed by metric.",
+      reason: "The relay's metrics and log show more than Container Insights, which is billed by metric.",
     });
     Validations.of(task).acknowledge(
       {
         id: 'AwsSolutions-ECS2',
-        reason: 'The variables are names and URLs of what the stack made; none is a secret.',
+        reason: "The variables are names and URLs of the stack's resources; none is a secret.",
       },
       {
         id: 'AwsSolutions-IAM5[Resource::*]',

@@ -67,9 +67,13 @@ export class TaintwardStack extends Stack {
     });
     // LocalStack has no console of AWS.
     if (config.endpoint === 'aws')
-      this.#say('Dashboard', 'Where to look.', this.#dashboardUrl(dashboard.name));
-    this.#say('AlarmsTell', 'Who is told when an alarm rings.', told);
-    this.#say('TableName', 'The command line is told of it by TAINTWARD_TABLE.', state.table.tableName);
+      this.#say('Dashboard', 'Dashboard of the service.', this.#dashboardUrl(dashboard.name));
+    this.#say('AlarmsTell', 'Recipients of alarms.', told);
+    this.#say(
+      'TableName',
+      'Table of the service. Set TAINTWARD_TABLE to it for the command line.',
+      state.table.tableName,
+    );
     this.#say(
       'NextStep',
       'Nothing is evicted before a cluster is registered.',

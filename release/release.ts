@@ -53,9 +53,9 @@ export function release(version: string, dryRun: boolean, deps: ReleaseDeps): vo
   if (dryRun) {
     print(`Would release ${version} after ${current}:`);
     for (const path of changed) print(`  write ${path}`);
-    print('  put on record what is sent and stored: test/unit/upgrade/written');
+    print('  record the messages and stored formats: test/unit/upgrade/written');
     print(`  commit, and tag it ${tag}; nothing is pushed`);
-    print(`What it says of itself:\n\n${unreleased(changelog)}`);
+    print(`Release notes:\n\n${unreleased(changelog)}`);
     return;
   }
   try {
@@ -82,9 +82,7 @@ function refuseOrder(text: string, current: string, tags: readonly string[]): vo
     throw new ReleaseError(`${text} is no version: it has to be MAJOR.MINOR.PATCH, as in 0.2.0.`);
   }
   if (tags.includes(`v${text}`)) {
-    throw new ReleaseError(
-      `there is a tag v${text}: what is released stays as it is, so take a version above.`,
-    );
+    throw new ReleaseError(`tag v${text} exists, and releases are never changed. Choose a higher version.`);
   }
   for (const tag of tags) {
     const released = parseVersion(tag.slice(1));
@@ -104,6 +102,6 @@ function refuseChangelog(changelog: string, version: string): void {
     throw new ReleaseError(`${CHANGELOG} has a section of ${version} already: take a version above.`);
   }
   if (unreleased(changelog) === undefined) {
-    throw new ReleaseError(`${CHANGELOG} says nothing below "## Unreleased": write there what is new.`);
+    throw new ReleaseError(`${CHANGELOG} has no entries below "## Unreleased". Add the changes there.`);
   }
 }

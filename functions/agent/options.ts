@@ -11,29 +11,29 @@ export interface AgentOptions {
 
 /** What each variable of its environment is for. */
 const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = {
-  AGENT: 'its ID, by which its cluster is registered',
-  CLUSTER: 'the name under which that is',
+  AGENT: "agent ID in the cluster's registration",
+  CLUSTER: 'name of the registered cluster',
   TABLE_NAME: "the stack's table",
-  HISTORY_DAYS: 'for how many days what became of evictions is kept',
-  NODE_DELTAS_URL: 'the queue for what is told of nodes',
-  POD_DELTAS_URL: 'the queue for what is told of pods',
-  EVICTIONS_DUE_URL: "the agent's own queue of what is due",
-  EVICTIONS_DUE_ARN: 'its ARN',
-  SCHEDULE_GROUP_NAME: 'the group of the schedules that send to it',
-  SCHEDULE_ROLE_ARN: 'the role by which they do',
-  DEAD_LETTER_QUEUE_URL: 'where what nobody can read or do is set aside',
+  HISTORY_DAYS: 'days for which the history of evictions is kept',
+  NODE_DELTAS_URL: 'URL of the queue for node deltas',
+  POD_DELTAS_URL: 'URL of the queue for pod deltas',
+  EVICTIONS_DUE_URL: "URL of the agent's queue of due evictions",
+  EVICTIONS_DUE_ARN: 'ARN of that queue',
+  SCHEDULE_GROUP_NAME: 'schedule group of its schedules',
+  SCHEDULE_ROLE_ARN: 'role with which the schedules send to the queue',
+  DEAD_LETTER_QUEUE_URL: 'URL of the dead-letter queue',
   COMPARISON_OPERATORS: 'whether tolerations with Lt and Gt match: true or false',
   ENDPOINT: 'localstack, where LocalStack is in place of AWS; refused in a real account',
-  INSTALLATION_NAME: 'who evicts, for others that share the cluster',
-  PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
-  PROBE_PORT: 'their port',
+  INSTALLATION_NAME: 'installation name, shown to others that share the cluster',
+  PROBE_HOST: 'address for /healthz, /readyz and /metrics',
+  PROBE_PORT: 'port for them',
 };
 
 /** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
 export function parseOptions(argv: readonly string[]): AgentOptions {
   const command = new Command('npm run agent --')
     .description(
-      'Runs the agent of one cluster until it is asked to stop: relay and evictor of that cluster, from within it, by the ' +
+      'Runs the agent of one cluster until it is asked to stop: relay and evictor, in the cluster, with the ' +
         "pod's service account. Start two; the second stands by as relay, and both evict.",
     )
     .version(VERSION)

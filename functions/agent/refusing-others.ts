@@ -7,6 +7,6 @@ export const refusingOthers =
   async ({ cluster }: NodeRef): Promise<boolean> => {
     if (cluster === own) return false;
     throw new RefusedMessageError(
-      `due message refused: it is about cluster ${cluster}, and agent ${agent} works in cluster ${own} alone: register ${cluster} with the agent that runs there`,
+      `due message rejected: it names cluster ${cluster}, but agent ${agent} manages only cluster ${own}. Register ${cluster} with the agent that runs there`,
     );
   };

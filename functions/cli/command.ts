@@ -51,5 +51,5 @@ export const forOption = (): Option =>
 export function parseDuration(text: string): number {
   const ms = durationMs(text);
   if (ms) return ms;
-  throw new InvalidArgumentError('A duration is like 90s, 15m, 4h or 4d.');
+  throw new InvalidArgumentError('Specify a duration, for example 90s, 15m, 4h, or 4d.');
 }

@@ -8,10 +8,11 @@ export type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };
 /** Reads a moment of an option. Throws `InvalidArgumentError`. */
 export function parseMoment(text: string): MomentGiven {
   if (DURATION_FORM.test(text)) return { agoMs: durationMs(text) ?? 0 };
-  const at = Date.parse(text);
+  // A number alone is a year, and a month, to JavaScript.
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) {
     throw new InvalidArgumentError(
-      'Give so long ago, like 30m, 2h or 7d, or a date like 2026-11-22T05:00:00Z.',
+      'Specify a duration before now, for example 30m, 2h, or 7d, or a date, for example 2026-11-22T05:00:00Z.',
     );
   }
   return { at };

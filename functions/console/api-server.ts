@@ -122,7 +122,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   try {
     return JSON.parse(body);
   } catch {
-    throw new RefusedError(400, 'What was sent is no JSON.');
+    throw new RefusedError(400, 'The request body is not JSON.');
   }
 }
 

@@ -61,7 +61,7 @@ export function createHandler(deps: DeltaHandlerDeps) {
 function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
   if (groupId === messageGroupId(ref)) return;
   throw new RefusedMessageError(
-    `delta rejected: ${senderId} sent it, a delta of node ${ref.node} of cluster ${ref.cluster}, in the message group of another node: find out who that is, and whether its keys are in the right hands`,
+    `delta rejected: ${senderId} sent it, a delta of node ${ref.node} of cluster ${ref.cluster}, in the message group of another node. Identify the sender and check who has its keys`,
   );
 }
 
@@ -72,7 +72,7 @@ async function checkSender(
 ): Promise<void> {
   if ((await maySpeak?.(cluster, senderId)) ?? true) return;
   throw new RefusedMessageError(
-    `delta refused: it speaks of cluster ${cluster}, and ${senderId} sent it, who never held that cluster's lease: find out who that is, and whether its keys are in the right hands`,
+    `delta rejected: ${senderId} sent it for cluster ${cluster}, but never held that cluster's lease. Identify the sender and check who has its keys`,
   );
 }
 

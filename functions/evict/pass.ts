@@ -301,7 +301,7 @@ export class Pass {
     if (rules !== found.rules) {
       const verdict = judge(found.stored, found.look, rules)(record, pod);
       if (verdict.kind !== 'evict' || verdict.by !== 'delete')
-        throw new LateCallError('the rules have changed while the mark waited for its turn');
+        throw new LateCallError('the rules changed while the mark was waiting');
     }
     return now + MARK_MAX_AGE_MS;
   }

@@ -155,5 +155,5 @@ async function setAside(
   const [failure] = await deadLetters.send([
     { body, groupId: dueGroupId(ref.cluster), attributes: { reason: reason || 'unknown' } },
   ]);
-  if (failure) throw new Error(`the dead-letter queue refused what is given up: ${failure.reason}`);
+  if (failure) throw new Error(`the dead-letter queue rejected a failed eviction: ${failure.reason}`);
 }

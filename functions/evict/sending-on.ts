@@ -18,7 +18,7 @@ export const sendingOn =
     const agent = await agentOf(ref.cluster);
     if (agent === undefined) return false;
     const [failure] = await ofAgent(agent).send([{ body, groupId: ref.cluster }]);
-    if (failure) throw new Error(`the queue of agent ${agent} refused it: ${failure.reason}`);
+    if (failure) throw new Error(`the queue of agent ${agent} rejected it: ${failure.reason}`);
     log.info('message.forwarded', { ...ref, agent });
     return true;
   };

@@ -33,7 +33,7 @@ export class AskedWork implements QueueSender {
       return hasRoom ? packed : undefined;
     });
     if (hasRoom) return [];
-    const reason = `what was asked before fills the ConfigMap ${this.#name}, until the replica that leads takes it`;
+    const reason = `the ConfigMap ${this.#name} is full of earlier requests until the leading replica takes them`;
     return messages.map((_, index) => ({ index, reason, permanent: false }));
   }
 

@@ -19,7 +19,7 @@ export async function untilWritten<T>(
     await pause(backoffMs(tries, BACKOFF));
   }
   throw new StoreError(
-    `Others wrote to the object ${what} in every one of ${MOST_TRIES} tries: it is tried again, or try it again.`,
+    `Update conflict: other clients changed the object ${what} in each of ${MOST_TRIES} attempts. Try again.`,
   );
 }
 

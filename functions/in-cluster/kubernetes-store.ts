@@ -257,7 +257,7 @@ export class KubernetesStore extends ObjectStore {
 
   #refuseIdle(): void {
     if (this.#leads?.() !== false) return;
-    throw new StoreError('This replica does not hold the lease now, so it writes nothing.');
+    throw new StoreError("Not written: this replica doesn't hold the lease.");
   }
 }
 

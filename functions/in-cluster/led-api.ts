@@ -51,6 +51,6 @@ export class LedApi extends RestApi {
 
   #refuseIdle(what: string): void {
     if (this.#mayAct()) return;
-    throw new ApiError(`Did not ${what}: this replica does not hold the lease now.`, 0);
+    throw new ApiError(`Did not ${what}: this replica doesn't hold the lease.`, 0);
   }
 }

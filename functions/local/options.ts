@@ -160,7 +160,7 @@ function notEmpty(what: string): (text: string) => string {
 function parseHistoryDays(text: string): number {
   const days = Number(text);
   if (!/^\d+$/.test(text) || days < LEAST_HISTORY_DAYS || days > MOST_HISTORY_DAYS) {
-    throw new InvalidArgumentError(`give days, from ${LEAST_HISTORY_DAYS} to ${MOST_HISTORY_DAYS}.`);
+    throw new InvalidArgumentError(`specify days, from ${LEAST_HISTORY_DAYS} to ${MOST_HISTORY_DAYS}.`);
   }
   return days;
 }
@@ -168,7 +168,7 @@ function parseHistoryDays(text: string): number {
 function parsePort(text: string): number {
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > HIGHEST_PORT) {
-    throw new InvalidArgumentError(`a port is a number from 0 to ${HIGHEST_PORT}.`);
+    throw new InvalidArgumentError(`specify a port number from 0 to ${HIGHEST_PORT}.`);
   }
   return port;
 }

@@ -51,7 +51,7 @@ export class RulesRevision {
     // Before the database: that only goes on.
     const noted = this.#noted();
     if (noted === undefined) return undefined;
-    const check = 'check them (taintward holds, policy get, audit) and set again what is missing';
+    const check = 'check them (taintward holds, policy get, audit) and set missing ones again';
     if (noted === 'unreadable')
       return `${RULES_REVISION_FILE} cannot be read, so policies, stops or holds may be missing from ${this.#name}: ${check}`;
     if (noted.revision === 0) return undefined;

@@ -54,7 +54,10 @@ export class StateFiles {
     if (log && !now.log) throw lost(`the log of ${what} was deleted`, this.#broughtIn());
     if (log && !isSame(log, now.log)) throw lost(`the log of ${what} was replaced`, this.#savedBeside());
     if (log && now.log && (now.log.size < log.size || this.#isHollow(now.log)))
-      throw lost(`the log of ${what} was cut off`, 'what was in it alone is lost, and the rest is as it was');
+      throw lost(
+        `the log of ${what} was cut off`,
+        'changes that were only in the log are lost, and the rest is unchanged',
+      );
   }
 
   #find(): Found {
@@ -78,7 +81,7 @@ export class StateFiles {
 
   /** Nobody else has one of that name: a log or index that is left belongs to none. */
   #restored(): string {
-    return saved(`what it held stands there again`, () => {
+    return saved(`its content is restored`, () => {
       mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
       for (const part of BESIDE) rmSync(`${this.#path}${part}`, { force: true });
       this.#copyTo(this.#path);
@@ -94,7 +97,7 @@ export class StateFiles {
   }
 
   #broughtIn(): string {
-    return saved('what it held was brought into the database', () => {
+    return saved('its content was written to the database', () => {
       this.#database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     });
   }
@@ -113,7 +116,7 @@ function saved(how: string, save: () => void): string {
     save();
     return how;
   } catch (error) {
-    return `what it held could not be saved (${errorMessage(error)})`;
+    return `its content could not be saved (${errorMessage(error)})`;
   }
 }
 

@@ -120,7 +120,7 @@ async function asked<T>(what: string, right: string, ask: () => Promise<T>): Pro
     return await ask();
   } catch (error) {
     throw new FleetError(
-      `AWS does not tell of the ${what} (${errorMessage(error)}): check account and region, and that you have ${right}.`,
+      `Can't read the ${what} from AWS (${errorMessage(error)}). Check the account and region, and that you have ${right}.`,
       { cause: error },
     );
   }

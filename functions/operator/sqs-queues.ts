@@ -237,7 +237,7 @@ function boxOf(queue: string): Box {
   const box = agent === undefined ? BOXES.find((each) => each.queue === queue) : boxOfAgent(agent);
   if (box) return box;
   throw new FleetError(
-    `There is no queue ${queue}: there are ${BOXES.map((each) => each.queue).join(', ')}, and ${OF_AGENTS}ID-${QUEUES.evictionsDue.name} of each agent.`,
+    `Queue ${queue} not found. Specify one of: ${BOXES.map((each) => each.queue).join(', ')}, and ${OF_AGENTS}ID-${QUEUES.evictionsDue.name} of each agent.`,
   );
 }
 
@@ -245,7 +245,7 @@ function boxOf(queue: string): Box {
 function redrivable(queue: string): Box {
   const box = boxOf(queue);
   if (box.name !== EXPIRY_DEAD_LETTER_NAME) return box;
-  throw new FleetError('What expiry set aside goes nowhere: the next resync tells of those pods anew.');
+  throw new FleetError("Dead letters of expiry can't be redriven. The next resync reevaluates their pods.");
 }
 
 /** Why a move task was not started. SQS runs one at a time for each queue, and says so in its own words only. */

@@ -6,16 +6,15 @@ import { VERSION } from '#shared/version.ts';
 /** What each variable of the relay's environment is for. */
 const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = {
   TABLE_NAME: "the stack's table",
-  NODE_DELTAS_URL: 'the queue for what is told of nodes',
-  POD_DELTAS_URL: 'the queue for what is told of pods',
-  METRIC_NAMESPACE: 'under which CloudWatch shows the metrics',
-  CLUSTERS:
-    'the only clusters to follow, names and beginnings of names (edge-*), separated by commas; absent: all',
-  INSTALLATION_NAME: 'who evicts, so that others that share a cluster are noticed',
-  NODE_CAPACITY: 'how many nodes to take on while other relays take the rest; a cluster counts as 100',
+  NODE_DELTAS_URL: 'URL of the queue for node deltas',
+  POD_DELTAS_URL: 'URL of the queue for pod deltas',
+  METRIC_NAMESPACE: 'CloudWatch namespace of the metrics',
+  CLUSTERS: 'clusters to manage: names and prefixes (edge-*), separated by commas; default: all',
+  INSTALLATION_NAME: 'installation name, shown to others that share a cluster',
+  NODE_CAPACITY: 'maximum number of nodes while other relays manage the rest; each cluster adds 100',
   ENDPOINT: 'localstack, where LocalStack is in place of AWS; refused in a real account',
-  PROBE_HOST: 'where /healthz, /readyz and /metrics are served',
-  PROBE_PORT: 'their port',
+  PROBE_HOST: 'address for /healthz, /readyz and /metrics',
+  PROBE_PORT: 'port for them',
 };
 
 /**
@@ -25,8 +24,8 @@ const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = 
 export function parseCommandLine(argv: readonly string[]): void {
   new Command('npm run relay --')
     .description(
-      'Runs a relay of the deployed service until it is asked to stop: follows the registered clusters and tells the ' +
-        'queues of their tainted nodes and the pods there. Start two or more; they share the clusters.',
+      'Runs a relay of the deployed service until it is asked to stop. It watches the registered clusters and sends deltas ' +
+        'of their tainted nodes and pods to the queues. Start two or more: they share the clusters.',
     )
     .version(VERSION)
     .addHelpText(

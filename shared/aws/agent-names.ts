@@ -22,7 +22,7 @@ export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSch
   )
   .refine(
     (name) => name.length <= MAX_ID_CHARACTERS,
-    `must have at most ${MAX_ID_CHARACTERS} characters for an agent: by its name, as SQS takes one, its messages are told apart`,
+    `must have at most ${MAX_ID_CHARACTERS} characters for an agent: SQS identifies its messages by the name`,
   )
   .refine(
     (name) => !INDEX_KEYS.includes(name),

@@ -52,7 +52,7 @@ export class DynamoDbPermits implements Permits {
       await pause(backoffMs(tries, BACKOFF));
     }
     throw new StoreError(
-      `Others took permits of ${workload} in cluster ${cluster} in every one of ${MOST_TRIES} tries: it is tried again.`,
+      `Others took permits of ${workload} in cluster ${cluster} in each of ${MOST_TRIES} attempts. The eviction is retried.`,
     );
   }
 }

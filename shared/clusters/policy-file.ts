@@ -22,7 +22,7 @@ function textOf(path: string): string {
     return readFileSync(path, 'utf8');
   } catch (error) {
     throw new PolicyError(
-      `The policy ${path} cannot be read (${systemErrorCode(error)}): name a file that is there and may be read.`,
+      `Can't read the policy ${path} (${systemErrorCode(error)}). Specify a readable file.`,
     );
   }
 }

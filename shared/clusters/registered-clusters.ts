@@ -69,7 +69,7 @@ export class RegisteredClusters implements ClusterAccess {
     this.#letGoOf(name);
     if (cluster === undefined) {
       throw new UnknownClusterError(
-        `cluster ${name} is not registered (any more): register it with taintward clusters add ${name}, and what waits for it goes on`,
+        `cluster ${name} is not registered. Register it with taintward clusters add ${name}: waiting messages are then processed`,
       );
     }
     const { connect, clock, installation } = this.#deps;

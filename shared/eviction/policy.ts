@@ -182,10 +182,10 @@ const policySettings = settings(
       description:
         'Maximum number of pods evicted per second when held evictions are released, from 0.001 to 1000000.',
     }),
-    exclude: orNone(listOf(selection, 'what is left alone'), []).meta({
+    exclude: orNone(listOf(selection, 'entries to exclude'), []).meta({
       description: 'Pods that are never evicted: those that match all conditions of an entry.',
     }),
-    include: orNone(listOf(selection, 'what may be evicted'), []).meta({
+    include: orNone(listOf(selection, 'entries to include'), []).meta({
       description:
         'If set, only pods that match an entry are evicted. An entry whose until has passed matches no pod.',
     }),

@@ -249,7 +249,7 @@ function follow(
       case 'end':
         return leaving(pod);
       case 'behind':
-        throw new Error('all that the node shows has been told');
+        throw new Error('the node shows nothing that was not sent');
       default:
         verdict satisfies never;
     }

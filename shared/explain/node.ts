@@ -324,10 +324,10 @@ function unknownOf({
     ...(service
       ? ([
           ['rules', service.rules],
-          ['what is stored of it', service.partition],
+          ['its stored state', service.partition],
           ['history', service.history],
           ['whether it renews its Lease', lifeKnown(live, service.rules)],
-          ['whether a relay hears the cluster', service.deaf],
+          ['whether a relay is connected to the cluster', service.deaf],
         ] as const)
       : []),
     ['the built-in controller', builtIn],

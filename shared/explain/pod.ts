@@ -257,11 +257,11 @@ function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase):
     ...(service
       ? ([
           ['rules', service.rules],
-          ['what is stored of its node', service.partition],
+          ['the stored state of its node', service.partition],
           ['history', service.history],
           ['stuck pods', service.stuck],
           ['whether its node renews its Lease', lifeKnown(node, service.rules)],
-          ['whether a relay hears the cluster', service.deaf],
+          ['whether a relay is connected to the cluster', service.deaf],
         ] as const)
       : []),
     ...(isThere

@@ -77,7 +77,7 @@ function refuseForeign(path: string, kind: FileKind, found: Stats, uid: number |
   if ((found.mode & WRITE_BY_OTHERS) !== 0) {
     const mode = (found.mode & 0o777).toString(8);
     throw new ForeignFileError(
-      `${path} may be written by other users (mode ${mode}): look at what is in it, then run chmod go-w ${path}`,
+      `${path} may be written by other users (mode ${mode}): check its content, then run chmod go-w ${path}`,
     );
   }
 }

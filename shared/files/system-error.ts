@@ -22,7 +22,7 @@ const SQLITE_REMEDIES: ReadonlyMap<number, string> = new Map([
   [5, 'another process holds it: stop that one'],
   [8, 'it is read-only: give this user the right to write it'],
   [10, 'its disk fails: check the disk and the free space'],
-  [11, 'it is damaged: restore a copy, or move it away to start anew'],
+  [11, 'it is damaged: restore a copy, or move it away to start again'],
   [13, 'its disk is full: make room'],
   [14, 'its directory is missing or closed to this user: create it, or name another path'],
   [26, 'it is another kind of file: name another path, or move it away'],

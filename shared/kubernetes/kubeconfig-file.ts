@@ -85,9 +85,7 @@ function parseYaml(content: string, source: string): unknown {
     const where = line === undefined ? '' : ` (line ${line + 1})`;
     if (error instanceof YAMLException && error.reason.includes('maxAliases')) {
       // What refers to itself, or a thousand times to the same, has no end when it is written out.
-      throw new KubeconfigError(
-        `The kubeconfig ${source} has a YAML alias${where}: write out what it stands for.`,
-      );
+      throw new KubeconfigError(`The kubeconfig ${source} has a YAML alias${where}. Write out its value.`);
     }
     throw new KubeconfigError(`The kubeconfig ${source} is not YAML${where}: correct or replace it.`);
   }

@@ -250,7 +250,7 @@ async function setAside(
   };
   try {
     const [failure] = await deadLetters.send([letter]);
-    if (failure) throw new Error(`the dead-letter queue refused it: ${failure.reason}`);
+    if (failure) throw new Error(`the dead-letter queue rejected it: ${failure.reason}`);
   } catch (error) {
     log.error('message.dead-letter-failed', { messageId, error });
     throw error;

@@ -63,7 +63,7 @@ describe('a release of this repository, made in a copy,', () => {
   test('is not made twice, and another tag is not published', () => {
     const again = node('release/main.ts', NEXT);
     assert.deepEqual([again.status, again.stdout], [1, '']);
-    assert.match(again.stderr, new RegExp(`^taintward: no release: there is a tag v${NEXT}: `));
+    assert.match(again.stderr, new RegExp(`^taintward: no release: tag v${NEXT} exists, `));
     const other = node('release/notes.ts', 'v998.0.0');
     assert.deepEqual([other.status, other.stdout], [1, '']);
     assert.match(

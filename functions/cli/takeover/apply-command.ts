@@ -117,7 +117,7 @@ export async function mustWork(
       await objects.remove(pathOf(NODE_BINDING));
       progress();
       throw new CliError(
-        `Not applied, because ${wrong}. Its binding ${NODE_BINDING.metadata.name} was removed, so the built-in controller evicts as ever: apply it again once this is mended, or release it.`,
+        `Not applied, because ${wrong}. Its binding ${NODE_BINDING.metadata.name} was removed, so the built-in controller evicts as before. Fix the cause and apply the takeover again, or release it.`,
       );
     }
     if (proven < proofs) await delay(everyMs);

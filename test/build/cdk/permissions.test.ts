@@ -700,7 +700,7 @@ describe('an agent', () => {
     );
     const said = JSON.stringify(letters);
     for (const { cluster } of forged)
-      assert.ok(said.includes(`it speaks of cluster ${cluster}, and AROAagent:1 sent it`), said);
+      assert.ok(said.includes(`AROAagent:1 sent it for cluster ${cluster}, but never held`), said);
   });
 });
 

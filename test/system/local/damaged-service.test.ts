@@ -140,7 +140,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
   test('the directory is deleted writes it anew, and ends by saying so: no timer is lost', async (t) => {
     const { service, fireAt } = await withATimer(t, 'deleted');
     rmSync(state, { recursive: true });
-    const sentence = `taintward: the database ${path} was deleted while it was in use; what it held stands there again: start it again`;
+    const sentence = `taintward: the database ${path} was deleted while it was in use; its content is restored: start it again`;
     assert.deepEqual(await service.ended(), [1, sentence]);
     assert.ok((await timersIn(path)).includes(fireAt));
     assert.deepEqual([statSync(state).mode & 0o777, statSync(path).mode & 0o777], [0o700, 0o600]);
@@ -150,7 +150,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
   test('the log is deleted brings it in, and ends by saying so', async (t) => {
     const { service, fireAt } = await withATimer(t, 'no-log');
     rmSync(`${path}-wal`);
-    const sentence = `taintward: the log of the database ${path} was deleted while it was in use; what it held was brought into the database: start it again`;
+    const sentence = `taintward: the log of the database ${path} was deleted while it was in use; its content was written to the database: start it again`;
     assert.deepEqual(await service.ended(), [1, sentence]);
     assert.ok((await timersIn(path)).includes(fireAt));
   });
@@ -162,7 +162,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     assert.equal(code, 1);
     assert.match(
       said,
-      /^taintward: the log of the database .* was cut off while it was in use; what was in it alone is lost, .*: start it again$/,
+      /^taintward: the log of the database .* was cut off while it was in use; changes that were only in the log are lost, .*: start it again$/,
     );
     await goesOn(t);
   });

@@ -102,7 +102,7 @@ const REFUSED: readonly [
   ['a candidate', '0.2.0-rc.1', /is no version/],
   ['a version below that of package.json', '0.0.9', /^0\.0\.9 is below 0\.1\.0, which package\.json has/],
   ['a version that has a section', '0.1.0', /^CHANGELOG\.md has a section of 0\.1\.0 already/],
-  ['a version that is tagged', '0.2.0', /^there is a tag v0\.2\.0/, ({ git }) => git('tag', 'v0.2.0')],
+  ['a version that is tagged', '0.2.0', /^tag v0\.2\.0 exists/, ({ git }) => git('tag', 'v0.2.0')],
   [
     'a version below one that is tagged',
     '0.2.0',
@@ -124,7 +124,7 @@ const REFUSED: readonly [
   [
     'nothing that is new',
     '0.2.0',
-    /^CHANGELOG\.md says nothing below "## Unreleased"/,
+    /^CHANGELOG\.md has no entries below "## Unreleased"/,
     ({ put, git }) => {
       put('CHANGELOG.md', CHANGELOG.replace('- More.\n\n', ''));
       git('commit', '--quiet', '--all', '--message', 'Nothing');

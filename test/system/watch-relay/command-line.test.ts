@@ -22,7 +22,7 @@ test('help says what a relay is and what each variable of its environment is for
   for (const name of [...Object.keys(relayEnvironment.shape), 'AWS_REGION']) {
     assert.match(stdout, new RegExp(`^  ${name} +\\w.*$`, 'm'));
   }
-  assert.match(stdout, /^ {2}PROBE_PORT +their port \(default: 8080\)$/m);
+  assert.match(stdout, /^ {2}PROBE_PORT +port for them \(default: 8080\)$/m);
 });
 
 test('what a relay does not know is refused in one sentence', () => {

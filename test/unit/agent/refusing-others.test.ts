@@ -25,7 +25,7 @@ test('an agent does what is due in its own cluster, and sets aside what is of an
   assert.equal(letter?.body, others.body);
   assert.equal(
     letter?.attributes?.['reason'],
-    `due message refused: it is about cluster other, and agent edge-1 works in cluster ${ref.cluster} alone: register other with the agent that runs there`,
+    `due message rejected: it names cluster other, but agent edge-1 manages only cluster ${ref.cluster}. Register other with the agent that runs there`,
   );
   assert.deepEqual(more, []);
 });

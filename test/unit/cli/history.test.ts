@@ -197,7 +197,11 @@ test('without anything to compare it says so', async (t) => {
 
 test('a moment that is none is refused', async (t) => {
   const { run } = commandLine(t);
-  await assert.rejects(run('--since', 'yesterday'), /Give so long ago, like 30m, 2h or 7d, or a date/);
+  await assert.rejects(
+    run('--since', 'yesterday'),
+    /Specify a duration before now, for example 30m, 2h, or 7d, or a date/,
+  );
+  await assert.rejects(run('--since', '5'), /Specify a duration before now/);
 });
 
 test('a state directory that is not there is refused', async (t) => {

@@ -172,8 +172,11 @@ test('what is said without a reason, or of nothing that can be named, is refused
     [['pause', 'prod'], /required option '--reason <text>' not specified/],
     [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /A pod is named NAMESPACE\/NAME\./],
     [['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'], /named NAMESPACE\/KIND\/NAME/],
-    [['stop', 'prod', '--reason', 'x', '--for', 'long'], /A duration is like 90s, 15m, 4h or 4d\./],
-    [['stop', 'prod', '--reason', 'x', '--for', '0s'], /A duration is like/],
+    [
+      ['stop', 'prod', '--reason', 'x', '--for', 'long'],
+      /Specify a duration, for example 90s, 15m, 4h, or 4d\./,
+    ],
+    [['stop', 'prod', '--reason', 'x', '--for', '0s'], /Specify a duration/],
     [['pending', '--state-dir', ''], /Specify a directory, or omit the option/],
   ];
   for (const [args, complaint] of cases) {

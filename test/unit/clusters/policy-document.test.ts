@@ -186,7 +186,7 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
       'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
     ],
-    ['mode: enforce\ninclude: []', 'policy.include must be a list of what may be evicted, or left out.'],
+    ['mode: enforce\ninclude: []', 'policy.include must be a list of entries to include, or left out.'],
     [
       'mode: enforce\ninclude: [{ labels: {} }]',
       'policy.include[0].labels must have matchLabels or matchExpressions.',
@@ -203,7 +203,7 @@ describe('a mistake is one sentence that names the setting', () => {
       'mode: enforce\ntolerationSecondsOverrides: { maintenance: -1 }',
       'policy.tolerationSecondsOverrides.maintenance must be a whole number of seconds from 0 on.',
     ],
-    ['mode: enforce\nexclude: all', 'policy.exclude must be a list of what is left alone.'],
+    ['mode: enforce\nexclude: all', 'policy.exclude must be a list of entries to exclude.'],
     [
       'mode: enforce\nexclude: [{ namespaces: web }]',
       'policy.exclude[0].namespaces must be a list of namespaces.',

@@ -224,7 +224,7 @@ test('a body is read up to its limit, and one that is no JSON is refused in a se
   const long = JSON.stringify({ kind: 'stop', why: 'x'.repeat(70_000) });
   assert.equal((await send('POST', `${path}api/preview`, own, long)).status, 413);
   const broken = await send('POST', `${path}api/preview`, own, '{');
-  assert.deepEqual([broken.status, broken.body], [400, '{"error":"What was sent is no JSON."}']);
+  assert.deepEqual([broken.status, broken.body], [400, '{"error":"The request body is not JSON."}']);
   const unknown = await send('POST', `${path}api/preview`, own, '{"kind":"stop","why":"x","host":"evil"}');
   assert.equal(unknown.status, 400);
 });

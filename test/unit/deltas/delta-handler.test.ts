@@ -136,7 +136,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
     assert.equal(letter?.body, encodeDelta(nodeDelta(1)));
     assert.match(
       letter?.attributes?.['reason'] ?? '',
-      /^delta refused: it speaks of cluster c1, and AROAOTHER:9 sent it, who never held that cluster's lease: find out/,
+      /^delta rejected: AROAOTHER:9 sent it for cluster c1, but never held that cluster's lease\. Identify the sender/,
     );
     const line = world.log.lines.find(({ event }) => event === 'message.rejected');
     assert.equal(line?.fields['messageId'], '1');
@@ -179,7 +179,7 @@ describe("a delta in another node's message group", () => {
     assert.equal(letter?.groupId, messageGroupId(ref));
     assert.match(
       letter?.attributes?.['reason'] ?? '',
-      /^delta rejected: AROAOTHER:9 sent it, a delta of node n1 of cluster c2, in the message group of another node: find out/,
+      /^delta rejected: AROAOTHER:9 sent it, a delta of node n1 of cluster c2, in the message group of another node\. Identify the sender/,
     );
   });
 

@@ -237,7 +237,9 @@ describe('KubernetesStore', () => {
       await remove.apply(objects, given);
       leads = false;
     };
-    await assert.rejects(former.purge(NOW + NODE_SECONDS * 1000), { message: /does not hold the lease/ });
+    await assert.rejects(former.purge(NOW + NODE_SECONDS * 1000), {
+      message: /does(n.t| not) hold the lease/,
+    });
     assert.equal((await Array.fromAsync(store.kept())).length, 1);
   });
 
@@ -251,7 +253,7 @@ describe('KubernetesStore', () => {
 
   test('who may not write writes nothing', async () => {
     const idle = new KubernetesStore({ objects, own, leads: () => false });
-    const refusal = { name: 'StoreError', message: /does not hold the lease/ };
+    const refusal = { name: 'StoreError', message: /does(n.t| not) hold the lease/ };
     await assert.rejects(idle.commit(ref, 0, { ...none, node: aNode() }, NOW), refusal);
     await assert.rejects(idle.end(ref, [anEnding()], NOW), refusal);
     assert.equal(objects.writes, 0);

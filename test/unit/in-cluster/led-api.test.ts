@@ -18,7 +18,7 @@ test('a replica that does not lead asks for nothing to be done to a pod, and no 
   const pod = { namespace: 'default', name: 'web-0' };
   const refusal = {
     name: 'ApiError',
-    message: /default\/web-0: this replica does not hold the lease now\.$/,
+    message: /default\/web-0: this replica doesn't hold the lease\.$/,
   };
   await assert.rejects(api.deletePod(pod, { uid: podUid('u') }), refusal);
   await assert.rejects(api.evictPod(pod, { uid: podUid('u') }), refusal);

@@ -385,7 +385,7 @@ test('a kubeconfig that refers to itself is refused', (t) => {
   const kubeconfig = write(join(folder(t), 'config'), text);
   assert.throws(
     () => loadContexts({ kubeconfig, contexts: ['a'] }),
-    refusal(/config has a YAML alias \(line 1\): write out what it stands for\.$/),
+    refusal(/config has a YAML alias \(line 1\)\. Write out its value\.$/),
   );
 });
 

@@ -86,7 +86,7 @@ describe('a store whose file is damaged', () => {
       truncateSync(path, Math.floor(size * kept));
       assert.throws(() => new SqliteStore({ path }), {
         name: 'StoreError',
-        message: /it is damaged: restore a copy, or move it away to start anew/,
+        message: /it is damaged: restore a copy, or move it away to start again/,
       });
     }
   });

@@ -120,7 +120,7 @@ describe('a change of policy, stops or holds', () => {
 
 describe('a database that lacks changes which its note has', () => {
   const lacks = (many: string) =>
-    `store.sqlite lacks ${many} of policies, stops or holds: check them (taintward holds, policy get, audit) and set again what is missing`;
+    `store.sqlite lacks ${many} of policies, stops or holds: check them (taintward holds, policy get, audit) and set missing ones again`;
 
   test('stops all clusters until an operator resumes them, and says so at each start', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));

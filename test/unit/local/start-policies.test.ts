@@ -66,7 +66,7 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
   const { start, modes, file, write } = aStart(t);
   await assert.rejects(start({ enforce: true, file }), {
     name: 'PolicyError',
-    message: `The policy ${file} cannot be read (ENOENT): name a file that is there and may be read.`,
+    message: `Can't read the policy ${file} (ENOENT). Specify a readable file.`,
   });
   write('mode: on');
   await assert.rejects(start({ enforce: true, file }), {

@@ -111,7 +111,7 @@ test('what may not be asked is one sentence that names the right', async () => {
   await assert.rejects(of.quotas(), {
     name: 'FleetError',
     message:
-      /^AWS does not tell of the concurrent executions \(.*\): .* that you have lambda:GetAccountSettings\.$/,
+      /^Can't read the concurrent executions from AWS \(.*\)\. .* that you have lambda:GetAccountSettings\.$/,
   });
   await assert.rejects(of.alarms(), { name: 'FleetError', message: /cloudwatch:DescribeAlarms\.$/ });
 });

@@ -309,7 +309,7 @@ test('a lease that nobody holds is of no release', async (t) => {
 
 test('what of an account may not be looked at is one finding each, and none is bad for that', async (t) => {
   const { fleet, findings } = examined(t, {});
-  const refuse = () => Promise.reject(new FleetError('AWS does not tell of it.'));
+  const refuse = () => Promise.reject(new FleetError("Can't read it from AWS."));
   const account: Account = { release: refuse, quotas: refuse, alarms: refuse };
   assert.deepEqual(ofAccount(await findings({ ...fleet, kind: 'deployed', account })), [
     ...['versions warn', 'quotas warn', 'alarms warn'],

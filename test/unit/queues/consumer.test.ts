@@ -368,7 +368,7 @@ describe('a message that is refused', () => {
       assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
       assert.deepEqual(
         given.lines.map((line) => [line['event'], line['messageId'], line['error']]),
-        [['message.dead-letter-failed', 'm1', 'the dead-letter queue refused it: full']],
+        [['message.dead-letter-failed', 'm1', 'the dead-letter queue rejected it: full']],
       );
     }
   });

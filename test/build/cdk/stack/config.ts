@@ -95,7 +95,7 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a key of a relay that is not there',
       { 'taintward:relay': 'external', 'taintward:relays': { edge: { clusters: ['edge'], roles: [] } } },
-      /taintward:relays \(edge\) has roles, which nobody knows\.$/,
+      /taintward:relays \(edge\) has an unknown setting roles\.$/,
     ],
     [
       'agents that are no object',
@@ -134,7 +134,7 @@ describe('a mistake is one sentence that names the key:', () => {
         ...{ cluster: 'prod', irsa: { oidcProvider: 'arn:aws:iam::123456789012:oidc-provider/example.com' } },
         podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/prod' },
       }),
-      /\(edge-1\.irsa\) cannot stand beside podIdentity: /,
+      /\(edge-1\.irsa\) must not be set together with podIdentity: /,
     ],
     [
       'two agents of a cluster',
@@ -149,7 +149,7 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a name like that of what agents have',
       { 'taintward:name': 'my-agent-fleet' },
-      /taintward:name must not have -agent in it: /,
+      /taintward:name must not contain -agent: /,
     ],
     [
       'relays that are no object',
@@ -234,7 +234,7 @@ describe('a mistake is one sentence that names the key:', () => {
         'taintward:subnetIds': 'subnet-01234567',
         'taintward:staticEgressIps': 'true',
       },
-      /taintward:staticEgressIps cannot stand beside vpcId: .* NAT gateways\.$/,
+      /taintward:staticEgressIps must not be set together with vpcId: .* NAT gateways\.$/,
     ],
     [
       'a key by its former name',

@@ -236,7 +236,7 @@ describe('a takeover that is not proven to work is unbound, and that says why,',
       });
       await assert.rejects(mustWork(objects(), { clock, progress: () => undefined }, HASTE), (error) => {
         assert.ok(error instanceof CliError);
-        assert.match(error.message, /^Not applied, because .* so the built-in controller evicts as ever/);
+        assert.match(error.message, /^Not applied, because .* so the built-in controller evicts as before/);
         assert.match(error.message, says);
         return true;
       });

@@ -32,7 +32,8 @@ export class OperatorRights extends Construct {
       this,
       'Viewer',
       `${prefix}-viewer`,
-      'Reads the state, history and audit log of Taintward.',
+      // Another description would replace the policy, which CloudFormation refuses for one with a name.
+      'May see what Taintward does and is told to do.',
     );
     const operator = new Size(
       this,

@@ -42,9 +42,18 @@ test('the guide does what it says, command after command', async (t) => {
 test('policies, stops and holds are as their page says, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
+  // What the page holds has to exist.
+  const { cluster } = deployed().alpha;
+  const node = await cluster.addNode('held');
+  await cluster.addPod(node, 'db-0', { owner: node });
   await followPage(t, 'reference/policy.md', {
     suite: 'deployed',
-    names: GUIDE_NAMES,
+    names: [
+      ...GUIDE_NAMES,
+      ['shop/Deployment/checkout', `${cluster.namespace}/Node/${node}`],
+      ['shop/db-0', `${cluster.namespace}/db-0`],
+      ['node-17', node],
+    ],
     env: deployed().guideEnvironment,
   });
 });

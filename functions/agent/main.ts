@@ -94,7 +94,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const states = (): ReadonlyMap<ClusterName, ProbedState> =>
     due.reaches
       ? new Map([...clusters.states, ...relay.states()])
-      : new Map([[cluster, { kind: 'queueless' }]]);
+      : new Map([[cluster, { kind: 'queue-unavailable' }]]);
   const probes = await startProbeServer(
     {
       host: environment.PROBE_HOST,

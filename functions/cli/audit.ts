@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#functions/operator/fleet.ts';
+import { auditOutput } from '#functions/operator/output-records.ts';
 import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -41,7 +42,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
         });
         deps.print(
           shownAs(output, {
-            data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
+            data: () => entries.map((entry) => ({ ...auditOutput(entry), at: timeText(entry.at) })),
             text: (wide) =>
               entries.length === 0
                 ? 'No audit entries.\n'

@@ -1,9 +1,9 @@
+import type { EntryOutput } from '#functions/operator/output-records.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
-import type { Reason } from '#shared/eviction/records.ts';
-import type { HistoryEntry } from '#shared/store/history.ts';
+import type { Cause } from '#shared/explain/cause.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { tableText } from './output.ts';
-import { reasonsJson, reasonTexts } from './reasons.ts';
+import { causesJson, causeTexts } from './reasons.ts';
 
 /** A pod that the built-in controller evicted, or that was due by us, or both. */
 export interface ComparedPod {
@@ -14,7 +14,7 @@ export interface ComparedPod {
   readonly builtInAt?: EpochMs;
   /** When it was due by us. */
   readonly oursAt?: EpochMs;
-  readonly reasons: readonly Reason[];
+  readonly causes: readonly Cause[];
 }
 
 /** The built-in controller's evictions beside ours. */
@@ -29,18 +29,18 @@ export interface Comparison {
  * Compares what the built-in controller evicted with what was due by us, by what history tells, the oldest first. A pod that
  * was due by us counts as evicted by us when it was evicted, or would have been.
  */
-export function compare(entries: readonly HistoryEntry[]): Comparison {
+export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();
   for (const entry of entries) {
-    const { ref, uid, namespace, name, what, fireAt, reasons, deleted } = entry;
+    const { cluster, node, uid, namespace, pod: name, event, dueAt, causes, deleted } = entry;
     const byBuiltIn = deleted?.by === 'taint-manager';
-    const byUs = what === 'would-have' || what === 'done' || (byBuiltIn && reasons.length > 0);
+    const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
-      ...{ ref, namespace, name, reasons },
+      ...{ ref: { cluster, node }, namespace, name, causes },
       ...pods.get(uid),
       ...(byBuiltIn ? { builtInAt: deleted.at } : {}),
-      ...(byUs ? { oursAt: fireAt, reasons } : {}),
+      ...(byUs ? { oursAt: dueAt, causes } : {}),
     });
   }
   const moment = ({ builtInAt, oursAt }: ComparedPod) => builtInAt ?? oursAt ?? 0;
@@ -76,7 +76,7 @@ export function comparisonText(comparison: Comparison, room: number): string {
     pod.builtInAt === undefined ? 'never' : timeText(pod.builtInAt),
     pod.oursAt === undefined ? 'never' : timeText(pod.oursAt),
     isBoth(pod) ? secondsText(laterMs(pod)) : '',
-    reasonTexts(pod.reasons).join('; '),
+    causeTexts(pod.causes).join('; '),
   ];
   const pods = [...both, ...builtInOnly, ...oursOnly];
   const heads = ['POD', 'NODE', 'BUILT-IN EVICTED AT', 'TAINTWARD DUE AT', 'DIFFERENCE', 'CAUSE'];
@@ -106,7 +106,7 @@ export function comparisonJson(comparison: Comparison): object {
     builtInAt: isoText(each.builtInAt),
     oursAt: isoText(each.oursAt),
     differenceMs: isBoth(each) ? laterMs(each) : undefined,
-    because: reasonsJson(each.reasons),
+    causes: causesJson(each.causes),
   });
   return {
     both: comparison.both.map(pod),

@@ -1,12 +1,11 @@
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { type Happening, happened } from '#functions/operator/history.ts';
+import type { AuditOutput, EntryOutput } from '#functions/operator/output-records.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
-import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import type { CancelReason } from '#shared/eviction/records.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
-import type { HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import type { HistoryQuery } from '#shared/store/history.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
@@ -21,7 +20,7 @@ import {
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';
-import { reasonsJson, reasonTexts } from './reasons.ts';
+import { causesJson, causeTexts } from './reasons.ts';
 import { tableLines } from './sections.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -118,7 +117,7 @@ function parseCluster(text: string): ClusterName {
 
 /** What happened to pods, for people, in its order: a part of an answer. */
 export function podHistoryLines(
-  entries: readonly HistoryEntry[],
+  entries: readonly EntryOutput[],
   look: { readonly wide: boolean; readonly paint: Paint },
 ): readonly string[] {
   const happenings = entries.map((entry): Happening => ({ of: 'pod', entry }));
@@ -138,12 +137,11 @@ function columnsFor(happenings: readonly Happening[], wide: boolean): readonly C
 
 const ALL = '(all)';
 
-const clusterOf = ({ of, entry }: Happening): ClusterName | undefined =>
-  of === 'pod' ? entry.ref.cluster : entry.cluster;
+const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
 /** What is told of a pod; and in its place of what was done to a cluster: nothing, unless something is. */
 const cell =
-  (ofPod: (entry: HistoryEntry) => string, ofCluster: (entry: AuditEntry) => string = () => '') =>
+  (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditOutput) => string = () => '') =>
   (happening: Happening): string =>
     happening.of === 'pod' ? ofPod(happening.entry) : ofCluster(happening.entry);
 
@@ -153,30 +151,30 @@ const COLUMNS: readonly Column<Happening>[] = [
   {
     head: 'WHAT',
     of: cell(
-      ({ what }) => WHAT[what],
-      ({ kind }) => SAID[kind],
+      ({ event }) => event.replaceAll('-', ' '),
+      ({ kind }) => KINDS[kind],
     ),
   },
   {
     head: 'POD',
     of: cell(
-      ({ namespace, name }) => `${namespace}/${name}`,
+      ({ namespace, pod }) => `${namespace}/${pod}`,
       ({ cluster }) => (cluster === undefined ? '(all clusters)' : ALL),
     ),
   },
-  { head: 'NODE', of: cell(({ ref }) => ref.node) },
+  { head: 'NODE', of: cell(({ node }) => node) },
   { head: 'DUE', of: cell(dueText) },
-  { head: 'DELAY', of: cell(({ lateMs }) => (lateMs === undefined ? '' : `${lateMs} ms`)) },
-  { head: 'REMOVED', of: cell(goneText) },
-  { head: 'BY', of: cell(whoText, ({ who }) => who) },
+  { head: 'DELAY', of: cell(({ delayMs }) => (delayMs === undefined ? '' : `${delayMs} ms`)) },
+  { head: 'REMOVED', of: cell(removedText) },
+  { head: 'BY', of: cell(actorText, ({ actor }) => actor) },
   { head: 'UID', of: cell(({ uid }) => uid), wide: true },
   {
     head: 'CAUSE',
-    of: cell(becauseText, ({ what, why }) => (why === undefined ? what : `${what}: ${why}`)),
+    of: cell(causeText, ({ message, reason }) => (reason === undefined ? message : `${message}: ${reason}`)),
   },
 ];
 
-const SAID: Readonly<Record<AuditEntry['kind'], string>> = {
+const KINDS: Readonly<Record<AuditOutput['kind'], string>> = {
   policy: 'policy',
   stop: 'stop',
   resume: 'resume',
@@ -188,79 +186,59 @@ const SAID: Readonly<Record<AuditEntry['kind'], string>> = {
   'guard-calm': 'guard reset',
 };
 
-const WHAT: Readonly<Record<HistoryEntry['what'], string>> = {
-  scheduled: 'scheduled',
-  moved: 'rescheduled',
-  held: 'held',
-  freed: 'released',
-  blocked: 'blocked',
-  'would-have': 'would evict',
-  'gave-up': 'failed',
-  done: 'evicted',
-  gone: 'already gone',
-  cancelled: 'canceled',
-  unregistered: 'unregistered',
-};
-
-const CANCELLED: Readonly<Record<CancelReason, string>> = {
+const CANCELLED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string>> = {
   'taint-removed': 'taint removed',
   'tolerated-forever': 'taint tolerated indefinitely',
   'pod-gone': 'pod already gone',
 };
 
-/** Nothing of ours makes a pod go that has no reasons. */
-function dueText({ fireAt, reasons }: HistoryEntry): string {
-  return reasons.length === 0 ? '' : timeText(fireAt);
+function dueText({ dueAt }: EntryOutput): string {
+  return dueAt === undefined ? '' : timeText(dueAt);
 }
 
-/** How long after it was deleted; clocks differ a little. */
-function goneText({ at, deleted, goneAt }: HistoryEntry): string {
-  if (goneAt === undefined) return '';
-  return `after ${Math.max(0, (goneAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
+/** How long after its deletion the pod was removed; clocks differ a little. */
+function removedText({ at, deleted, removedAt }: EntryOutput): string {
+  if (removedAt === undefined) return '';
+  return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
 }
 
-function whoText({ what, deleted, by }: HistoryEntry): string {
+function actorText({ event, deleted, by }: EntryOutput): string {
   if (deleted) {
     const who = deleted.by === 'taint-manager' ? 'built-in controller' : 'another client';
     return `${who}, ${timeText(deleted.at)}`;
   }
   if (by) return wordsOf(by).name(by);
-  return what === 'done' ? 'taintward' : '';
+  return event === 'evicted' ? 'taintward' : '';
 }
 
-function becauseText(entry: HistoryEntry): string {
-  const { reasons, cancelled, deleted, error, movedFrom } = entry;
+function causeText({ causes, cancelReason, deleted, error, previousDueAt }: EntryOutput): string {
   return [
-    ...(cancelled && !deleted ? [CANCELLED[cancelled]] : []),
+    ...(cancelReason && !deleted ? [CANCELLED[cancelReason]] : []),
     ...(error ? [error] : []),
-    ...(movedFrom === undefined ? [] : [`previously due ${timeText(movedFrom)}`]),
-    ...reasonTexts(reasons),
+    ...(previousDueAt === undefined ? [] : [`previously due ${timeText(previousDueAt)}`]),
+    ...causeTexts(causes),
   ].join('; ');
 }
 
 /** For programs. What concerns a cluster, or all of them, names no pod. */
 function happeningJson(happening: Happening): object {
   if (happening.of === 'pod') return entryJson(happening.entry);
-  const { at, cluster, kind, who, what, why } = happening.entry;
-  return {
-    time: new Date(at).toISOString(),
-    ...(cluster === undefined ? {} : { cluster }),
-    ...{ what: kind, who, said: what },
-    ...(why === undefined ? {} : { why }),
-  };
+  const { at, ...entry } = happening.entry;
+  return { time: new Date(at).toISOString(), ...entry };
 }
 
-function entryJson({ at, ref, name, fireAt, movedFrom, deleted, goneAt, ...entry }: HistoryEntry): object {
-  const { reasons, uid, namespace, what, ...more } = entry;
+function entryJson(entry: EntryOutput): object {
+  const { at, dueAt, previousDueAt, removedAt, deleted, causes, ...output } = entry;
+  const moments = { dueAt, previousDueAt, removedAt, deletedAt: deleted?.at };
   return {
     time: new Date(at).toISOString(),
-    ...ref,
-    ...{ namespace, pod: name, uid, what },
-    ...(reasons.length === 0 ? {} : { due: new Date(fireAt).toISOString() }),
-    ...(movedFrom === undefined ? {} : { movedFrom: new Date(movedFrom).toISOString() }),
-    ...(deleted ? { deletedBy: deleted.by, deletedAt: new Date(deleted.at).toISOString() } : {}),
-    ...(goneAt === undefined ? {} : { goneAt: new Date(goneAt).toISOString() }),
-    ...more,
-    because: reasonsJson(reasons),
+    ...output,
+    ...(deleted ? { deletedBy: deleted.by } : {}),
+    ...Object.fromEntries(
+      Object.entries(moments).flatMap(([name, moment]) =>
+        moment === undefined ? [] : [[name, new Date(moment).toISOString()]],
+      ),
+    ),
+    causes: causesJson(causes),
   };
 }

@@ -244,6 +244,6 @@ function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Ruling
 }
 
 const rowJson = ({ cluster, id, what, at, until, who, why }: Row): object => ({
-  ...{ cluster, id, what, who, why, since: timeText(at) },
+  ...{ cluster, id, what, actor: who, reason: why, since: timeText(at) },
   ...(until === undefined ? {} : { until: timeText(until) }),
 });

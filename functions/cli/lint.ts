@@ -118,7 +118,7 @@ function columnsOf(findings: readonly LintFinding[], paint: Paint): readonly Col
     { head: 'LEVEL', of: ({ level }) => paintedLevel(level, paint) },
     { head: 'RULE', of: ({ rule }) => rule },
     { head: 'MESSAGE', of: ({ message }) => message },
-    { head: 'FIX', of: ({ fix }) => fix, wide: true },
+    { head: 'REMEDIATION', of: ({ remediation }) => remediation, wide: true },
   ];
 }
 

@@ -10,7 +10,7 @@ import { sectionsText, tableLines } from './sections.ts';
 
 /** A node's story for people: the answer, then what it rests on; `wide`: with each pod. */
 export function nodeStoryText(
-  { headline, taints, workloads, pods, brakes, policy, builtIn, history, unknown }: NodeStory,
+  { headline, taints, workloads, pods, gates: brakes, policy, builtIn, history, unknown }: NodeStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
 ): string {
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
@@ -31,7 +31,7 @@ export function nodeStoryText(
         ],
       },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Unknown', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, reason: why }) => `${what}: ${why}`) },
     ],
     paint,
   );
@@ -57,23 +57,24 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
   { head: 'PODS', of: ({ pods }) => String(pods) },
   {
     head: 'EVICTED',
-    of: ({ goes: { pods, firstAt, lastAt } }) => {
+    of: ({ evict: { pods, firstAt, lastAt } }) => {
       if (firstAt === undefined || lastAt === undefined) return '';
       return `${pods}: ${timeText(firstAt)}${lastAt === firstAt ? '' : ` to ${timeText(lastAt)}`}`;
     },
   },
   {
     head: 'KEPT',
-    of: ({ kept }) => kept.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
+    of: ({ held: kept }) =>
+      kept.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
   },
   {
     head: 'STAY',
-    of: ({ stays }) => stays.map(({ because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
+    of: ({ keep: stays }) => stays.map(({ cause: because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
   },
-  { head: 'TERMINATING', of: ({ leaving }) => (leaving === 0 ? '' : String(leaving)) },
+  { head: 'TERMINATING', of: ({ terminating: leaving }) => (leaving === 0 ? '' : String(leaving)) },
 ];
 
-const STAYS: Readonly<Record<NodeWorkload['stays'][number]['because'], string>> = {
+const STAYS: Readonly<Record<NodeWorkload['keep'][number]['cause'], string>> = {
   unbound: 'not bound to a node',
   untainted: 'no taint that evicts',
   tolerated: 'tolerated indefinitely',
@@ -85,19 +86,19 @@ const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'OUTCOME', of: fateText },
 ];
 
-function fateText({ fate, heldBy }: NodePod): string {
+function fateText({ outcome: fate, heldBy }: NodePod): string {
   switch (fate.kind) {
-    case 'goes':
+    case 'evict':
       return `evicted at ${timeText(fate.at)}`;
     case 'held':
       return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(fate.dueAt)}`;
     case 'blocked':
       return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'rejected by admission'}, due ${timeText(fate.dueAt)}`;
-    case 'gave-up':
+    case 'failed':
       return `failed at ${timeText(fate.at)}`;
-    case 'stays':
-      return `stays: ${STAYS[fate.because]}`;
-    case 'leaving':
+    case 'keep':
+      return `stays: ${STAYS[fate.cause]}`;
+    case 'terminating':
       return 'terminating';
     case 'unknown':
       return 'unknown';

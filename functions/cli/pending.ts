@@ -8,6 +8,7 @@ import { statusOf } from '#functions/operator/status.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
+import { causesOf } from '#shared/explain/cause.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
@@ -23,7 +24,7 @@ import {
   tableOf,
   withExamples,
 } from './output.ts';
-import { reasonTexts } from './reasons.ts';
+import { causeTexts } from './reasons.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -89,10 +90,10 @@ interface PendingRow extends PendingLook {
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
-  const { needs, unknown } = statusOf(seen);
+  const { issues: needs, unknown } = statusOf(seen);
   const blind = needs
-    .filter(({ kind }) => isBlind(kind))
-    .map(({ cluster, text }) => (cluster === undefined ? text : `${cluster}: ${text}`));
+    .filter(({ type: kind }) => isBlind(kind))
+    .map(({ cluster, message: text }) => (cluster === undefined ? text : `${cluster}: ${text}`));
   const why = [...blind, ...unknown];
   if (why.length === 0) return seen;
   deps.complain(linesText(why.map((each) => `This list may be outdated. ${each}`)));
@@ -129,7 +130,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'DUE', of: ({ record }) => timeText(record.fireAt) },
   { head: 'IN', of: ({ inMs }) => (inMs > 0 ? spanText(inMs) : 'due') },
   { head: 'TAINT', of: ({ record }) => record.reasons.map(({ taint }) => taintText(taint)).join(', ') },
-  { head: 'CAUSE', of: ({ record }) => reasonTexts(record.reasons).join('; '), wide: true },
+  { head: 'CAUSE', of: ({ record }) => causeTexts(causesOf(record.reasons)).join('; '), wide: true },
   { head: 'HELD BY', of: ({ standing }) => standing },
 ];
 
@@ -148,7 +149,7 @@ function standingText({ record, brakes }: PendingLook, rulings: Rulings | undefi
 }
 
 const blockedJson = ({ since, by, reason }: Blocked) => ({
-  ...{ since: timeText(since), by: by ?? 'budget', reason },
+  ...{ since: timeText(since), by: by ?? 'disruption-budget', reason },
 });
 
 /** A pod for programs. */
@@ -160,8 +161,8 @@ function pendingJson({ cluster, node, record, brakes }: PendingLook): object {
     ...(brakes.length > 0 ? { heldBy: brakes } : {}),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
     ...(blocked ? { blocked: blockedJson(blocked) } : {}),
-    ...(turnAt === undefined ? {} : { turnAt: timeText(turnAt) }),
-    ...(gaveUpAt === undefined ? {} : { gaveUpAt: timeText(gaveUpAt) }),
+    ...(turnAt === undefined ? {} : { rateLimitedUntil: timeText(turnAt) }),
+    ...(gaveUpAt === undefined ? {} : { failedAt: timeText(gaveUpAt) }),
     ...(failure ? { error: failure.error } : {}),
   };
 }

@@ -26,7 +26,7 @@ export function podStoryText(
       { heading: 'How to keep the pod', lines: keepingLines(story) },
       { heading: 'How to release it', lines: story.release },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Unknown', lines: unknown.map(({ what, why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, reason: why }) => `${what}: ${why}`) },
     ],
     paint,
   );
@@ -64,7 +64,13 @@ function tolerationText({ toleration, changedBy, seconds }: TaintAccount): strin
 const placeText = ({ index, seconds }: PlacedToleration): string =>
   `[${index}] ${seconds === undefined ? 'indefinitely' : `${seconds} s`}`;
 
-function governingLines({ policy, brakes, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
+function governingLines({
+  policy,
+  gates: brakes,
+  budgets = [],
+  builtIn,
+  ...story
+}: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
     const { mode, method, rate } = policy;
@@ -95,8 +101,15 @@ function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>
   return [`workload: ${workload.kind} ${workload.name}${made}`];
 }
 
-function schedulingLines({ scheduling, owner, workload, node, fate, taints }: PodStory): readonly string[] {
-  if (!scheduling || fate.kind === 'stays') return [];
+function schedulingLines({
+  scheduling,
+  owner,
+  workload,
+  node,
+  outcome: fate,
+  taints,
+}: PodStory): readonly string[] {
+  if (!scheduling || fate.kind === 'keep') return [];
   const { replacedBy, keptOffBy, loops } = scheduling;
   const maker = workload ?? owner;
   const by = maker ? `${maker.kind} ${maker.name}` : '';
@@ -127,7 +140,7 @@ function schedulingLines({ scheduling, owner, workload, node, fate, taints }: Po
   }
 }
 
-function keepingLines({ remedies, builtIn }: PodStory): readonly string[] {
+function keepingLines({ remediations: remedies, builtIn }: PodStory): readonly string[] {
   return remedies.flatMap((remedy) => {
     switch (remedy.kind) {
       case 'tolerate':
@@ -137,7 +150,7 @@ function keepingLines({ remedies, builtIn }: PodStory): readonly string[] {
         ];
       case 'untaint':
         return [`remove ${taintText(remedy.taint)}:`, `  ${remedy.command}`];
-      case 'mend-node':
+      case 'fix-node':
         return [
           `repair the node: ${remedy.taints.map(taintText).join(' and ')} stays as long as the node is down`,
         ];

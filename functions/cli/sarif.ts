@@ -17,10 +17,10 @@ export const sarifOf = ({ findings, unknown }: LintReport): object => ({
         driver: {
           name: 'taintward lint',
           semanticVersion: VERSION,
-          rules: RULES.map(([id, { level, title, fix }]) => ({
+          rules: RULES.map(([id, { level, title, remediation }]) => ({
             id,
             shortDescription: { text: title },
-            help: { text: fix },
+            help: { text: remediation },
             defaultConfiguration: { level },
           })),
         },
@@ -36,14 +36,14 @@ export const sarifOf = ({ findings, unknown }: LintReport): object => ({
   ],
 });
 
-function resultOf({ rule, level, message, fix, object, at }: LintFinding): object {
+function resultOf({ rule, level, message, remediation, object, at }: LintFinding): object {
   const { namespace, kind, name } = object;
   const inNamespace = namespace === undefined ? '' : `${namespace}/`;
   return {
     ruleId: rule,
     ruleIndex: RULES.findIndex(([id]) => id === rule),
     level,
-    message: { text: `${message} ${fix}` },
+    message: { text: `${message} ${remediation}` },
     locations: [
       {
         ...(at

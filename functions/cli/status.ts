@@ -55,14 +55,14 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
           text: (wide) => statusText(status, wide, deps.paint),
         }),
       );
-      if (status.needs.length > 0) deps.exitWith(EXIT.needsYou);
+      if (status.issues.length > 0) deps.exitWith(EXIT.needsYou);
       else if (status.unknown.length > 0) deps.exitWith(EXIT.cannotKnow);
     }),
   );
 }
 
 function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
-  const { clusters, relays, where, versions, deadLetters, backlog, unknown, needs, at } = status;
+  const { clusters, relays, where, versions, deadLetters, backlog, unknown, issues: needs, at } = status;
   const table =
     clusters.length === 0
       ? 'No clusters are managed.\n'
@@ -93,7 +93,7 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   return `${table}${spoken}\n${lines}\n${found}`;
 }
 
-const needText = ({ cluster, text, remedy }: Need): string =>
+const needText = ({ cluster, message: text, remediation: remedy }: Need): string =>
   [...(cluster === undefined ? [] : [`${cluster}:`]), text, ...(remedy === undefined ? [] : [remedy])].join(
     ' ',
   );
@@ -130,12 +130,12 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
       head: 'LAST CONTACT',
-      of: ({ hearing, heardAt }) =>
+      of: ({ connection: hearing, lastContactAt: heardAt }) =>
         heardAt === undefined
           ? hearing === undefined
             ? '?'
             : bad('never', true)
-          : bad(`${spanText(Math.max(0, at - heardAt))} ago`, hearing !== 'live'),
+          : bad(`${spanText(Math.max(0, at - heardAt))} ago`, hearing !== 'connected'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
@@ -143,16 +143,16 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'HELD', of: ({ held }) => count(held) },
     {
       head: 'STUCK',
-      of: ({ stuck, gaveUp = 0 }) =>
+      of: ({ stuck, failed: gaveUp = 0 }) =>
         stuck === undefined ? '?' : bad(`${stuck + gaveUp}`, stuck + gaveUp > 0),
     },
-    { head: 'DELAY', of: ({ lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
+    { head: 'DELAY', of: ({ delayMs: lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
     { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`) },
     {
       head: 'GUARD',
       of: ({ trips = [] }) => bad(trips.map(({ scope, zone }) => zone ?? scope).join(', '), true),
     },
-    { head: 'STOP', of: ({ stop }) => (stop ? bad(stop.who, true) : '') },
+    { head: 'STOP', of: ({ stop }) => (stop ? bad(stop.actor, true) : '') },
     { head: 'HOLDER', of: ({ holder = '' }) => holder, wide: true },
     { head: 'RELAY', of: ({ service }) => service?.state ?? '', wide: true },
     {
@@ -175,7 +175,7 @@ function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
 }
 
 /** For programs. */
-function statusJson({ at, clusters, relays, stop, needs, ...status }: FleetStatus): object {
+function statusJson({ at, clusters, relays, stop, issues: needs, ...status }: FleetStatus): object {
   return {
     at: timeText(at),
     ...status,
@@ -183,10 +183,21 @@ function statusJson({ at, clusters, relays, stop, needs, ...status }: FleetStatu
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
     clusters: clusters.map(
-      ({ heardAt, nextAt, pausedUntil, trips, holds, renewedAt, faults, stop: own, service, ...rest }) => ({
+      ({
+        lastContactAt: heardAt,
+        nextAt,
+        pausedUntil,
+        trips,
+        holds,
+        renewedAt,
+        faults,
+        stop: own,
+        service,
+        ...rest
+      }) => ({
         ...rest,
         ...momentsJson({ heardAt, renewedAt, nextAt, pausedUntil }),
-        ...(heardAt === undefined ? {} : { lagMs: Math.max(0, at - heardAt) }),
+        ...(heardAt === undefined ? {} : { contactAgeMs: Math.max(0, at - heardAt) }),
         ...(service ? { service: serviceJson(service) } : {}),
         ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
         ...(faults ? { faults: faults.map(faultJson) } : {}),

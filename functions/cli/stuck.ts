@@ -11,9 +11,9 @@ export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
 /** Evicted pods that do not leave, with what helps. */
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>
-    found.map(({ cluster, node, namespace, name, uid, overAt, ...why }) => ({
-      ...{ cluster, node, namespace, pod: name, uid, graceOverAt: timeText(overAt) },
-      ...{ ...why, advice: adviceOn(why) },
+    found.map(({ cluster, node, namespace, name, uid, overAt, ...state }) => ({
+      ...{ cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: timeText(overAt) },
+      ...{ ...state, remediation: adviceOn(state) },
     })),
   text: (wide) =>
     found.length === 0 ? 'No pods are stuck terminating.\n' : tableOf(found, COLUMNS, { wide, paint }),

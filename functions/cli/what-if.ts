@@ -116,7 +116,7 @@ const withTimes = (answer: WhatIfAnswer): unknown =>
 const MOMENT = /^(?:at|since|until)$|At$/;
 
 function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
-  const { cluster, taint, nodes, pods, now, later, stays, at } = answer;
+  const { cluster, taint, nodes, pods, now, later, keep: stays, at } = answer;
   const which = nodes.length === 1 ? `node ${nodes[0]}` : `${nodes.length} nodes`;
   const lines = [
     `With taint ${taintText(taint)} on ${which} of cluster ${cluster}, of ${pods} ${pods === 1 ? 'pod' : 'pods'}, ${now} would be evicted immediately, ${later} later, and ${stays} would stay.`,
@@ -134,7 +134,7 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
 }
 
 /** What the answer depends on. */
-function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
+function provisosOf({ policy, gate: brake, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'
       ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
@@ -143,7 +143,7 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
     ...(guarded > 0
       ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
       : []),
-    ...(guard.shadow
+    ...(guard.dryRun
       ? guard.trips.map(
           (trip) => `The guard is in dry-run mode and would only report a trip: ${tripText(trip)}.`,
         )
@@ -152,13 +152,13 @@ function provisosOf({ policy, brake, guarded, guard, unknown }: WhatIfAnswer): r
   ];
 }
 
-function paceText({ at, pace, brake, guarded }: WhatIfAnswer): string {
+function paceText({ at, pace, gate: brake, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';
   const when = pace.lastAt <= at ? 'immediately' : `in ${spanText(pace.lastAt - at)}`;
-  const rate = pace.rate === undefined ? '' : `, at ${pace.rate} per second`;
+  const rate = pace.evictionRate === undefined ? '' : `, at ${pace.evictionRate} per second`;
   const drained =
     brake || guarded > 0
-      ? `; held pods are evicted within ${spanText(pace.drainMs)} of their release, at ${pace.drain} per second`
+      ? `; held pods are evicted within ${spanText(pace.releaseMs)} of their release, at ${pace.releaseRate} per second`
       : '';
   return `The last pod is evicted ${when}${rate}${drained}.`;
 }
@@ -170,7 +170,7 @@ const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
   { head: 'LATER', of: ({ later }) => laterText(later, now) },
   {
     head: 'STAY',
-    of: ({ stays }) => stays.map((stay) => `${stay.pods} (${stayText(stay)})`).join(', ') || '0',
+    of: ({ keep: stays }) => stays.map((stay) => `${stay.pods} (${stayText(stay)})`).join(', ') || '0',
   },
   {
     head: 'READY LEFT',
@@ -186,17 +186,24 @@ function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadFate['later'], now
   return `${pods} in ${first === last ? first : `${first} to ${last}`}`;
 }
 
-const stayText = ({ because, hold }: Stay): string => (hold === undefined ? because : `${because} ${hold}`);
+const stayText = ({ cause: because, hold }: Stay): string =>
+  hold === undefined ? because : `${because} ${hold}`;
 
 const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   { head: 'BUDGET', of: (budget) => budgetText(budget) },
   { head: 'ALLOWS', of: ({ allowed }) => (allowed === undefined ? '?' : String(allowed)) },
-  { head: 'PODS EVICTED', of: ({ going }) => String(going) },
+  { head: 'PODS EVICTED', of: ({ evicted: going }) => String(going) },
   { head: 'READY PODS AT ONCE', of: ({ together }) => String(together) },
-  { head: 'REJECTED ONE BY ONE', of: ({ blocked, known }) => (known === 'asked' ? String(blocked) : '?') },
+  {
+    head: 'REJECTED ONE BY ONE',
+    of: ({ blocked, source: known }) => (known === 'eviction-api' ? String(blocked) : '?'),
+  },
   { head: 'BREAKS', of: ({ breaks }) => (breaks ? 'yes' : 'no') },
-  { head: 'SOURCE', of: ({ known }) => (known === 'asked' ? 'Eviction API' : 'budget status') },
-  { head: 'MESSAGE', of: ({ reason, why }) => reason ?? why ?? '', wide: true },
+  {
+    head: 'SOURCE',
+    of: ({ source: known }) => (known === 'eviction-api' ? 'Eviction API' : 'budget status'),
+  },
+  { head: 'MESSAGE', of: ({ reason, error: why }) => reason ?? why ?? '', wide: true },
 ];
 
 const budgetText = ({ namespace, name }: BudgetFate): string =>
@@ -205,24 +212,25 @@ const budgetText = ({ namespace, name }: BudgetFate): string =>
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'NODE', of: ({ node }) => node },
-  { head: 'OUTCOME', of: ({ fate }) => fateText(fate, now) },
+  { head: 'OUTCOME', of: ({ outcome: fate }) => fateText(fate, now) },
   {
     head: 'CAUSE',
-    of: ({ fate }) => ('reasons' in fate ? fate.reasons.map(({ taint }) => taintText(taint)).join(', ') : ''),
+    of: ({ outcome: fate }) =>
+      'causes' in fate ? fate.causes.map(({ taint }) => taintText(taint)).join(', ') : '',
   },
 ];
 
 function fateText(fate: Fate, now: EpochMs): string {
   switch (fate.kind) {
-    case 'goes':
+    case 'evict':
       return fate.at <= now ? 'evicted now' : `evicted in ${spanText(fate.at - now)}`;
-    case 'stays':
-      return `stays (${fate.because})`;
+    case 'keep':
+      return `stays (${fate.cause})`;
     case 'held':
       return fate.by.kind === 'hold' ? `stays (hold ${fate.by.id})` : 'stays (excluded)';
-    case 'leaving':
+    case 'terminating':
       return 'terminating';
-    case 'gave-up':
+    case 'failed':
       return 'stays (failed)';
     case 'blocked':
       return 'stays (disruption budget)';

@@ -38,7 +38,7 @@ export async function performAct(act: Act, confirm: string, { fleet, view }: Act
   if (preview(act, seen).confirm !== confirm) {
     throw new StaleActError('Something has changed since this was shown: look at it again.');
   }
-  const done = { says: await perform(act, seen, fleet) };
+  const done = { message: await perform(act, seen, fleet) };
   await view.lookAnew();
   return done;
 }
@@ -50,7 +50,7 @@ async function known({ cluster }: Act, fleet: ChangedFleet): Promise<void> {
 
 function preview(act: Act, seen: Seen): Preview {
   const { says, goes = [] } = shown(act, seen);
-  return { says, goes: goes.length, confirm: confirmation(act, seen) };
+  return { messages: says, evicted: goes.length, confirm: confirmation(act, seen) };
 }
 
 /** Changes with what people and guards said of what the act is of, and not with each pod. */
@@ -134,39 +134,39 @@ async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promis
   const operator = await fleet.operator();
   switch (act.kind) {
     case 'stop': {
-      const reasons = { why: act.why, forMs: act.forMs };
+      const reasons = { why: act.reason, forMs: act.forMs };
       if (act.cluster === undefined) await operator.stopAll(reasons);
       else await operator.stop(act.cluster, reasons);
       return `Evictions are stopped in ${place(act.cluster)}.`;
     }
     case 'resume':
-      if (act.cluster === undefined) await operator.resumeAll(act.why);
-      else await operator.resume(act.cluster, act.why);
+      if (act.cluster === undefined) await operator.resumeAll(act.reason);
+      else await operator.resume(act.cluster, act.reason);
       return `Evictions are resumed in ${place(act.cluster)}.`;
     case 'pause':
-      await operator.pause(act.cluster, { why: act.why, forMs: act.forMs });
+      await operator.pause(act.cluster, { why: act.reason, forMs: act.forMs });
       return `Cluster ${act.cluster} is paused.`;
     case 'unpause':
-      await operator.unpause(act.cluster, act.why);
+      await operator.unpause(act.cluster, act.reason);
       return `Cluster ${act.cluster} is no longer paused.`;
     case 'hold': {
       const { id } = await operator.hold(act.cluster, act.target, {
-        why: act.why,
+        why: act.reason,
         forMs: act.forMs,
       });
       return `Hold ${id}: ${targetText(act.target)} isn't evicted.`;
     }
     case 'release':
-      await operator.release(act.cluster, act.id, act.why);
+      await operator.release(act.cluster, act.id, act.reason);
       return `Hold ${act.id} is released.`;
     case 'release-guard':
-      await operator.releaseGuard(act.cluster, act.why);
+      await operator.releaseGuard(act.cluster, act.reason);
       return `The guard of cluster ${act.cluster} is released.`;
     case 'retry': {
       const tried = givenUp(pending, act);
       await retry(tried, fleet);
       for (const [cluster, pods] of Map.groupBy(tried, ({ cluster }) => cluster))
-        await operator.noteRetry(cluster, pods.length, act.why);
+        await operator.noteRetry(cluster, pods.length, act.reason);
       return `Failed evictions that are retried: ${tried.length}.`;
     }
     default:

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import type { NodeStory } from '#functions/operator/explain-node.ts';
 import type { PodStory } from '#functions/operator/explain-pod.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { auditOutput, EVENTS, entryOutput } from '#functions/operator/output-records.ts';
 import { statusOf } from '#functions/operator/status.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { policyText } from '#shared/clusters/policy-document.ts';
@@ -84,7 +85,7 @@ export function answersOf(deps: AnswersDeps): Answers {
   return {
     'GET api/session': route(nothingSchema, async (_, token) => ({
       token,
-      who: await whoAsks(),
+      actor: await whoAsks(),
       version: VERSION,
       place: fleet.where,
       ...(demo ? { demo: { cluster: demo.cluster } } : {}),
@@ -99,7 +100,8 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/audit': route(auditSchema, async ({ cluster, from, to }) => {
       const now = clock.now();
       const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
-      return fleet.rulebook.audit({ ...(cluster === undefined ? {} : { cluster }), ...span });
+      const entries = await fleet.rulebook.audit({ ...(cluster === undefined ? {} : { cluster }), ...span });
+      return entries.map(auditOutput);
     }),
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
@@ -110,11 +112,11 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/demo/nodes': route(nothingSchema, async () => simulated(demo).nodes()),
     'POST api/demo/taint': route(demoTaintSchema, async ({ node, taint }) => {
       simulated(demo).taint(node, taint);
-      return { says: `Node ${node} is tainted ${taint}.` };
+      return { message: `Tainted node ${node} with ${taint}.` };
     }),
     'POST api/demo/untaint': route(demoTaintSchema, async ({ node, taint }) => {
       simulated(demo).untaint(node, taint);
-      return { says: `Node ${node} is tainted ${taint} no longer.` };
+      return { message: `Removed taint ${taint} from node ${node}.` };
     }),
   };
 }
@@ -145,7 +147,7 @@ async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promi
 
 async function historyPage(
   fleet: Pick<Fleet, 'history' | 'clusters'>,
-  { cluster, what, from, to, limit, ...about }: HistoryAsked,
+  { cluster, event, from, to, limit, ...about }: HistoryAsked,
   now: number,
 ): Promise<HistoryPage> {
   const { node, namespace, pod } = about;
@@ -161,7 +163,7 @@ async function historyPage(
   for (const each of clusters) {
     let taken = 0;
     for await (const entry of fleet.history.entries({ cluster: each, ...query })) {
-      if (what !== undefined && entry.what !== what) continue;
+      if (event !== undefined && EVENTS[entry.what] !== event) continue;
       found.push(entry);
       // One more than is asked for tells that there are more.
       if (++taken > limit) break;
@@ -169,5 +171,5 @@ async function historyPage(
   }
   // Those of one moment stay in the order in which they were told.
   if (clusters.length > 1) found.sort((a, b) => b.at - a.at);
-  return { entries: found.slice(0, limit), more: found.length > limit };
+  return { entries: found.slice(0, limit).map(entryOutput), more: found.length > limit };
 }

@@ -1,16 +1,19 @@
 import * as z from 'zod';
 import type { NodeStory } from '#functions/operator/explain-node.ts';
 import type { PodStory } from '#functions/operator/explain-pod.ts';
+import {
+  type AuditOutput,
+  type EntryOutput,
+  EVENTS,
+  type StuckOutput,
+} from '#functions/operator/output-records.ts';
 import { type PendingStanding, STANDINGS } from '#functions/operator/standing.ts';
 import type { FleetStatus } from '#functions/operator/status.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
-import type { AuditEntry } from '#shared/clusters/rulebook.ts';
-import type { StuckPod } from '#shared/clusters/stuck.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
-import type { HistoryEntry } from '#shared/store/history.ts';
 
 /**
  * What the console's page asks and is answered, in JSON; times are epoch ms. Paths are relative to where the page is. A
@@ -26,7 +29,7 @@ export interface Api {
   'GET api/nodes': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly NodeRow[] };
   'GET api/stuck': { readonly asks: z.input<typeof ofClusterSchema>; readonly answer: readonly StuckRow[] };
   'GET api/history': { readonly asks: z.input<typeof historySchema>; readonly answer: HistoryPage };
-  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditEntry[] };
+  'GET api/audit': { readonly asks: z.input<typeof auditSchema>; readonly answer: readonly AuditOutput[] };
   'GET api/policy': { readonly asks: z.input<typeof inClusterSchema>; readonly answer: PolicyShown };
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };
@@ -50,7 +53,7 @@ export interface LiveEvents {
   /** Nothing can be read for now; it goes on by itself. */
   readonly trouble: Failure;
   /** The session is over: nothing more will come. */
-  readonly end: { readonly why: string };
+  readonly end: { readonly reason: string };
 }
 
 /** The header in which an act carries the session's token. */
@@ -76,7 +79,7 @@ export interface Session {
   /** What an act has to carry in {@link TOKEN_HEADER}. */
   readonly token: string;
   /** As whom acts are noted in the audit. */
-  readonly who: string;
+  readonly actor: string;
   readonly version: string;
   /** Where the fleet is, for people: a state directory, a table, or the simulated cluster. */
   readonly place: string;
@@ -95,7 +98,7 @@ export type PendingRow = readonly [
   namespace: string,
   pod: string,
   dueAt: EpochMs,
-  standing: PendingStanding,
+  state: PendingStanding,
   /** As kubectl prints them, by comma. */
   taints: string,
   /** What holds it, for people; mostly empty. */
@@ -138,7 +141,7 @@ export interface Timeline {
 }
 
 /** What happens to it then, as rules are now: it goes, something holds it, or it is only told. */
-export type TimelineKind = 'goes' | 'held' | 'observed';
+export type TimelineKind = 'evict' | 'held' | 'observed';
 
 export interface NodeRow {
   readonly cluster: ClusterName;
@@ -154,13 +157,13 @@ export interface NodeRow {
   readonly retry?: { readonly error: string; readonly nextTryAt: EpochMs };
 }
 
-export interface StuckRow extends StuckPod {
+export interface StuckRow extends StuckOutput {
   readonly cluster: ClusterName;
 }
 
 export interface HistoryPage {
   /** The newest first. */
-  readonly entries: readonly HistoryEntry[];
+  readonly entries: readonly EntryOutput[];
   /** There are older ones: ask again with `to` of the last entry's moment. */
   readonly more: boolean;
 }
@@ -175,16 +178,16 @@ export interface PolicyShown {
 
 export interface Preview {
   /** What will happen, one sentence each. */
-  readonly says: readonly string[];
+  readonly messages: readonly string[];
   /** How many pods go at once by it; 0: none. */
-  readonly goes: number;
+  readonly evicted: number;
   /** What `POST api/acts` has to carry as `confirm`. */
   readonly confirm: string;
 }
 
 export interface Done {
   /** What was done, as a sentence. */
-  readonly says: string;
+  readonly message: string;
 }
 
 /** A node of the simulated cluster, tainted or not. */
@@ -202,7 +205,7 @@ export interface DemoNode {
 }
 
 const text = z.string().min(1).max(253);
-const why = z.string().trim().min(1, 'say why, for those who read the audit').max(500);
+const reason = z.string().trim().min(1, 'is required: it is recorded in the audit log').max(500);
 /** Up to a year. */
 const forMs = z.int().min(1_000).max(31_536_000_000).optional();
 const moment = z.coerce.number().int().nonnegative();
@@ -219,8 +222,8 @@ export const pendingSchema = z.strictObject({
   namespace: text.optional(),
   /** Part of a pod's, node's or namespace's name. */
   search: z.string().max(253).optional(),
-  standing: z.enum(STANDINGS).optional(),
-  sort: z.enum(['due', 'pod', 'node', 'cluster', 'standing']).default('due'),
+  state: z.enum(STANDINGS).optional(),
+  sort: z.enum(['due', 'pod', 'node', 'cluster', 'state']).default('due'),
   order: z.enum(['up', 'down']).default('up'),
   offset: z.coerce.number().int().nonnegative().default(0),
   limit: z.coerce.number().int().min(1).max(MOST_ROWS).default(500),
@@ -234,21 +237,7 @@ export const historySchema = z.strictObject({
   node: node.optional(),
   namespace: text.optional(),
   pod: text.optional(),
-  what: z
-    .enum([
-      'scheduled',
-      'moved',
-      'held',
-      'freed',
-      'blocked',
-      'would-have',
-      'gave-up',
-      'done',
-      'gone',
-      'cancelled',
-      'unregistered',
-    ] satisfies HistoryEntry['what'][])
-    .optional(),
+  event: z.enum(Object.values(EVENTS)).optional(),
   /** Default: a day ago. */
   from: moment.optional(),
   to: moment.optional(),
@@ -292,16 +281,16 @@ const cluster = clusterNameSchema;
 
 /** What an operator does. `stop` and `resume` without a cluster are of all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), why, forMs }),
-  z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), why }),
-  z.strictObject({ kind: z.literal('pause'), cluster, why, forMs }),
+  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason, forMs }),
+  z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), reason }),
+  z.strictObject({ kind: z.literal('pause'), cluster, reason, forMs }),
   /** Takes a pause back. */
-  z.strictObject({ kind: z.literal('unpause'), cluster, why }),
-  z.strictObject({ kind: z.literal('hold'), cluster, target, why, forMs }),
-  z.strictObject({ kind: z.literal('release'), cluster, id: text, why }),
-  z.strictObject({ kind: z.literal('release-guard'), cluster, why }),
+  z.strictObject({ kind: z.literal('unpause'), cluster, reason }),
+  z.strictObject({ kind: z.literal('hold'), cluster, target, reason, forMs }),
+  z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
+  z.strictObject({ kind: z.literal('release-guard'), cluster, reason }),
   /** Has evictions tried again that were given up: of all clusters, of one, or of a node. */
-  z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), why }),
+  z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
 ]);
 export type Act = z.output<typeof actSchema>;
 

@@ -59,7 +59,9 @@ export class Live {
       this.#listeners.delete(response);
     };
     const end = () => {
-      this.#tell(response, 'end', { why: 'The session is over.' });
+      this.#tell(response, 'end', {
+        reason: 'The session ended. To open the console again, run taintward console.',
+      });
       leave();
       response.end();
     };

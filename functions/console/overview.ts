@@ -1,3 +1,4 @@
+import { stuckOutput } from '#functions/operator/output-records.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
@@ -26,17 +27,17 @@ export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
   return { version, at, total: rows.length, rows: rows.slice(offset, offset + limit) };
 }
 
-const SORTED_BY = { cluster: 1, node: 2, pod: 4, standing: 6 } as const;
+const SORTED_BY = { cluster: 1, node: 2, pod: 4, state: 6 } as const;
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-function isAsked(row: PendingRow, { cluster, node, namespace, standing, search }: PendingQuery): boolean {
+function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: PendingQuery): boolean {
   const [, ofCluster, onNode, inNamespace, pod, , stands] = row;
   return (
     (cluster ?? ofCluster) === ofCluster &&
     (node ?? onNode) === onNode &&
     (namespace ?? inNamespace) === inNamespace &&
-    (standing ?? stands) === stands &&
+    (state ?? stands) === stands &&
     (!search || [pod, onNode, inNamespace].some((name) => name.includes(search)))
   );
 }
@@ -51,7 +52,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
   const from = at - (at % MINUTE_MS);
   const minutes = Array.from(
     { length: MINUTES },
-    (): Record<TimelineKind, number> => ({ goes: 0, held: 0, observed: 0 }),
+    (): Record<TimelineKind, number> => ({ evict: 0, held: 0, observed: 0 }),
   );
   let [held, later] = [0, 0];
   for (const { cluster, state, record, brakes } of pending) {
@@ -63,7 +64,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     }
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
-    else minute[observed.has(cluster) ? 'observed' : brakes.length > 0 ? 'held' : 'goes']++;
+    else minute[observed.has(cluster) ? 'observed' : brakes.length > 0 ? 'held' : 'evict']++;
   }
   return { at, from, minutes, held, later };
 }
@@ -97,4 +98,4 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
 export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
   clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)
-    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...pod })));
+    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...stuckOutput(pod) })));

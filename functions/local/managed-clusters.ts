@@ -13,7 +13,7 @@ import { pause } from '#shared/time/pause.ts';
 
 /** How soon a cluster is tried again: one that an operator has to mend, and one that comes back by itself. */
 const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
-  refused: { firstMs: 2_000, longestMs: 60_000 },
+  'access-denied': { firstMs: 2_000, longestMs: 60_000 },
   unreachable: { firstMs: 1_000, longestMs: 10_000 },
 };
 /** The same trouble is told again this often. */
@@ -35,7 +35,7 @@ export interface ChosenCluster {
 
 /** Why a cluster cannot be managed: somebody has to mend its access (`refused`), or it does not answer. */
 interface Trouble {
-  readonly kind: 'refused' | 'unreachable';
+  readonly kind: 'access-denied' | 'unreachable';
   readonly error: Error;
 }
 
@@ -74,7 +74,7 @@ export class ManagedClusters {
     const clusters = new ManagedClusters(chosen, deps);
     const hopes = [...clusters.#verdicts].map(async ([name, verdict]) => {
       const trouble = await verdict;
-      if (trouble?.kind === 'refused') throw new ClustersRefusedError(told(name, trouble));
+      if (trouble?.kind === 'access-denied') throw new ClustersRefusedError(told(name, trouble));
     });
     try {
       await Promise.any(hopes);
@@ -144,9 +144,9 @@ export class ManagedClusters {
     const faults = this.#faults.get(cluster) ?? new ClusterFaults(this.#deps.clock);
     faults.begin({ type: 'list-failing' }, error);
     this.#faults.set(cluster, faults);
-    if (kind === 'refused') this.#states.set(cluster, { kind });
-    else if (this.#states.get(cluster)?.kind !== 'deaf') {
-      this.#states.set(cluster, { kind: 'deaf', since: this.#deps.clock.now() });
+    if (kind === 'access-denied') this.#states.set(cluster, { kind });
+    else if (this.#states.get(cluster)?.kind !== 'disconnected') {
+      this.#states.set(cluster, { kind: 'disconnected', since: this.#deps.clock.now() });
     }
   }
 
@@ -172,7 +172,7 @@ async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | unde
     return undefined;
   } catch (error) {
     if (!(error instanceof Error)) throw error;
-    return { kind: isRefusal(error) ? 'refused' : 'unreachable', error };
+    return { kind: isRefusal(error) ? 'access-denied' : 'unreachable', error };
   }
 }
 

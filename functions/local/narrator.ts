@@ -85,8 +85,7 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
 
 const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
 
-const tripOf = ({ total, ...trip }: LogEvents['guard.tripped']): string =>
-  tripText({ ...trip, outOf: total });
+const tripOf = (trip: LogEvents['guard.tripped']): string => tripText(trip);
 
 const canceledBy = ({ reason }: LogEvents['eviction.canceled']): string =>
   reason === undefined ? '' : ` (${CANCELED_BY[reason]})`;

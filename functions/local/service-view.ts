@@ -5,11 +5,11 @@ const moment = z.int();
 
 /** What a process that runs the whole service knows of a cluster, and nobody else. */
 const clusterViewSchema = z.object({
-  /** `standby`: nobody speaks for it yet; `refused`: its credentials, or their rights, are not enough. */
-  state: z.enum(['live', 'syncing', 'deaf', 'standby', 'refused']),
-  /** With `deaf`: since when nothing is heard. */
+  /** `standby`: nobody speaks for it yet; `access-denied`: its credentials, or their rights, are not enough. */
+  state: z.enum(['live', 'syncing', 'disconnected', 'standby', 'access-denied']),
+  /** With `disconnected`: since when nothing is heard. */
   since: moment.optional(),
-  /** With `refused` and `deaf`: a sentence, where one is known. */
+  /** With `access-denied` and `disconnected`: a sentence, where one is known. */
   why: z.string().optional(),
   /** The last sign of life. */
   heardAt: moment.optional(),

@@ -231,7 +231,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
 function leaseless(states: ReadonlyMap<ClusterName, ClusterState>): ReadonlyMap<ClusterName, ProbedState> {
   const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
   return new Map(
-    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'leaseless' } : state]),
+    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'lease-unavailable' } : state]),
   );
 }
 
@@ -250,7 +250,7 @@ function clusterViews(
         name,
         {
           state: state.kind,
-          ...(state.kind === 'deaf' ? { since: state.since } : {}),
+          ...(state.kind === 'disconnected' ? { since: state.since } : {}),
           ...(why === undefined ? {} : { why }),
           ...(heardAt === undefined ? {} : { heardAt }),
           breakerOpen: apis.get(name)?.breakerOpen ?? false,

@@ -16,6 +16,6 @@ export async function deafnessOf(
   ]);
   const view = service?.clusters[cluster];
   const heardAt = view?.heardAt ?? lease?.heardAt;
-  if (view?.state === 'syncing' || hearingOf(heardAt, now) === 'live') return undefined;
+  if (view?.state === 'syncing' || hearingOf(heardAt, now) === 'connected') return undefined;
   return heardAt === undefined ? {} : { since: heardAt };
 }

@@ -108,7 +108,7 @@ const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
 
 /** A question that fails is a finding itself. */
 async function looked(
-  what: Told['what'],
+  what: Told['check'],
   fix: string,
   look: () => Promise<readonly Told[]>,
   told: typeof bad = bad,
@@ -157,12 +157,12 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
 
 /** Of the one process; a deployment has none. */
 function processFindings(
-  { process, needs, unknown }: FleetStatus,
+  { process, issues: needs, unknown }: FleetStatus,
   service: ServiceView | undefined,
 ): readonly Told[] {
   if (process === undefined) return [];
   if (!service) {
-    const down = needs.filter(({ kind }) => kind === 'not-running' || kind === 'frozen');
+    const down = needs.filter(({ type: kind }) => kind === 'not-running' || kind === 'not-responding');
     const silent = warn('process', unknown.join(' '), 'Run the command again in a few seconds.');
     return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
   }
@@ -173,9 +173,9 @@ function processFindings(
   return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
 }
 
-const needFinding = (what: Told['what'], { text, remedy }: Need): Told => ({
-  ...{ what, verdict: 'bad', says: text },
-  ...(remedy === undefined ? {} : { fix: remedy }),
+const needFinding = (what: Told['check'], { message: text, remediation: remedy }: Need): Told => ({
+  ...{ check: what, verdict: 'bad', message: text },
+  ...(remedy === undefined ? {} : { remediation: remedy }),
 });
 
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
@@ -235,15 +235,16 @@ const notEntered = (agent: string): Told =>
   );
 
 /** Of who speaks for a cluster; of a process that is down only that is said. */
-function relayFindings({ at, needs, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
-  const { hearing, heardAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
+function relayFindings({ at, issues: needs, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
+  const { connection: hearing, lastContactAt: heardAt = at } =
+    clusters.find((each) => each.cluster === cluster) ?? {};
   const found = needs
-    .filter((need) => need.cluster === cluster && isOfRelay(need.kind))
+    .filter((need) => need.cluster === cluster && isOfRelay(need.type))
     .map((need): Told => {
       const finding = needFinding('relay', need);
-      return need.kind === 'out-of-reach' ? { ...finding, verdict: 'warn' } : finding;
+      return need.type === 'api-server-unreachable' ? { ...finding, verdict: 'warn' } : finding;
     });
-  if (found.length > 0 || hearing !== 'live') return found;
+  if (found.length > 0 || hearing !== 'connected') return found;
   return [ok('relay', `Last contact ${Math.round((at - heardAt) / 1000)} s ago.`)];
 }
 

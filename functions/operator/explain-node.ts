@@ -16,6 +16,7 @@ import { factOf } from './facts.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { momentText } from './moment-text.ts';
+import { type EntryOutput, entryOutput } from './output-records.ts';
 import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
 import { type OwnedPod, workloadsOf } from './workload-finder.ts';
@@ -31,7 +32,7 @@ export interface AskedNode {
 export interface NodeStory extends Omit<NodeAnswer, 'history'> {
   readonly headline: string;
   /** The oldest first. */
-  readonly history: readonly HistoryEntry[];
+  readonly history: readonly EntryOutput[];
 }
 
 /** Namespaces whose budgets are read at a time. */
@@ -75,7 +76,7 @@ export async function askNode(
     return {
       headline: nodeHeadline(answer, (at) => momentText(at, asked.now)),
       ...answer,
-      history: service ? knownOr(service.history, []) : [],
+      history: service ? knownOr(service.history, []).map(entryOutput) : [],
     };
   } finally {
     close();

@@ -17,6 +17,7 @@ import { factOf } from './facts.ts';
 import type { ContextFleet, Fleet } from './fleet.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
 import { momentText } from './moment-text.ts';
+import { type EntryOutput, entryOutput, stuckOutput } from './output-records.ts';
 import { pendingOf } from './pending.ts';
 import { reach, rulesNow } from './reach.ts';
 import { recentHistory } from './recent-history.ts';
@@ -34,7 +35,7 @@ export interface PodQuestion {
 export interface PodStory extends Omit<PodAnswer, 'history'> {
   readonly headline: string;
   /** The oldest first. */
-  readonly history: readonly HistoryEntry[];
+  readonly history: readonly EntryOutput[];
 }
 
 /**
@@ -75,7 +76,7 @@ export async function askPod(
     return {
       headline: headline(answer, (at) => momentText(at, asked.now)),
       ...answer,
-      history: service ? knownOr(service.history, []) : [],
+      history: service ? knownOr(service.history, []).map(entryOutput) : [],
     };
   } finally {
     close();
@@ -123,7 +124,7 @@ async function serviceFacts(
     rulesNow(fleet, cluster, matching),
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
-    factOf(() => leases.stuck(cluster)),
+    factOf(async () => (await leases.stuck(cluster)).map(stuckOutput)),
     factOf(() => deafnessOf(fleet, cluster, now)),
   ]);
   return { rules, partition, history: past, stuck, deaf };

@@ -4,7 +4,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 export interface Finding {
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
-  readonly what:
+  readonly check:
     | 'store'
     | 'registry'
     | 'process'
@@ -22,24 +22,28 @@ export interface Finding {
     | 'takeover';
   readonly verdict: 'ok' | 'warn' | 'bad';
   /** One sentence. */
-  readonly says: string;
+  readonly message: string;
   /** One sentence; absent: nothing is to be done. */
-  readonly fix?: string;
+  readonly remediation?: string;
 }
 
 /** A finding before it is said of which cluster it is, if of one. */
 export type Told = Omit<Finding, 'cluster'>;
 
-export const ok = (what: Told['what'], says: string): Told => ({ what, verdict: 'ok', says });
-export const warn = (what: Told['what'], says: string, fix: string): Told => ({
-  what,
-  verdict: 'warn',
-  says,
-  fix,
+export const ok = (what: Told['check'], says: string): Told => ({
+  check: what,
+  verdict: 'ok',
+  message: says,
 });
-export const bad = (what: Told['what'], says: string, fix: string): Told => ({
-  what,
+export const warn = (what: Told['check'], says: string, fix: string): Told => ({
+  check: what,
+  verdict: 'warn',
+  message: says,
+  remediation: fix,
+});
+export const bad = (what: Told['check'], says: string, fix: string): Told => ({
+  check: what,
   verdict: 'bad',
-  says,
-  fix,
+  message: says,
+  remediation: fix,
 });

@@ -1,11 +1,12 @@
-import type { AuditEntry, Rulebook } from '#shared/clusters/rulebook.ts';
+import type { Rulebook } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { History, HistoryEntry, HistoryQuery } from '#shared/store/history.ts';
+import type { History, HistoryQuery } from '#shared/store/history.ts';
+import { type AuditOutput, auditOutput, type EntryOutput, entryOutput } from './output-records.ts';
 
 /** Something that happened to one pod's eviction; or to all of a cluster, or of all clusters: what the audit holds. */
 export type Happening =
-  | { readonly of: 'pod'; readonly entry: HistoryEntry }
-  | { readonly of: 'cluster'; readonly entry: AuditEntry };
+  | { readonly of: 'pod'; readonly entry: EntryOutput }
+  | { readonly of: 'cluster'; readonly entry: AuditOutput };
 
 /** Where that stands. */
 export interface Memory {
@@ -28,14 +29,15 @@ export async function happened(
   const found: Happening[] = [];
   for (const [index, cluster] of clusters.entries()) {
     reading(cluster, index);
-    for await (const entry of history.entries({ cluster, ...about })) found.push({ of: 'pod', entry });
+    for await (const entry of history.entries({ cluster, ...about }))
+      found.push({ of: 'pod', entry: entryOutput(entry) });
   }
   if (node === undefined && namespace === undefined && pod === undefined) {
     const [only, ...more] = clusters;
     const which = only !== undefined && more.length === 0 ? { cluster: only } : {};
     for (const entry of await rulebook.audit({ ...which, from, to: to + 1 })) {
       if (entry.cluster === undefined || clusters.includes(entry.cluster))
-        found.push({ of: 'cluster', entry });
+        found.push({ of: 'cluster', entry: auditOutput(entry) });
     }
   }
   // Those of one moment in the order in which they happened, what changed the rules before what came of that.

@@ -68,10 +68,10 @@ export function lintManifests(files: readonly ManifestFile[], matching: MatchOpt
 
 function unreadable(file: string, { reason, mark }: YAMLException): LintFinding {
   const rule = 'unreadable-manifest';
-  const { level, fix } = LINT_RULES[rule];
+  const { level, remediation } = LINT_RULES[rule];
   const message = `Not YAML or JSON: ${reason}.`;
   return {
-    ...{ rule, level, message, fix, object: { kind: 'File', name: file } },
+    ...{ rule, level, message, remediation, object: { kind: 'File', name: file } },
     at: { file, line: (mark?.line ?? 0) + 1 },
   };
 }

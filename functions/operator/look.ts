@@ -30,7 +30,7 @@ export interface Snapshot {
   /** For people: which fleet. */
   readonly where: string;
   /** Whether the one process answers that runs this fleet; `silent`: it lives, and does not. Absent: there is none, as there are relays. */
-  readonly process?: 'answers' | 'silent' | 'none';
+  readonly process?: 'responding' | 'not-responding' | 'not-running';
   /** What it says of itself. */
   readonly service?: ServiceView;
   /** The release of a deployment's functions. */
@@ -125,7 +125,7 @@ export async function view(
     throw error;
   });
   const [service, fleetStop] = await Promise.all([orUnknown(asked), orUnknown(fleet.rulebook.fleetStop())]);
-  const process = silent ? 'silent' : service ? 'answers' : 'none';
+  const process = silent ? 'not-responding' : service ? 'responding' : 'not-running';
   let done = 0;
   const found = await pMap(
     clusters,

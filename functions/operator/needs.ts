@@ -1,12 +1,12 @@
 import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/clusters/fault.ts';
 import { DEAF_AFTER_MS, LEASE_TTL_MS } from '#shared/clusters/lease.ts';
-import { tripText } from '#shared/eviction/guard.ts';
+import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { overdueFrom } from '#shared/eviction/retry.ts';
 import { durationText } from '#shared/time/duration.ts';
+import type { StopOutput } from './output-records.ts';
 
 /** What is past its moment for so long, and held by nothing, is late. */
 const LATE_MS = 60_000;
@@ -15,34 +15,34 @@ const LATE_MS = 60_000;
 const KINDS = [
   'unreadable',
   'not-running',
-  'frozen',
-  'refused',
+  'not-responding',
+  'access-denied',
   'guard-tripped',
   'lease-expired',
-  'deaf',
+  'disconnected',
   ...FAULT_TYPES,
-  'out-of-reach',
-  'late',
-  'given-up',
+  'api-server-unreachable',
+  'delayed',
+  'failed',
   'dead-letters',
-  'stuck',
+  'stuck-terminating',
   'stopped',
 ] as const;
 
 /** Something that does not go on well by itself. */
 export interface Need {
-  readonly kind: (typeof KINDS)[number];
+  readonly type: (typeof KINDS)[number];
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
   readonly since?: EpochMs;
   /** A sentence; of which cluster it is, it does not say. */
-  readonly text: string;
+  readonly message: string;
   /** What to do about it on the command line, as a sentence. */
-  readonly remedy?: string;
+  readonly remediation?: string;
 }
 
 /** Whether a relay hears a cluster: it did lately, not lately, or never; `stale`: it did, and nobody says any more whether it does. */
-export type Hearing = 'live' | 'stale' | 'deaf' | 'never';
+export type Hearing = 'connected' | 'stale' | 'disconnected' | 'never-connected';
 
 /** Of a cluster, what tells whether it needs somebody. */
 export interface ClusterFacts {
@@ -53,21 +53,21 @@ export interface ClusterFacts {
   readonly service?: ServiceClusterView;
   /** Who speaks for it; absent: nobody. */
   readonly holder?: string;
-  readonly heardAt?: EpochMs;
-  readonly hearing?: Hearing;
+  readonly lastContactAt?: EpochMs;
+  readonly connection?: Hearing;
   /** When its lease was last renewed; absent: there never was one. */
   readonly renewedAt?: EpochMs;
   /** What who speaks for it finds wrong with it; absent: that is not known. */
   readonly faults?: readonly Fault[];
   /** Whether the relay has stopped asking its API server for some seconds, because that does not answer. */
   readonly breakerOpen?: boolean;
-  readonly trips?: readonly Trip[];
-  readonly gaveUp?: number;
+  readonly trips?: readonly TripReport[];
+  readonly failed?: number;
   /** Evicted pods that do not leave. */
   readonly stuck?: number;
-  readonly lateMs?: number;
+  readonly delayMs?: number;
   /** Of this cluster alone, and in force. */
-  readonly stop?: Stop;
+  readonly stop?: StopOutput;
 }
 
 /** Of a fleet, likewise. */
@@ -75,9 +75,9 @@ export interface FleetFacts {
   readonly at: EpochMs;
   readonly clusters: readonly ClusterFacts[];
   /** Whether the one process answers that runs the fleet; absent: there is none. */
-  readonly process?: 'answers' | 'silent' | 'none';
+  readonly process?: 'responding' | 'not-responding' | 'not-running';
   /** Of all clusters together, and in force. */
-  readonly stop?: Stop;
+  readonly stop?: StopOutput;
   /** How many there are, by their queue. */
   readonly deadLetters?: Readonly<Record<string, number>>;
 }
@@ -92,23 +92,23 @@ export function needsOf({ at, process, clusters, stop, deadLetters = {} }: Fleet
     ...clusters.flatMap((each) => needsOfCluster(each, at, down === undefined)),
     ...dead.map(
       ([queue, count]): Need => ({
-        kind: 'dead-letters',
-        text: `${count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`} of ${queue}.`,
-        remedy:
+        type: 'dead-letters',
+        message: `${count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`} of ${queue}.`,
+        remediation:
           'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive.',
       }),
     ),
     ...(stop
       ? [
           {
-            kind: 'stopped' as const,
+            type: 'stopped' as const,
             since: stop.at,
-            text: `All clusters are stopped by ${stop.who}: ${stop.why}.`,
-            remedy: 'To resume, run taintward resume --all.',
+            message: `All clusters are stopped by ${stop.actor}: ${stop.reason}.`,
+            remediation: 'To resume, run taintward resume --all.',
           },
         ]
       : []),
-  ].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind));
+  ].sort((a, b) => KINDS.indexOf(a.type) - KINDS.indexOf(b.type));
 }
 
 /** That the one process is dead or frozen; `undefined`: it answers, or renewed a lease a moment ago. */
@@ -120,36 +120,45 @@ function processNeeds(
   const since = Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
   const renewed = since === 0 ? {} : { since };
   const ago = since === 0 ? '' : ` Its last lease renewal was ${durationText(at - since)} ago.`;
-  if (process === 'none') {
+  if (process === 'not-running') {
     return [
       {
-        ...{ kind: 'not-running', ...renewed },
-        text: `No npm start runs on this state directory: changes are not noticed, and no pods are evicted.${ago}`,
-        remedy: 'Start it again. Deadlines are kept.',
+        ...{ type: 'not-running', ...renewed },
+        message: `No npm start runs on this state directory: changes are not noticed, and no pods are evicted.${ago}`,
+        remediation: 'Start it again. Deadlines are kept.',
       },
     ];
   }
-  if (process === 'answers' || isRenewed(since, at)) return undefined;
+  if (process === 'responding' || isRenewed(since, at)) return undefined;
   return [
     {
-      ...{ kind: 'frozen', ...renewed },
-      text: `The running npm start does not respond: it is frozen, overloaded, or just starting.${ago}`,
-      remedy: 'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
+      ...{ type: 'not-responding', ...renewed },
+      message: `The running npm start does not respond: it is frozen, overloaded, or just starting.${ago}`,
+      remediation: 'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
     },
   ];
 }
 
 function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Need[] {
-  const { cluster, error, service, trips = [], gaveUp = 0, stuck = 0, lateMs = 0, stop } = facts;
+  const {
+    cluster,
+    error,
+    service,
+    trips = [],
+    failed: gaveUp = 0,
+    stuck = 0,
+    delayMs: lateMs = 0,
+    stop,
+  } = facts;
   const needs: Need[] = [];
-  const need = (kind: Need['kind'], text: string, more: Pick<Need, 'since' | 'remedy'>) =>
-    void needs.push({ kind, cluster, text, ...more });
+  const need = (kind: Need['type'], text: string, more: Pick<Need, 'since' | 'remediation'>) =>
+    void needs.push({ type: kind, cluster, message: text, ...more });
   if (error !== undefined) {
     need('unreadable', `Its state is unreadable: ${error}`, {});
     return needs;
   }
-  if (service?.state === 'refused') {
-    need('refused', `Access denied: ${service.why ?? 'see the log'}`, {});
+  if (service?.state === 'access-denied') {
+    need('access-denied', `Access denied: ${service.why ?? 'see the log'}`, {});
   } else if (isSaid) {
     if (service?.state !== 'syncing') needs.push(...hearingNeeds(facts, at));
     needs.push(...faultNeeds(facts));
@@ -157,29 +166,33 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   for (const trip of trips) {
     need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
       since: trip.trippedAt,
-      remedy: `If these evictions are intended, run taintward release guard ${cluster}.`,
+      remediation: `If these evictions are intended, run taintward release guard ${cluster}.`,
     });
   }
   if (lateMs >= LATE_MS) {
-    need('late', `An eviction is overdue by ${durationText(lateMs)}, and nothing holds it.`, {
+    need('delayed', `An eviction is overdue by ${durationText(lateMs)}, and nothing holds it.`, {
       since: at - lateMs,
-      remedy: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
+      remediation: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
     });
   }
   if (gaveUp > 0) {
-    need('given-up', `${gaveUp === 1 ? '1 eviction' : `${gaveUp} evictions`} failed.`, {
-      remedy: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
+    need('failed', `${gaveUp === 1 ? '1 eviction' : `${gaveUp} evictions`} failed.`, {
+      remediation: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
     });
   }
   if (stuck > 0) {
-    need('stuck', `${stuck === 1 ? '1 evicted pod is' : `${stuck} evicted pods are`} stuck terminating.`, {
-      remedy: `For advice, run taintward pending ${cluster} --stuck.`,
-    });
+    need(
+      'stuck-terminating',
+      `${stuck === 1 ? '1 evicted pod is' : `${stuck} evicted pods are`} stuck terminating.`,
+      {
+        remediation: `For advice, run taintward pending ${cluster} --stuck.`,
+      },
+    );
   }
   if (stop) {
-    need('stopped', `Stopped by ${stop.who}: ${stop.why}.`, {
+    need('stopped', `Stopped by ${stop.actor}: ${stop.reason}.`, {
       since: stop.at,
-      remedy: `To resume, run taintward resume ${cluster}.`,
+      remediation: `To resume, run taintward resume ${cluster}.`,
     });
   }
   return needs;
@@ -187,11 +200,13 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
 
 /** That nobody hears it, or that it does not answer, if so. */
 function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
-  const { cluster, hearing, heardAt, renewedAt, holder } = facts;
+  const { cluster, connection: hearing, lastContactAt: heardAt, renewedAt, holder } = facts;
   if (hearing === undefined) return [];
-  if (hearing === 'live') {
+  if (hearing === 'connected') {
     const text = 'Its API server does not respond. Requests are retried every few seconds.';
-    return isOutOfReach(facts) ? [{ kind: 'out-of-reach', cluster, text, remedy: LOOK_AT_SERVER }] : [];
+    return isOutOfReach(facts)
+      ? [{ type: 'api-server-unreachable', cluster, message: text, remediation: LOOK_AT_SERVER }]
+      : [];
   }
   if (hearing === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
     const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
@@ -200,14 +215,14 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
         ? `No relay has held its lease${ago}: changes are not noticed.`
         : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes are not noticed.`;
     const since = renewedAt === undefined ? {} : { since: renewedAt };
-    return [{ ...{ kind: 'lease-expired', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
+    return [{ ...{ type: 'lease-expired', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
   }
   const text =
-    hearing === 'never'
+    hearing === 'never-connected'
       ? `${holder} holds its lease, but has never connected to the cluster.`
       : `${holder} holds its lease, but is disconnected from the cluster: changes are not noticed.`;
   const since = heardAt === undefined ? {} : { since: heardAt };
-  return [{ ...{ kind: 'deaf', cluster, text, ...since }, remedy: LOOK_AT_RELAY }];
+  return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
 }
 
 const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
@@ -225,7 +240,7 @@ function faultNeeds(facts: ClusterFacts): readonly Need[] {
     .filter(({ type, status }) => status !== undefined || !isUnread(type) || !isOutOfReach(facts))
     .map((fault): Need => {
       const { type, since } = fault;
-      return { kind: type, cluster, since, ...faultTexts(fault, cluster) };
+      return { type, cluster, since, ...faultTexts(fault, cluster) };
     });
 }
 
@@ -237,62 +252,69 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
   switch (type) {
     case 'list-failing':
     case 'watch-failing': {
-      const remedy = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;
+      const remediation = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;
       return {
-        text: `Its ${read} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${because}`,
-        remedy,
+        message: `Its ${read} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${because}`,
+        remediation,
       };
     }
     case 'store-failing':
       return {
-        text: `Decisions cannot be stored: ${because}`,
-        remedy: 'Fix the store. Until then, no pods are evicted.',
+        message: `Decisions cannot be stored: ${because}`,
+        remediation: 'Fix the store. Until then, no pods are evicted.',
       };
     case 'queue-failing':
       return {
-        text: `Changes cannot be sent: ${because}`,
-        remedy: 'Check the queues, and the permissions for them.',
+        message: `Changes cannot be sent: ${because}`,
+        remediation: 'Check the queues, and the permissions for them.',
       };
     case 'guard-unsaved':
       return {
-        text: `The state of the guard cannot be saved: ${because}`,
-        remedy: 'Check the store, and the permissions for it.',
+        message: `The state of the guard cannot be saved: ${because}`,
+        remediation: 'Check the store, and the permissions for it.',
       };
     case 'heartbeat-suspended':
       return {
-        text: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${because}`,
-        remedy: `For details, run taintward takeover status ${cluster}.`,
+        message: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${because}`,
+        remediation: `For details, run taintward takeover status ${cluster}.`,
       };
     case 'no-eviction-controller':
       return {
-        text: `No controller evicts pods: ${because}`,
-        remedy: 'Unless this is intended, apply a policy with mode enforce.',
+        message: `No controller evicts pods: ${because}`,
+        remediation: 'Unless this is intended, apply a policy with mode enforce.',
       };
     case 'built-in-evicts':
       return {
-        text: `${because}${count === undefined ? '' : ` So far: ${count}.`}`,
-        remedy: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
+        message: `${because}${count === undefined ? '' : ` So far: ${count}.`}`,
+        remediation: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
       };
     case 'conflicting-installation':
-      return { text: because };
+      return { message: because };
     default:
       return type satisfies never;
   }
 }
 
 /** Whether it says how the relay of a cluster does, rather than what waits there. */
-export const isOfRelay = (kind: Need['kind']): boolean => OF_RELAY.includes(kind);
+export const isOfRelay = (kind: Need['type']): boolean => OF_RELAY.includes(kind);
 
-const OF_RELAY: readonly Need['kind'][] = [
-  ...(['refused', 'lease-expired', 'deaf', 'out-of-reach'] as const),
+const OF_RELAY: readonly Need['type'][] = [
+  ...(['access-denied', 'lease-expired', 'disconnected', 'api-server-unreachable'] as const),
   ...FAULT_TYPES,
 ];
 
 /** Whether it means that what changes in a cluster may not be noticed. */
-export const isBlind = (kind: Need['kind']): boolean => BLIND.includes(kind);
+export const isBlind = (kind: Need['type']): boolean => BLIND.includes(kind);
 
-const BLIND: readonly Need['kind'][] = [
-  ...(['not-running', 'frozen', 'refused', 'lease-expired', 'deaf', 'out-of-reach'] as const),
+const BLIND: readonly Need['type'][] = [
+  ...([
+    'not-running',
+    'not-responding',
+    'access-denied',
+    'lease-expired',
+    'disconnected',
+    'api-server-unreachable',
+  ] as const),
   ...(['list-failing', 'watch-failing', 'store-failing', 'queue-failing'] as const),
 ];
 
@@ -302,7 +324,7 @@ export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean 
 
 /** Whether what was last heard at `heardAt` is heard `at`. */
 export const hearingOf = (heardAt: EpochMs | undefined, at: EpochMs): Hearing =>
-  heardAt === undefined ? 'never' : at - heardAt > DEAF_AFTER_MS ? 'deaf' : 'live';
+  heardAt === undefined ? 'never-connected' : at - heardAt > DEAF_AFTER_MS ? 'disconnected' : 'connected';
 
 /** For how long the one of these is past its moment that is so the longest, and that nothing holds; 0: none is (ms). */
 export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>

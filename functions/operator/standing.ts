@@ -11,14 +11,14 @@ import { MATCHING, type PendingLook } from './pending.ts';
  * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
  */
 export const STANDINGS = [
-  'waiting',
+  'scheduled',
   'due',
   ...BRAKE_KINDS,
-  'budget',
-  'admission',
-  'rate',
-  'failing',
-  'gave-up',
+  'blocked',
+  'rejected',
+  'rate-limited',
+  'retrying',
+  'failed',
 ] as const;
 export type PendingStanding = (typeof STANDINGS)[number];
 
@@ -27,15 +27,15 @@ export function standingOf(
   { record, brakes }: Pick<PendingLook, 'record' | 'brakes'>,
   rulings: Rulings | undefined,
   now: EpochMs,
-): { readonly standing: PendingStanding; readonly note: string } {
+): { readonly state: PendingStanding; readonly note: string } {
   const { gaveUpAt, failure, blocked, turnAt = 0, fireAt } = record;
-  if (gaveUpAt !== undefined) return { standing: 'gave-up', note: failure?.error ?? 'retries exhausted' };
+  if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
   const [by] = brakes;
-  if (by) return { standing: by.kind, note: heldText(brakes, rulings) };
-  if (failure) return { standing: 'failing', note: failure.error };
-  if (blocked) return { standing: blocked.by ?? 'budget', note: blocked.reason };
-  if (fireAt > now) return { standing: 'waiting', note: '' };
-  return { standing: turnAt > now ? 'rate' : 'due', note: '' };
+  if (by) return { state: by.kind, note: heldText(brakes, rulings) };
+  if (failure) return { state: 'retrying', note: failure.error };
+  if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
+  if (fireAt > now) return { state: 'scheduled', note: '' };
+  return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
 }
 
 /** All that keeps a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)". */

@@ -1,13 +1,15 @@
 import type { ServiceClusterView } from '#functions/local/service-view.ts';
 import type { Fault } from '#shared/clusters/fault.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
+import { reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
-import { DEFAULT_POLICY, type Hold, type Mode, type Stop, type Trip } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { VERSION } from '#shared/version.ts';
 import type { ClusterLook, Snapshot } from './look.ts';
 import { type Hearing, hearingOf, isRenewed, latenessOf, type Need, needsOf } from './needs.ts';
+import { type HoldOutput, holdOutput, type StopOutput, stopOutput } from './output-records.ts';
 import { type PendingStanding, STANDINGS, standingOf } from './standing.ts';
 
 /** How a fleet does; moments are epoch milliseconds. */
@@ -29,7 +31,7 @@ export interface FleetStatus {
   /** Whether the one process answers that runs the fleet; absent: there is none. */
   readonly process?: Snapshot['process'];
   /** Of all clusters together. */
-  readonly stop?: Stop;
+  readonly stop?: StopOutput;
   readonly clusters: readonly ClusterStatus[];
   /** How many dead letters there are, by their queue; absent: nobody says, and `unknown` why. */
   readonly deadLetters?: Readonly<Record<string, number>>;
@@ -38,7 +40,7 @@ export interface FleetStatus {
   /** What cannot be known, as sentences. */
   readonly unknown: readonly string[];
   /** What does not go on well by itself; the most urgent first. */
-  readonly needs: readonly Need[];
+  readonly issues: readonly Need[];
 }
 
 export interface RelayStatus {
@@ -75,9 +77,9 @@ export interface ClusterStatus {
    */
   readonly breakerOpen?: boolean;
   /** When a relay last heard from it. */
-  readonly heardAt?: EpochMs;
+  readonly lastContactAt?: EpochMs;
   /** Absent: nobody says it yet. */
-  readonly hearing?: Hearing;
+  readonly connection?: Hearing;
   /** As the process says that runs it. */
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
@@ -87,19 +89,19 @@ export interface ClusterStatus {
   readonly pending?: number;
   /** Of the pending: they are due, and something forbids it. */
   readonly held?: number;
-  readonly gaveUp?: number;
+  readonly failed?: number;
   /** How many of the pending stand how. */
-  readonly standings?: Readonly<Record<PendingStanding, number>>;
+  readonly states?: Readonly<Record<PendingStanding, number>>;
   /** Evicted pods that do not leave. */
   readonly stuck?: number;
   /** For how long that is due which is due longest and held by nothing. */
-  readonly lateMs?: number;
+  readonly delayMs?: number;
   readonly nextAt?: EpochMs;
   /** What the guard holds. */
-  readonly trips?: readonly Trip[];
-  readonly holds?: readonly Hold[];
+  readonly trips?: readonly TripReport[];
+  readonly holds?: readonly HoldOutput[];
   /** Of this cluster alone. */
-  readonly stop?: Stop;
+  readonly stop?: StopOutput;
 }
 
 /** How a fleet does by what was seen of it. */
@@ -120,14 +122,14 @@ export function statusOf(seen: Snapshot): FleetStatus {
     },
     relays,
     ...(process === undefined ? {} : { process }),
-    ...(fleetStop && isOn(fleetStop.until, at) ? { stop: fleetStop } : {}),
+    ...(fleetStop && isOn(fleetStop.until, at) ? { stop: stopOutput(fleetStop) } : {}),
     clusters,
     ...(deadLetters ? { deadLetters: Object.fromEntries(deadLetters) } : {}),
     ...(backlog ? { backlog: Object.fromEntries(backlog) } : {}),
     unknown: [...seen.unknown, ...seen.clusters.flatMap((each) => unreported(each, seen))],
   };
   const asked = kind === 'context' ? clusters.filter(({ error }) => error !== undefined) : clusters;
-  return { ...status, needs: needsOf({ ...status, clusters: asked }) };
+  return { ...status, issues: needsOf({ ...status, clusters: asked }) };
 }
 
 /** Who holds the leases of these clusters, by name. */
@@ -158,7 +160,8 @@ const nodesOf = ({ lease, service }: ClusterLook): number | undefined =>
 
 /** Whether who speaks for a cluster says how it does, as of now. */
 const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: Snapshot): boolean =>
-  service !== undefined || (process !== 'none' && lease?.holder !== undefined && isRenewed(renewedAt, at));
+  service !== undefined ||
+  (process !== 'not-running' && lease?.holder !== undefined && isRenewed(renewedAt, at));
 
 const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
   isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
@@ -192,16 +195,16 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     PendingStanding,
     number
   >;
-  for (const look of pending) standings[standingOf(look, rulings, at).standing]++;
+  for (const look of pending) standings[standingOf(look, rulings, at).state]++;
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
     cluster,
     ...ruledBy(rulings, at),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
-    ...(heardAt === undefined ? {} : { heardAt }),
+    ...(heardAt === undefined ? {} : { lastContactAt: heardAt }),
     ...(renewedAt === undefined ? {} : { renewedAt }),
-    ...(hearing ? { hearing: hearing === 'live' && !isCurrent(each, seen) ? 'stale' : hearing } : {}),
+    ...(hearing ? { connection: hearing === 'connected' && !isCurrent(each, seen) ? 'stale' : hearing } : {}),
     ...(faults ? { faults } : {}),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(service ? { service } : {}),
@@ -210,10 +213,10 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
     retrying: tainted.filter(({ state }) => state.retry).length,
     pending: records.length,
     held: records.filter(({ held, gaveUpAt }) => held && gaveUpAt === undefined).length,
-    gaveUp: standings['gave-up'],
-    standings,
+    failed: standings['failed'],
+    states: standings,
     stuck: stuck.length,
-    lateMs: latenessOf(pending, at),
+    delayMs: latenessOf(pending, at),
     ...(next === undefined ? {} : { nextAt: next }),
   };
 }
@@ -225,8 +228,8 @@ function ruledBy({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatu
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
     policyRevision: orders.policy?.revision ?? 0,
-    trips: guard.trips,
-    holds: orders.holds.filter(({ until }) => isOn(until, now)),
-    ...(orders.stop && isOn(orders.stop.until, now) ? { stop: orders.stop } : {}),
+    trips: guard.trips.map(reportOf),
+    holds: orders.holds.filter(({ until }) => isOn(until, now)).map(holdOutput),
+    ...(orders.stop && isOn(orders.stop.until, now) ? { stop: stopOutput(orders.stop) } : {}),
   };
 }

@@ -50,7 +50,7 @@ export interface WhatIfQuestion {
 export interface WhatIfAnswer extends WhatIf {
   readonly cluster: ClusterName;
   /** `default`: nothing is known of the cluster but what its API server says; it is taken as enforced by the default policy. */
-  readonly policy: 'its' | 'default';
+  readonly policy: 'applied' | 'default';
   /** What could not be read or asked, and what follows from that; a sentence each. */
   readonly unknown: readonly string[];
 }
@@ -114,7 +114,7 @@ export async function askWhatIf(
       budgets,
       answers: await answersFor(objects, asked, unknown),
     };
-    const policy = fleet.kind === 'context' ? 'default' : 'its';
+    const policy = fleet.kind === 'context' ? 'default' : 'applied';
     return { cluster, policy, unknown, ...whatIf(situation, fates, findings) };
   } finally {
     live.close();

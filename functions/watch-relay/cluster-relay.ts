@@ -231,7 +231,7 @@ export class ClusterRelay {
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
-      knows: () => view.listed && watch.hearing.kind !== 'deaf' && this.#keeper.maySpeak(),
+      knows: () => view.listed && watch.hearing.kind !== 'disconnected' && this.#keeper.maySpeak(),
       saved: (error) => faults.note({ type: 'guard-unsaved' }, error),
       freed: () => outbox.send(),
       retell: (wake) => {
@@ -345,7 +345,8 @@ export class ClusterRelay {
 
   #giveAwayIfDeaf(): void {
     const { state } = this;
-    if (state.kind === 'deaf' && this.#deps.clock.now() - state.since >= DEAF_MS) this.#keeper.giveAway();
+    if (state.kind === 'disconnected' && this.#deps.clock.now() - state.since >= DEAF_MS)
+      this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

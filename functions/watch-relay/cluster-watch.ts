@@ -29,7 +29,7 @@ const MAX_WRONG_TIMES = 100;
  */
 export type Hearing =
   | { readonly kind: 'syncing' | 'live' }
-  | { readonly kind: 'deaf'; readonly since: EpochMs };
+  | { readonly kind: 'disconnected'; readonly since: EpochMs };
 
 export interface ClusterWatchDeps {
   readonly store: Pick<Store, 'taintedNodes'>;
@@ -119,7 +119,7 @@ export class ClusterWatch {
   }
 
   get hearing(): Hearing {
-    if (this.#failingSince !== undefined) return { kind: 'deaf', since: this.#failingSince };
+    if (this.#failingSince !== undefined) return { kind: 'disconnected', since: this.#failingSince };
     return { kind: this.#synced ? 'live' : 'syncing' };
   }
 

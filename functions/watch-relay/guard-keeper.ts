@@ -3,6 +3,7 @@ import {
   type Episode,
   type GuardCounts,
   type GuardReview,
+  reportOf,
   reviewGuard,
   tripText,
   unheard,
@@ -272,8 +273,8 @@ export class GuardKeeper {
     if (added.length + ended.length === 0) return undefined;
     const kind = added.length > 0 ? 'guard-tripped' : 'guard-calm';
     const what = [
-      ...added.map((trip) => `guard tripped: ${tripText(trip)}`),
-      ...ended.map((trip) => `guard reset: it had tripped because ${tripText(trip)}`),
+      ...added.map((trip) => `guard tripped: ${tripText(reportOf(trip))}`),
+      ...ended.map((trip) => `guard reset: it had tripped because ${tripText(reportOf(trip))}`),
     ].join('; ');
     return { cluster: this.#cluster, who: 'the guard', at: this.#deps.clock.now(), kind, what };
   }

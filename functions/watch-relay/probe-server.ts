@@ -9,13 +9,13 @@ import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
 import type { ClusterRelayState } from './cluster-relay.ts';
 
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
-export type ClusterState = ClusterRelayState | { readonly kind: 'refused' };
+export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
 
 /**
  * What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor
  * would; `queueless`: what is due there cannot be received.
  */
-export type ProbedState = ClusterState | { readonly kind: 'leaseless' | 'queueless' };
+export type ProbedState = ClusterState | { readonly kind: 'lease-unavailable' | 'queue-unavailable' };
 
 /** The probes cannot be served where they are to be; the message names the setting and the fix. */
 export class ProbeAddressError extends Error {
@@ -137,7 +137,9 @@ function faultInWords({ type, resource, since, error }: Fault): string {
 }
 
 function inWords(state: ProbedState): string {
-  return state.kind === 'deaf' ? `deaf since ${new Date(state.since).toISOString()}` : state.kind;
+  return state.kind === 'disconnected'
+    ? `disconnected since ${new Date(state.since).toISOString()}`
+    : state.kind;
 }
 
 function tripInWords({ scope, zone, trippedAt, nodes, outOf }: Trip): string {

@@ -88,7 +88,7 @@ export function relayMetrics(registry: Registry, emf?: Emf) {
   perCluster(
     'taintward_cluster_disconnected',
     '1 while this relay holds the lease of the cluster and is disconnected from its API server.',
-    ({ state }) => (state.kind === 'deaf' ? 1 : 0),
+    ({ state }) => (state.kind === 'disconnected' ? 1 : 0),
   );
   perCluster(
     STUCK_PODS,

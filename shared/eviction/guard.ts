@@ -55,10 +55,18 @@ interface Watched {
   readonly limit: number;
 }
 
+/** A trip as programs read it: in logs, `-o json`, and the console API. */
+export interface TripReport extends Omit<Trip, 'outOf'> {
+  /** How many nodes there were. */
+  readonly total: number;
+}
+
+export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...trip, total });
+
 /** What trips a guard, for people. */
-export function tripText({ scope, zone, nodes, outOf }: Omit<Trip, 'trippedAt'>): string {
+export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
   const what = scope === 'people' ? 'were tainted by people' : 'are down';
-  return `${nodes} of ${outOf} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
+  return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
 /**

@@ -7,7 +7,7 @@ export interface Standing {
   /** Whether policy's guard watches over nodes that are down, and does not only tell. */
   readonly guarded: boolean;
   /** How the relay hears the cluster. */
-  readonly hearing: 'syncing' | 'live' | 'deaf';
+  readonly hearing: 'syncing' | 'live' | 'disconnected';
   /** Whose NoExecute taints the takeover keeps out, and whose NoSchedule taints policy reads as NoExecute. */
   readonly keys: readonly string[];
   readonly virtualKeys: readonly string[];
@@ -36,7 +36,7 @@ export function whyNotRenew(standing: Standing): string | undefined {
     return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun';
   const unread = keys.filter((key) => !virtualKeys.includes(key));
   if (unread.length > 0) return `policy does not name ${unread.join(' and ')} in treatAsNoExecute`;
-  if (hearing !== 'live') return hearing === 'deaf' ? DISCONNECTED : UNSYNCED;
+  if (hearing !== 'live') return hearing === 'disconnected' ? DISCONNECTED : UNSYNCED;
   if (!holdsLease) return "the relay couldn't renew the cluster's lease in time";
   if (skewMs === undefined) return "the API server's clock is not known yet";
   return undefined;

@@ -98,12 +98,12 @@ export const BRAKE_KINDS = Object.keys(BRAKES) as readonly Brake['kind'][];
 export const wordsOf = ({ kind }: { readonly kind: Brake['kind'] }): BrakeWords<Brake> => BRAKES[kind];
 
 /** What keeps pods for no known time. */
-export type KeptBy = Brake['kind'] | 'budget' | 'admission' | 'gave-up';
+export type KeptBy = Brake['kind'] | 'blocked' | 'rejected' | 'failed';
 
 const OTHERS = {
-  budget: 'kept by a disruption budget',
-  admission: 'rejected by admission',
-  'gave-up': 'failed',
+  blocked: 'kept by a disruption budget',
+  rejected: 'rejected by admission',
+  failed: 'failed',
 };
 
 /** What a pod is, in a table: "on hold", "refused by admission". */
@@ -112,7 +112,7 @@ export const keptLabel = (by: KeptBy): string =>
 
 /** What keeps a pod, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
 export function brakeText({ by, act, trip }: BrakeAccount, moment: (at: EpochMs) => string): string {
-  const why = act ? `${act.who}: ${act.why}` : trip;
+  const why = act ? `${act.actor}: ${act.reason}` : trip;
   const told = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
   if (by.kind === 'node-alive')
     return `${told}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;

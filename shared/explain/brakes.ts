@@ -1,14 +1,14 @@
 import type { Brake } from '#shared/eviction/brake.ts';
-import { tripText } from '#shared/eviction/guard.ts';
+import { reportOf, tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { HoldTarget, Rules } from '#shared/eviction/policy.ts';
+import type { Act, HoldTarget, Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from './brake-words.ts';
 
 /** What keeps a pod, and who said so. */
 export interface BrakeAccount {
   readonly by: Brake;
   /** With a stop or a hold, where it still stands. */
-  readonly act?: { readonly who: string; readonly at: EpochMs; readonly why: string };
+  readonly act?: { readonly actor: string; readonly at: EpochMs; readonly reason: string };
   /** With a hold: whom it is about. */
   readonly target?: HoldTarget;
   /** With the guard: what tripped it, for people. */
@@ -28,14 +28,14 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
     }
     case 'guard': {
       const trip = trips.find(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
-      return { by, ...(trip ? { trip: tripText(trip) } : {}) };
+      return { by, ...(trip ? { trip: tripText(reportOf(trip)) } : {}) };
     }
     default:
       return { by };
   }
 }
 
-const actOf = ({ who, at, why }: NonNullable<BrakeAccount['act']>) => ({ who, at, why });
+const actOf = ({ who: actor, at, why: reason }: Act) => ({ actor, at, reason });
 
 /**
  * All that keeps a pod: what is found first, then what is found once that is over, and so on. Whoever lets a pod go has to end each of

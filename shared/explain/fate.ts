@@ -11,13 +11,13 @@ import {
   isTombstone,
   type NodeState,
   type Partition,
-  type Reason,
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
+import { type Cause, causesOf } from './cause.ts';
 
 /** A pod as the API server shows it. */
 export interface AskedPod extends SeenPod {
@@ -58,43 +58,43 @@ export interface NodeCase {
 interface Due {
   /** Its deadline, or when it was heard of, if that came later. */
   readonly dueAt: EpochMs;
-  readonly reasons: readonly Reason[];
+  readonly causes: readonly Cause[];
 }
 
 /** What becomes of a pod that is there, as long as nothing changes. */
 export type Fate =
   | (Due & {
-      readonly kind: 'goes';
+      readonly kind: 'evict';
       /** Not before; now, where it is due and nothing keeps it. */
       readonly at: EpochMs;
       readonly by: Method['kind'];
       /** It is due before that, and these keep it for so long, one after the other. */
       readonly heldBy: readonly Brake[];
       /** It waits for its turn among others: under the cluster's rate, or because all that was held is let go in turn. */
-      readonly inTurn?: 'rate' | 'drain';
+      readonly pacedBy?: 'evictionRate' | 'releaseRate';
       /** It failed, and is tried again at `at`. */
-      readonly failing?: { readonly error: string; readonly attempts: number };
+      readonly retrying?: { readonly error: string; readonly attempts: number };
       /** Its disruption budgets keep it until `at`. */
       readonly blockedBy: readonly string[];
       /** A webhook or an admission policy refused it, in these words, and keeps it until `at` unless it relents. */
-      readonly refused?: string;
+      readonly rejected?: string;
     })
   /** It is due, or will be, and nothing that is known of lets it go; `before`: what keeps it until then, one after the other. */
   | (Due & { readonly kind: 'held'; readonly by: Brake; readonly before: readonly Brake[] })
   /** Its disruption budgets, or what `refused` it, keep it, and policy says never to go against them. */
-  | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly refused?: string })
-  | (Due & { readonly kind: 'gave-up'; readonly at: EpochMs; readonly error: string })
+  | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly rejected?: string })
+  | (Due & { readonly kind: 'failed'; readonly at: EpochMs; readonly error: string })
   | {
-      readonly kind: 'stays';
+      readonly kind: 'keep';
       /** `bound-later`: its node is gone, and the taints that it had concern no pod that came later. */
-      readonly because: 'unbound' | 'untainted' | 'tolerated' | 'bound-later';
+      readonly cause: 'unbound' | 'untainted' | 'tolerated' | 'bound-later';
     }
   /** It is terminating. */
   | {
-      readonly kind: 'leaving';
+      readonly kind: 'terminating';
       /** Who deleted it; `eviction-api`: whoever asked that. */
       readonly by: 'taintward' | 'taint-manager' | 'eviction-api' | 'other';
-      readonly overAt?: EpochMs;
+      readonly gracePeriodEndedAt?: EpochMs;
       readonly finalizers: readonly string[];
     };
 
@@ -129,7 +129,7 @@ export function foresee(asked: NodeCase): NodeForesight {
   const verdictAt = (at: EpochMs) => judge(node, { ...live, life, node: partition.ref.node, at }, rules);
   const fateOf = (pod: AskedPod): Fate => {
     if (pod.terminating) return leaving(pod);
-    if (pod.node === undefined) return { kind: 'stays', because: 'unbound' };
+    if (pod.node === undefined) return { kind: 'keep', cause: 'unbound' };
     const { uid, namespace, name, owner, podSince, tolerations } = pod;
     const told = { uid, namespace, name, podSince, tolerations, ...(owner ? { owner } : {}) };
     const delta: Delta = { ...facts, kind: 'pod', pod: told };
@@ -191,7 +191,7 @@ function follow(
   const { now, rules, budgets = [] } = asked;
   const heldBy: Brake[] = [];
   let blockedBy: readonly string[] = [];
-  let refused: Pick<Extract<Fate, { kind: 'blocked' }>, 'refused'> = {};
+  let rejected: Pick<Extract<Fate, { kind: 'blocked' }>, 'rejected'> = {};
   // What was held, and is not any more, is about to be woken.
   let drained = scheduled.held !== undefined || scheduled.notBefore !== undefined;
   let record = scheduled;
@@ -208,18 +208,27 @@ function follow(
         const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
         if (!refuses(asks) && !isRefused) {
           const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
-          const inTurn = ruled ? 'rate' : drained ? 'drain' : undefined;
+          const pacedBy = ruled ? 'evictionRate' : drained ? 'releaseRate' : undefined;
           return {
-            ...{ kind: 'goes', at, by: verdict.by, dueAt, reasons, heldBy, blockedBy, ...refused },
-            ...(inTurn ? { inTurn } : {}),
-            ...failing(record, node, now),
+            ...{
+              kind: 'evict',
+              at,
+              by: verdict.by,
+              dueAt,
+              causes: causesOf(reasons),
+              heldBy,
+              blockedBy,
+              ...rejected,
+            },
+            ...(pacedBy ? { pacedBy } : {}),
+            ...retrying(record, node, now),
           };
         }
         blockedBy = refuses(asks) ? asks.map(({ name }) => name) : [];
-        refused = isRefused && record.blocked ? { refused: record.blocked.reason } : {};
+        rejected = isRefused && record.blocked ? { rejected: record.blocked.reason } : {};
         const { method } = rules.policy;
         if (method.kind === 'delete' || method.afterDeadline === 'never')
-          return { kind: 'blocked', dueAt, reasons, by: blockedBy, ...refused };
+          return { kind: 'blocked', dueAt, causes: causesOf(reasons), by: blockedBy, ...rejected };
         const since = record.blocked?.since ?? at;
         const nextTryAt = Math.max(at + 1, since + method.deadlineMs);
         record = { ...record, blocked: { reason: '', ...record.blocked, since, nextTryAt } };
@@ -233,7 +242,7 @@ function follow(
           (end) => end !== undefined && end > at && end < NEVER,
         );
         const by = asTold(held.by, said);
-        if (ends.length === 0) return { kind: 'held', dueAt, reasons, by, before: heldBy };
+        if (ends.length === 0) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: heldBy };
         if (!isSame(heldBy.at(-1), by)) heldBy.push(by);
         drained = held.until === undefined;
         record = verdict.record;
@@ -258,31 +267,36 @@ function follow(
 }
 
 function staying({ taints, deletedAt }: NodeState, { podSince }: AskedPod): Fate {
-  if (taints.length === 0) return { kind: 'stays', because: 'untainted' };
+  if (taints.length === 0) return { kind: 'keep', cause: 'untainted' };
   const isLater = deletedAt !== undefined && podSince > deletedAt;
-  return { kind: 'stays', because: isLater ? 'bound-later' : 'tolerated' };
+  return { kind: 'keep', cause: isLater ? 'bound-later' : 'tolerated' };
 }
 
 function leaving({ disrupted, evicted, deleted, leaving }: AskedPod): Fate {
   const { overAt, finalizers = [] } = leaving ?? {};
   const other = deleted?.by ?? 'other';
   const by = disrupted && !deleted ? 'taintward' : evicted ? 'eviction-api' : other;
-  return { kind: 'leaving', by, ...(overAt === undefined ? {} : { overAt }), finalizers };
+  return {
+    kind: 'terminating',
+    by,
+    ...(overAt === undefined ? {} : { gracePeriodEndedAt: overAt }),
+    finalizers,
+  };
 }
 
 /** `at`: since when it is left alone. */
 export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: EpochMs): Fate {
-  return { kind: 'gave-up', dueAt, reasons, at, error: failure?.error ?? '' };
+  return { kind: 'failed', dueAt, causes: causesOf(reasons), at, error: failure?.error ?? '' };
 }
 
 /** That a record which is due by now failed, and waits for its next try. */
-export function failing(
+export function retrying(
   { fireAt, failure }: EvictionRecord,
   { retry }: Pick<NodeState, 'retry'>,
   now: EpochMs,
-): Pick<Extract<Fate, { kind: 'goes' }>, 'failing'> {
+): Pick<Extract<Fate, { kind: 'evict' }>, 'retrying'> {
   if (fireAt > now || !retry || !(retry.everything || failure)) return {};
-  return { failing: { error: failure?.error ?? retry.error, attempts: retry.attempts } };
+  return { retrying: { error: failure?.error ?? retry.error, attempts: retry.attempts } };
 }
 
 /** A brake without the moment that never comes; that of a Lease is the one at which it is read again. */

@@ -14,7 +14,7 @@ export type PolicyAccount = Omit<
 /** That it cannot be said what becomes of a pod, and why. */
 export interface UnknownFate {
   readonly kind: 'unknown';
-  readonly why: string;
+  readonly reason: string;
 }
 
 /** What would govern a cluster of which nobody has said anything, were it enforced. */
@@ -32,12 +32,12 @@ export function builtInRules(matching: MatchOptions): Rules {
 /** Of a pod in a cluster whose rules cannot be read. */
 export const ungoverned = (why: string): UnknownFate => ({
   kind: 'unknown',
-  why: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
+  reason: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
 });
 
 /** What keeps a pod, one after the other. */
 export const brakesOf = (fate: Fate): readonly Brake[] =>
-  fate.kind === 'held' ? [...fate.before, fate.by] : fate.kind === 'goes' ? fate.heldBy : [];
+  fate.kind === 'held' ? [...fate.before, fate.by] : fate.kind === 'evict' ? fate.heldBy : [];
 
 /** A policy as it is at `now`. */
 export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {

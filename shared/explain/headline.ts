@@ -1,9 +1,9 @@
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import type { Reason } from '#shared/eviction/records.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { brakeText } from './brake-words.ts';
 import type { BrakeAccount } from './brakes.ts';
+import type { Cause } from './cause.ts';
 import type { DeafAccount } from './deafness.ts';
 import type { Fate } from './fate.ts';
 import type { NodeAnswer } from './node.ts';
@@ -18,59 +18,62 @@ export type MomentText = (at: EpochMs) => string;
  * controller goes its own way.
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
-  const { namespace, name, before, fate, unknown } = answer;
+  const { namespace, name, before, outcome: fate, unknown } = answer;
   const told = `${namespace}/${name} ${fateText(answer, moment)}`;
   const deaf = deafText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
   const unseen = isUnseen ? 'This is its record: the pod could not be read.' : '';
-  const moved = answer.moving && fate.kind !== 'leaving' && !told.includes(BEING_MOVED) ? BEING_MOVED : '';
+  const moved =
+    answer.takeoverInProgress && fate.kind !== 'terminating' && !told.includes(BEING_MOVED)
+      ? BEING_MOVED
+      : '';
   return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function fateText(answer: PodAnswer, moment: MomentText): string {
-  const { fate, at: now, decidedBy } = answer;
+  const { outcome: fate, at: now, decidedBy } = answer;
   switch (fate.kind) {
-    case 'goes':
+    case 'evict':
       return decidedBy === 'built-in' ? builtInText(fate, answer, moment) : goesText(fate, answer, moment);
     case 'held':
       return heldText(fate, answer, moment);
     case 'blocked':
-      return `${dueText(fate.dueAt, now, moment)}, and stays as long as ${blockText(fate.by, fate.refused)}: the policy never deletes such a pod.`;
-    case 'gave-up':
+      return `${dueText(fate.dueAt, now, moment)}, and stays as long as ${blockText(fate.by, fate.rejected)}: the policy never deletes such a pod.`;
+    case 'failed':
       return `was due at ${moment(fate.dueAt)}, and its eviction failed at ${moment(fate.at)}, with all retries exhausted: ${fate.error}.`;
-    case 'stays':
-      return `stays: ${staysText(fate.because, answer)}.`;
-    case 'leaving':
+    case 'keep':
+      return `stays: ${staysText(fate.cause, answer)}.`;
+    case 'terminating':
       return leavingText(fate, answer, moment);
     case 'evicted':
-    case 'gone':
+    case 'deleted':
     case 'not-found':
       return pastText(fate, answer, moment);
     case 'unknown':
-      return `may be evicted or stay: ${fate.why}.`;
+      return `may be evicted or stay: ${fate.reason}.`;
     default:
       return fate satisfies never;
   }
 }
 
-type Going = Extract<Fate, { kind: 'goes' }>;
+type Going = Extract<Fate, { kind: 'evict' }>;
 
-function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: MomentText): string {
-  const { at, dueAt, reasons, failing, blockedBy, refused, inTurn } = fate;
+function goesText(fate: Going, { at: now, policy, gates: brakes }: PodAnswer, moment: MomentText): string {
+  const { at, dueAt, causes: reasons, retrying, blockedBy, rejected, pacedBy } = fate;
   const because = reasonsText(reasons);
   const held = heldBy(brakes, moment);
   if (held !== '')
     return `${dueText(dueAt, now, moment)} because ${because}; it is held by ${held}, and will be evicted at ${moment(at)}.`;
-  if (failing)
-    return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(failing.attempts)} (${failing.error}), and will be retried by ${moment(at)}.`;
-  if (blockedBy.length > 0 || refused !== undefined)
-    return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, refused)}, and it will be deleted at ${moment(at)} regardless.`;
+  if (retrying)
+    return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(retrying.attempts)} (${retrying.error}), and will be retried by ${moment(at)}.`;
+  if (blockedBy.length > 0 || rejected !== undefined)
+    return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, rejected)}, and it will be deleted at ${moment(at)} regardless.`;
   const turn =
-    inTurn === 'rate'
+    pacedBy === 'evictionRate'
       ? `, limited to ${policy?.rate ?? ''} pods per second`
-      : inTurn === 'drain'
+      : pacedBy === 'releaseRate'
         ? ', in release order'
         : '';
   if (at <= now)
@@ -79,7 +82,11 @@ function goesText(fate: Going, { at: now, policy, brakes }: PodAnswer, moment: M
 }
 
 /** Where only the cluster was asked. */
-function builtInText({ at, reasons }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
+function builtInText(
+  { at, causes: reasons }: Going,
+  { at: now, builtIn }: PodAnswer,
+  moment: MomentText,
+): string {
   const because = reasonsText(reasons);
   const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
   switch (builtIn?.state) {
@@ -93,8 +100,8 @@ function builtInText({ at, reasons }: Going, { at: now, builtIn }: PodAnswer, mo
 }
 
 function heldText(
-  { dueAt, reasons, by }: Extract<Fate, { kind: 'held' }>,
-  { at: now, brakes }: PodAnswer,
+  { dueAt, causes: reasons, by }: Extract<Fate, { kind: 'held' }>,
+  { at: now, gates: brakes }: PodAnswer,
   moment: MomentText,
 ): string {
   const because = reasonsText(reasons);
@@ -112,11 +119,8 @@ const heldBy = (brakes: readonly BrakeAccount[], moment: MomentText): string =>
 const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>
   `${dueAt <= now ? 'has been due since' : 'is due at'} ${moment(dueAt)}`;
 
-function staysText(
-  because: Extract<Fate, { kind: 'stays' }>['because'],
-  { node, taints }: PodAnswer,
-): string {
-  switch (because) {
+function staysText(cause: Extract<Fate, { kind: 'keep' }>['cause'], { node, taints }: PodAnswer): string {
+  switch (cause) {
     case 'unbound':
       return 'it is not bound to a node yet, and taints evict only from nodes';
     case 'untainted':
@@ -128,12 +132,12 @@ function staysText(
     case 'bound-later':
       return `node ${node} is deleted, and its taints do not apply to pods that were bound later`;
     default:
-      return because satisfies never;
+      return cause satisfies never;
   }
 }
 
 function leavingText(
-  { by, overAt, finalizers }: Extract<Fate, { kind: 'leaving' }>,
+  { by, gracePeriodEndedAt, finalizers }: Extract<Fate, { kind: 'terminating' }>,
   { at: now, stuck }: PodAnswer,
   moment: MomentText,
 ): string {
@@ -143,23 +147,24 @@ function leavingText(
     'eviction-api': 'was evicted by the Eviction API',
     other: 'was deleted by another actor',
   }[by];
-  if (overAt === undefined) return `${deleted}, and is terminating.`;
-  if (!stuck && overAt > now) return `${deleted}, and has until ${moment(overAt)} to terminate.`;
+  if (gracePeriodEndedAt === undefined) return `${deleted}, and is terminating.`;
+  if (!stuck && gracePeriodEndedAt > now)
+    return `${deleted}, and has until ${moment(gracePeriodEndedAt)} to terminate.`;
   const waits = finalizers.length > 0 ? `, and it waits for its finalizers (${finalizers.join(', ')})` : '';
-  return `${deleted} and is stuck terminating: its grace period ended at ${moment(overAt)}${waits}.`;
+  return `${deleted} and is stuck terminating: its grace period ended at ${moment(gracePeriodEndedAt)}${waits}.`;
 }
 
 function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {
   switch (fate.kind) {
     case 'evicted':
-      return `was evicted from node ${fate.node} at ${moment(fate.at)} because ${reasonsText(fate.reasons)}.`;
-    case 'gone': {
-      const { at, node, by, dueAt, reasons, cancelled, observed } = fate;
+      return `was evicted from node ${fate.node} at ${moment(fate.at)} because ${reasonsText(fate.causes)}.`;
+    case 'deleted': {
+      const { at, node, by, dueAt, causes: reasons, cancelReason, observed } = fate;
       const ours =
         dueAt === undefined
           ? '; Taintward did not request this'
-          : cancelled
-            ? `; its eviction had been canceled because ${cancelled === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint indefinitely'}`
+          : cancelReason
+            ? `; its eviction had been canceled because ${cancelReason === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint indefinitely'}`
             : `; Taintward ${observed ? 'would have evicted' : 'was to evict'} it at ${moment(dueAt)} because ${reasonsText(reasons)}`;
       if (by === 'taint-manager')
         return `was evicted from node ${node} by the built-in controller at ${moment(at)}${ours}.`;
@@ -177,16 +182,16 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
 
 /** That nobody hears the cluster. `evictions`: those that are not scheduled, with their verb. */
 function deafText(
-  { cluster, deaf }: { readonly cluster: string; readonly deaf?: DeafAccount },
+  { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DeafAccount },
   evictions: string,
   moment: MomentText,
 ): string {
-  if (!deaf) return '';
+  if (!disconnected) return '';
   const heard =
-    deaf.since === undefined
+    disconnected.since === undefined
       ? `no relay has ever connected to cluster ${cluster}`
-      : `no relay has been connected to cluster ${cluster} since ${moment(deaf.since)}`;
-  return deaf.unscheduled > 0
+      : `no relay has been connected to cluster ${cluster} since ${moment(disconnected.since)}`;
+  return disconnected.unscheduled > 0
     ? `But ${heard}: ${evictions} not scheduled until a relay connects.`
     : `N${heard.slice(1)}: changes in the cluster are not noticed.`;
 }
@@ -195,10 +200,10 @@ function deafText(
 const SPARED_MS = 10 * 60_000;
 
 /** That the built-in controller evicts the pod, where Taintward would not, or not yet. */
-function rivalText({ at: now, decidedBy, fate, builtIn }: PodAnswer, moment: MomentText): string {
+function rivalText({ at: now, decidedBy, outcome: fate, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
-  const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
+  const standing = fate.kind === 'evict' ? fate.at : fate.kind === 'terminating' ? -Infinity : Infinity;
   if (evictsAt >= standing) return '';
   const isDue = evictsAt <= now;
   if (builtIn?.state === 'on') {
@@ -219,12 +224,12 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   if (state === 'gone' && pods.length === 0)
     return `${node} does not exist in cluster ${cluster}, and has no pods.`;
   const what = state === 'gone' ? `${node} is deleted, and had` : `${node} has`;
-  const { unscheduled = 0 } = answer.deaf ?? {};
+  const { unscheduled = 0 } = answer.disconnected ?? {};
   const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
   const deaf = deafText(answer, evictions, moment);
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
-  const going = pods.flatMap(({ fate }) => (fate.kind === 'goes' ? [fate.at] : []));
+  const going = pods.flatMap(({ outcome: fate }) => (fate.kind === 'evict' ? [fate.at] : []));
   const [first, last] = [Math.min(...going), Math.max(...going)];
   const when =
     last <= now
@@ -232,19 +237,21 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
       : first === last
         ? `at ${moment(last)}`
         : `by ${moment(last)}, the first ${first <= now ? 'now' : `at ${moment(first)}`}`;
-  const kept = pods.filter(({ fate }) =>
-    ['held', 'blocked', 'gave-up', 'unknown'].includes(fate.kind),
+  const kept = pods.filter(({ outcome: fate }) =>
+    ['held', 'blocked', 'failed', 'unknown'].includes(fate.kind),
   ).length;
-  const observed = pods.filter(({ fate }) => fate.kind === 'held' && fate.by.kind === 'observe').length;
+  const observed = pods.filter(
+    ({ outcome: fate }) => fate.kind === 'held' && fate.by.kind === 'observe',
+  ).length;
   const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
     going.length > 0 ? `${countText(going.length, 'will be evicted', 'will be evicted')} ${when}${by}` : '',
     observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
     kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
-    ...(['leaving', 'stays'] as const).map((kind) => {
-      const count = pods.filter(({ fate }) => fate.kind === kind).length;
+    ...(['terminating', 'keep'] as const).map((kind) => {
+      const count = pods.filter(({ outcome: fate }) => fate.kind === kind).length;
       if (count === 0) return '';
-      return kind === 'leaving'
+      return kind === 'terminating'
         ? countText(count, 'is terminating', 'are terminating')
         : countText(count, 'stays', 'stay');
     }),
@@ -268,8 +275,8 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
 /** That the built-in controller evicts pods of a node that Taintward would not, or not yet. */
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
-  const earlier = pods.flatMap(({ fate, builtInAt }) => {
-    const standing = fate.kind === 'goes' ? fate.at : fate.kind === 'leaving' ? -Infinity : Infinity;
+  const earlier = pods.flatMap(({ outcome: fate, builtInAt }) => {
+    const standing = fate.kind === 'evict' ? fate.at : fate.kind === 'terminating' ? -Infinity : Infinity;
     return builtInAt !== undefined && builtInAt < standing ? [builtInAt] : [];
   });
   const first = Math.min(...earlier);
@@ -281,7 +288,7 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
 }
 
 /** Why a pod must go: "it tolerates a:NoExecute for 300 s". */
-export function reasonsText(reasons: readonly Reason[]): string {
+export function reasonsText(reasons: readonly Cause[]): string {
   const texts = reasons.map(({ taint, toleration, seconds, policy }) => {
     if (policy !== undefined && policy !== 'takeover')
       return `by policy it tolerates ${taintText(taint)} for ${seconds} s`;

@@ -14,71 +14,75 @@ export const LINT_RULES = {
   'unreadable-manifest': {
     level: 'error',
     title: 'The file is not YAML or JSON.',
-    fix: 'Lint rendered manifests: pipe helm template or kustomize build into taintward lint -f -.',
+    remediation: 'Lint rendered manifests: pipe helm template or kustomize build into taintward lint -f -.',
   },
   'unknown-effect': {
     level: 'error',
     title: 'The effect is unknown to Kubernetes, so no taint is tolerated.',
-    fix: 'Use NoExecute, NoSchedule, or PreferNoSchedule, or omit the effect to tolerate all three.',
+    remediation: 'Use NoExecute, NoSchedule, or PreferNoSchedule, or omit the effect to tolerate all three.',
   },
   'unknown-operator': {
     level: 'error',
     title: 'The operator is unknown to Kubernetes, so no taint is tolerated.',
-    fix: 'Use Exists or Equal.',
+    remediation: 'Use Exists or Equal.',
   },
   'empty-key': {
     level: 'error',
     title: 'Without a key, only the operator Exists is allowed.',
-    fix: 'Specify the key, or use operator: Exists, which tolerates every taint.',
+    remediation: 'Specify the key, or use operator: Exists, which tolerates every taint.',
   },
   'value-with-exists': {
     level: 'error',
     title: 'The operator Exists takes no value.',
-    fix: 'Remove the value, or use operator: Equal to tolerate only that value.',
+    remediation: 'Remove the value, or use operator: Equal to tolerate only that value.',
   },
   'seconds-without-noexecute': {
     level: 'error',
     title: 'tolerationSeconds is only allowed with the effect NoExecute.',
-    fix: 'Use effect: NoExecute, or remove tolerationSeconds.',
+    remediation: 'Use effect: NoExecute, or remove tolerationSeconds.',
   },
   'no-integer': {
     level: 'error',
     title: 'Lt and Gt require an integer value, so no taint is tolerated.',
-    fix: 'Use a 64-bit integer without leading zeros or a plus sign.',
+    remediation: 'Use a 64-bit integer without leading zeros or a plus sign.',
   },
   'comparison-off': {
     level: 'warning',
     title: 'Lt and Gt match nothing if the feature gate TaintTolerationComparisonOperators is disabled.',
-    fix: 'Use Equal or Exists. Or enable the feature gate, and start Taintward with --comparison-operators.',
+    remediation:
+      'Use Equal or Exists. Or enable the feature gate, and start Taintward with --comparison-operators.',
   },
   shadowed: {
     level: 'warning',
     title: 'An earlier toleration matches everything that this one matches, and only the first match counts.',
-    fix: 'Put the more specific toleration first, or remove the ineffective one.',
+    remediation: 'Put the more specific toleration first, or remove the ineffective one.',
   },
   'zero-seconds': {
     level: 'warning',
     title:
       'Tolerated for 0 s: the scheduler may place the pod on such a node, and the pod is evicted immediately.',
-    fix: 'Remove the toleration, so that the pod is scheduled elsewhere, or increase tolerationSeconds.',
+    remediation:
+      'Remove the toleration, so that the pod is scheduled elsewhere, or increase tolerationSeconds.',
   },
   'replacement-loops': {
     level: 'warning',
     title: 'The replacement of an evicted pod may be scheduled to the same node and evicted again.',
-    fix: 'Add a NoSchedule taint with a key that the pod does not tolerate. Or tolerate the taint indefinitely, or not at all.',
+    remediation:
+      'Add a NoSchedule taint with a key that the pod does not tolerate. Or tolerate the taint indefinitely, or not at all.',
   },
   'unknown-key': {
     level: 'note',
     title: 'No node has a taint with this key.',
-    fix: 'Check the spelling. If the taint is no longer used, remove the toleration.',
+    remediation: 'Check the spelling. If the taint is no longer used, remove the toleration.',
   },
   'whitelist-refuses-takeover': {
     level: 'warning',
     title: 'The whitelist of a namespace rejects pods that are taken over.',
-    fix: 'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or exclude the namespace from the takeover.',
+    remediation:
+      'Allow the tolerations of the takeover in the annotation scheduler.alpha.kubernetes.io/tolerationsWhitelist, or exclude the namespace from the takeover.',
   },
 } as const satisfies Readonly<
-  Record<string, { readonly level: Level; readonly title: string; readonly fix: string }>
+  Record<string, { readonly level: Level; readonly title: string; readonly remediation: string }>
 >;
 
 export type LintRule = keyof typeof LINT_RULES;
@@ -90,7 +94,7 @@ export interface Finding {
   /** A sentence. */
   readonly message: string;
   /** What to do; a sentence. */
-  readonly fix: string;
+  readonly remediation: string;
   /** The place of the toleration in its list, from 0; absent: it is about none of them. */
   readonly toleration?: number;
 }
@@ -360,7 +364,10 @@ function isWithin(toleration: Toleration, allowed: Toleration): boolean {
 const textOf = (index: number, toleration: Toleration): string =>
   `tolerations[${index}] (${tolerationText(toleration)})`;
 
-const byRule = (rule: LintRule) => ({ level: LINT_RULES[rule].level, fix: LINT_RULES[rule].fix });
+const byRule = (rule: LintRule) => ({
+  level: LINT_RULES[rule].level,
+  remediation: LINT_RULES[rule].remediation,
+});
 
 const finding = (rule: LintRule, toleration: number, message: string): Finding => ({
   rule,

@@ -7,6 +7,7 @@ import { type KeptBy, wordsOf } from './brake-words.ts';
 import { accountOfBrake, allBrakes, type BrakeAccount } from './brakes.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
+import { originOf, type TaintOrigin } from './cause.ts';
 import type { DeafAccount } from './deafness.ts';
 import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
 import {
@@ -58,7 +59,7 @@ export interface NodeTaint {
   readonly evicts: 'yes' | 'virtual' | 'no';
   /** When its countdown started, and how that is known; with those that evict only. */
   readonly since?: EpochMs;
-  readonly known?: Evidence;
+  readonly known?: TaintOrigin;
 }
 
 /** What becomes of one pod. */
@@ -70,7 +71,7 @@ export interface NodePod {
   readonly owner?: { readonly kind: string; readonly name: string };
   /** What runs it, as far as that is known: its owner, or what stands behind that. */
   readonly workload?: Workload;
-  readonly fate: Fate | UnknownFate;
+  readonly outcome: Fate | UnknownFate;
   /** All that keeps it, now or when it is due. */
   readonly heldBy: readonly Brake[];
   /** When the built-in controller evicts it, where that runs; absent: never. */
@@ -84,12 +85,12 @@ export interface NodeWorkload {
   readonly owner?: { readonly kind: string; readonly name: string };
   readonly pods: number;
   /** How many go, and the first and the last of these; those that are due go now. */
-  readonly goes: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
+  readonly evict: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
   /** How many are kept for no known time, by all that keeps them. */
-  readonly kept: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
-  readonly leaving: number;
-  readonly stays: readonly {
-    readonly because: Extract<Fate, { kind: 'stays' }>['because'];
+  readonly held: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
+  readonly terminating: number;
+  readonly keep: readonly {
+    readonly cause: Extract<Fate, { kind: 'keep' }>['cause'];
     readonly pods: number;
   }[];
 }
@@ -105,18 +106,18 @@ export interface NodeAnswer {
   /** With `gone`: since when, as far as that is known. */
   readonly deletedAt?: EpochMs;
   /** Absent: a relay hears the cluster, or it is not known whether one does. */
-  readonly deaf?: DeafAccount;
+  readonly disconnected?: DeafAccount;
   readonly taints: readonly NodeTaint[];
   /** By namespace and name. */
   readonly workloads: readonly NodeWorkload[];
   /** The first to go first, then those that are kept, and those that stay. */
   readonly pods: readonly NodePod[];
   /** What keeps some of them, each once. */
-  readonly brakes: readonly BrakeAccount[];
+  readonly gates: readonly BrakeAccount[];
   readonly policy?: PolicyAccount;
   readonly builtIn: BuiltIn;
   readonly history: readonly NodePastEntry[];
-  readonly unknown: readonly { readonly what: string; readonly why: string }[];
+  readonly unknown: readonly { readonly what: string; readonly reason: string }[];
 }
 
 /** Says what happens on a node and why, by the decisions of the core itself. */
@@ -132,18 +133,22 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   const { taints = [], deletedAt, pods } = fatesIn(asked, { partition, rules, shown });
   const governed = 'unknown' in given ? pods.map((pod) => ungovernedPod(pod, given.unknown)) : pods;
   const deaf = service && knownOr(service.deaf, undefined);
-  const unscheduled = pods.filter(({ uid, fate }) => isToGo(fate) && !partition.scheduled.has(uid)).length;
+  const unscheduled = pods.filter(
+    ({ uid, outcome }) => isToGo(outcome) && !partition.scheduled.has(uid),
+  ).length;
   const brakes = new Map(pods.flatMap(({ heldBy }) => heldBy).map((by) => [wordsOf(by).name(by), by]));
   return {
     ...{ at: now, cluster, node, decidedBy: service ? 'taintward' : 'built-in' },
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
     state: shown === undefined ? 'unknown' : shown.taints === undefined ? 'gone' : 'there',
     ...(deletedAt === undefined ? {} : { deletedAt }),
-    ...(deaf ? { deaf: { ...deaf, unscheduled } } : {}),
+    ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
     taints,
     workloads: workloadsOf(governed, now),
-    pods: governed.toSorted((a, b) => rankOf(a.fate) - rankOf(b.fate) || (nameOf(a) < nameOf(b) ? -1 : 1)),
-    brakes: [...brakes.values()].map((by) => accountOfBrake(by, rules)),
+    pods: governed.toSorted(
+      (a, b) => rankOf(a.outcome) - rankOf(b.outcome) || (nameOf(a) < nameOf(b) ? -1 : 1),
+    ),
+    gates: [...brakes.values()].map((by) => accountOfBrake(by, rules)),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     builtIn: knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const),
     history: service ? knownOr(service.history, []) : [],
@@ -152,7 +157,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
 }
 
 /** A pod, before it is asked whether its cluster's rules are known. */
-type Foretold = Omit<NodePod, 'fate'> & { readonly fate: Fate };
+type Foretold = Omit<NodePod, 'outcome'> & { readonly outcome: Fate };
 
 interface Fates {
   readonly taints?: readonly NodeTaint[];
@@ -174,7 +179,7 @@ function fatesIn(
       taints: node?.taints.map(timedTaint) ?? [],
       pods: [...scheduled.values()].map((record) => ({
         ...who(record),
-        fate: recordedFate(record, partition, rules, now),
+        outcome: recordedFate(record, partition, rules, now),
         heldBy: storedBrakes(partition, rules, now)(record),
       })),
     };
@@ -211,13 +216,13 @@ function fatesIn(
       const heldBy = allBrakes(rules, (left) =>
         brakesOf(foresee({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).fateOf(pod)),
       );
-      const told = { ...who(pod), ...(workload ? { workload } : {}), fate: foresight.fateOf(pod), heldBy };
+      const told = { ...who(pod), ...(workload ? { workload } : {}), outcome: foresight.fateOf(pod), heldBy };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];
     }),
   };
 }
 
-const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'fate' | 'heldBy'>) => ({
+const who = ({ uid, namespace, name, owner }: Omit<NodePod, 'outcome' | 'heldBy'>) => ({
   ...{ uid, namespace, name },
   ...(owner ? { owner } : {}),
 });
@@ -235,27 +240,29 @@ const timedTaint = ({
 }: Taint & { readonly since: EpochMs; readonly known: Evidence }): NodeTaint => ({
   taint: plain(taint),
   evicts: taint.virtual ? 'virtual' : evicts(taint) ? 'yes' : 'no',
-  ...{ since, known },
+  ...{ since, known: originOf(known) },
 });
 
 const ungovernedPod = (pod: Foretold, why: string): NodePod =>
-  pod.fate.kind === 'stays' || pod.fate.kind === 'leaving' ? pod : { ...pod, fate: ungoverned(why) };
+  pod.outcome.kind === 'keep' || pod.outcome.kind === 'terminating'
+    ? pod
+    : { ...pod, outcome: ungoverned(why) };
 
 const nameOf = ({ namespace, name }: NodePod): string => `${namespace}/${name}`;
 
 /** Those that go come by their moments, before all others. */
-function rankOf(fate: NodePod['fate']): number {
+function rankOf(fate: NodePod['outcome']): number {
   switch (fate.kind) {
-    case 'leaving':
+    case 'terminating':
       return -1;
-    case 'goes':
+    case 'evict':
       return fate.at;
     case 'held':
     case 'blocked':
-    case 'gave-up':
+    case 'failed':
     case 'unknown':
       return 9e15;
-    case 'stays':
+    case 'keep':
       return 9.001e15;
     default:
       return fate satisfies never;
@@ -279,30 +286,30 @@ const runnerOf = ({ workload, owner }: NodePod): NodeWorkload['owner'] =>
 function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
   const owner = runnerOf(first);
   const moments = pods
-    .flatMap(({ fate }) => (fate.kind === 'goes' ? [Math.max(fate.at, now)] : []))
+    .flatMap(({ outcome: fate }) => (fate.kind === 'evict' ? [Math.max(fate.at, now)] : []))
     .sort((a, b) => a - b);
   const [firstAt, lastAt] = [moments[0], moments.at(-1)];
-  const kept = pods.map(({ fate, heldBy }): readonly KeptBy[] => {
+  const kept = pods.map(({ outcome: fate, heldBy }): readonly KeptBy[] => {
     if (fate.kind === 'held') return heldBy.map(({ kind }) => kind);
-    if (fate.kind === 'blocked') return [fate.by.length > 0 ? 'budget' : 'admission'];
-    return fate.kind === 'gave-up' ? [fate.kind] : [];
+    if (fate.kind === 'blocked') return [fate.by.length > 0 ? 'blocked' : 'rejected'];
+    return fate.kind === 'failed' ? [fate.kind] : [];
   });
-  const stays = pods.flatMap(({ fate }) => (fate.kind === 'stays' ? [fate.because] : []));
+  const stays = pods.flatMap(({ outcome: fate }) => (fate.kind === 'keep' ? [fate.cause] : []));
   return {
     namespace: first.namespace,
     ...(owner ? { owner } : {}),
     pods: pods.length,
-    goes: {
+    evict: {
       pods: moments.length,
       ...(firstAt === undefined ? {} : { firstAt }),
       ...(lastAt === undefined ? {} : { lastAt }),
     },
-    kept: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((each) =>
+    held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((each) =>
       each.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: each.length }])),
     ),
-    leaving: pods.filter(({ fate }) => fate.kind === 'leaving').length,
-    stays: [...Map.groupBy(stays, (because) => because)].map(([because, each]) => ({
-      because,
+    terminating: pods.filter(({ outcome: fate }) => fate.kind === 'terminating').length,
+    keep: [...Map.groupBy(stays, (cause) => cause)].map(([cause, each]) => ({
+      cause,
       pods: each.length,
     })),
   };
@@ -332,5 +339,5 @@ function unknownOf({
       : []),
     ['the built-in controller', builtIn],
   ];
-  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, why: fact.unknown }] : []));
+  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, reason: fact.unknown }] : []));
 }

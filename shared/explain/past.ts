@@ -3,6 +3,7 @@ import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { CancelReason, Outcome, Reason } from '#shared/eviction/records.ts';
+import { type Cause, causesOf } from './cause.ts';
 
 /** Something that history tells of a pod. */
 export interface PastEntry {
@@ -27,12 +28,12 @@ export type PastFate =
       readonly kind: 'evicted';
       readonly at: EpochMs;
       readonly node: NodeName;
-      readonly lateMs: number;
+      readonly delayMs: number;
       readonly dueAt: EpochMs;
-      readonly reasons: readonly Reason[];
+      readonly causes: readonly Cause[];
     }
   | {
-      readonly kind: 'gone';
+      readonly kind: 'deleted';
       /** When it was deleted; where history does not say who did that, when it was last heard of. */
       readonly at: EpochMs;
       readonly node: NodeName;
@@ -40,9 +41,9 @@ export type PastFate =
       readonly by?: Deletion['by'];
       /** When it was to go by us; absent: it was not. */
       readonly dueAt?: EpochMs;
-      readonly reasons: readonly Reason[];
+      readonly causes: readonly Cause[];
       /** Its eviction was cancelled while it was there. */
-      readonly cancelled?: CancelReason;
+      readonly cancelReason?: CancelReason;
       /** It was due in a cluster that was only observed. */
       readonly observed: boolean;
     }
@@ -61,18 +62,18 @@ export function pastFate(entries: readonly PastEntry[], except?: PodUid): PastFa
   const { node } = last.ref;
   if (done) {
     const { at, lateMs = 0, fireAt: dueAt, reasons } = done;
-    return { kind: 'evicted', at, node, lateMs, dueAt, reasons };
+    return { kind: 'evicted', at, node, delayMs: lateMs, dueAt, causes: causesOf(reasons) };
   }
   const { deleted, fireAt, reasons } = own.findLast((entry) => entry.deleted) ?? last;
   const cancelled = last.cancelled === 'pod-gone' ? undefined : last.cancelled;
   return {
-    kind: 'gone',
+    kind: 'deleted',
     at: deleted?.at ?? last.at,
     node,
     ...(deleted ? { by: deleted.by } : {}),
     ...(fireAt >= NEVER ? {} : { dueAt: fireAt }),
-    reasons,
-    ...(cancelled ? { cancelled } : {}),
+    causes: causesOf(reasons),
+    ...(cancelled ? { cancelReason: cancelled } : {}),
     observed: own.some(({ what }) => what === 'would-have'),
   };
 }

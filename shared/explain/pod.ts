@@ -31,7 +31,7 @@ import type { Workload } from './workload.ts';
 export interface StuckReport {
   readonly uid: PodUid;
   /** When its grace period was over. */
-  readonly overAt: EpochMs;
+  readonly gracePeriodEndedAt: EpochMs;
   readonly finalizers: readonly string[];
   /** Of its node: there, not reached by the node controller, or deleted. */
   readonly nodeState: 'there' | 'unreachable' | 'gone';
@@ -86,17 +86,17 @@ export interface PodAnswer {
   readonly workload?: Workload;
   /** Whose decision is told: without the service it is the built-in controller's, where that runs. */
   readonly decidedBy: 'taintward' | 'built-in';
-  readonly fate: Fate | PastFate | UnknownFate;
+  readonly outcome: Fate | PastFate | UnknownFate;
   /** What became of an earlier pod of this name, as far as history tells of one. */
   readonly before?: PastFate;
   readonly stuck?: StuckReport;
   /** Somebody says that it is being moved off its node. Absent: no. */
-  readonly moving?: true;
+  readonly takeoverInProgress?: true;
   /** Absent: a relay hears the cluster, or it is not known whether one does. */
-  readonly deaf?: DeafAccount;
+  readonly disconnected?: DeafAccount;
   readonly taints: readonly TaintAccount[];
   /** What keeps the pod now, or will when it is due. */
-  readonly brakes: readonly BrakeAccount[];
+  readonly gates: readonly BrakeAccount[];
   /** Absent: not known, or nobody manages the cluster. */
   readonly policy?: PolicyAccount;
   /** Those that are about the pod; absent: not known. */
@@ -106,11 +106,11 @@ export interface PodAnswer {
   readonly scheduling?: Scheduling;
   /** The oldest first. */
   readonly history: readonly PastEntry[];
-  readonly remedies: readonly Remedy[];
+  readonly remediations: readonly Remedy[];
   /** The commands that let the pod go, all of them together; none where nothing keeps it. */
   readonly release: readonly string[];
   /** What could not be found out, and why. */
-  readonly unknown: readonly { readonly what: string; readonly why: string }[];
+  readonly unknown: readonly { readonly what: string; readonly reason: string }[];
 }
 
 /** Says why a pod goes or stays and what happens next, by the decisions of the core itself. */
@@ -121,21 +121,21 @@ export function explainPod(asked: PodCase): PodAnswer {
   const deaf = service && knownOr(service.deaf, undefined);
   const answer = {
     ...{ at: now, cluster, namespace, name, history, unknown: unknownOf(asked) },
-    ...(deaf ? { deaf: { ...deaf, unscheduled: 0 } } : {}),
+    ...(deaf ? { disconnected: { ...deaf, unscheduled: 0 } } : {}),
     decidedBy: service ? 'taintward' : 'built-in',
     taints: [],
-    brakes: [],
+    gates: [],
     release: [],
-    remedies: [],
+    remediations: [],
   } as const;
   if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
-  if (!pod) return { ...answer, fate: pastFate(history) };
+  if (!pod) return { ...answer, outcome: pastFate(history) };
   const { uid, node, owner } = pod;
   const workload = knownOr(asked.workload, undefined);
   const before = pastFate(history, uid);
   const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
   const told = byLife(asked, pod);
-  const unscheduled = isToGo(told.fate) && !partitionIn(asked, pod).scheduled.has(uid) ? 1 : 0;
+  const unscheduled = isToGo(told.outcome) && !partitionIn(asked, pod).scheduled.has(uid) ? 1 : 0;
   return {
     ...answer,
     uid,
@@ -144,17 +144,17 @@ export function explainPod(asked: PodCase): PodAnswer {
     ...(workload ? { workload } : {}),
     ...(before.kind === 'not-found' ? {} : { before }),
     ...(stuck ? { stuck } : {}),
-    ...(pod.moving ? { moving: pod.moving } : {}),
-    ...(deaf ? { deaf: { ...deaf, unscheduled } } : {}),
+    ...(pod.moving ? { takeoverInProgress: pod.moving } : {}),
+    ...(deaf ? { disconnected: { ...deaf, unscheduled } } : {}),
     ...told,
   };
 }
 
 /** Whether a pod goes once nothing keeps it. */
-export const isToGo = ({ kind }: PodAnswer['fate']): boolean =>
-  kind === 'goes' || kind === 'held' || kind === 'blocked';
+export const isToGo = ({ kind }: PodAnswer['outcome']): boolean =>
+  kind === 'evict' || kind === 'held' || kind === 'blocked';
 
-type Told = Pick<PodAnswer, 'fate'> & Partial<PodAnswer>;
+type Told = Pick<PodAnswer, 'outcome'> & Partial<PodAnswer>;
 
 /** By what the API server shows, and what is stored. */
 function byLife(asked: PodCase, pod: AskedPod): Told {
@@ -165,7 +165,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const live = knownOr(asked.node, storedLife(partition));
   const budgets = knownOr(asked.budgets, undefined);
   if (pod.node !== undefined && !live && 'unknown' in asked.node)
-    return { fate: { kind: 'unknown', why: asked.node.unknown } };
+    return { outcome: { kind: 'unknown', reason: asked.node.unknown } };
   const node: NodeCase = {
     ...{ now, partition, rules, live: live ?? { taints: [] } },
     ...(asked.foundAt === undefined ? {} : { foundAt: asked.foundAt }),
@@ -173,7 +173,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   };
   const foresight = foresee(node);
   const foretold = foresight.fateOf(pod);
-  const fate = foretold.kind !== 'stays' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
+  const fate = foretold.kind !== 'keep' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
   const record = partition.scheduled.get(pod.uid) ?? partition.ended.get(pod.uid);
   const podSince = begunBy(record?.podSince ?? pod.podSince, now);
   const taints =
@@ -183,15 +183,15 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const nodeGone = foresight.deletedAt !== undefined;
   const brakes = allBrakes(rules, (left) => brakesOf(foresee({ ...node, rules: left }).fateOf(pod)));
   return {
-    fate,
+    outcome: fate,
     taints,
     ...braked(brakes, rules, cluster),
-    ...(fate.kind === 'gave-up' ? { release: [`taintward retry ${cluster}`] } : {}),
+    ...(fate.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
     ...(pod.node === undefined ? {} : { scheduling: schedulingOf(pod.owner, taints, foretold, nodeGone) }),
-    remedies:
+    remediations:
       pod.node === undefined
         ? []
         : remediesFor(taints, { ...(service ? { cluster } : {}), node: pod.node, nodeGone, pod }, foretold),
@@ -204,15 +204,15 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const record = partition?.scheduled
     .values()
     .find((each) => each.namespace === namespace && each.name === name);
-  if (!service || !partition || !record) return { fate: { kind: 'unknown', why } };
+  if (!service || !partition || !record) return { outcome: { kind: 'unknown', reason: why } };
   const { uid, owner } = record;
   const { node } = partition.ref;
-  if ('unknown' in service.rules) return { fate: ungoverned(service.rules.unknown), uid, node };
+  if ('unknown' in service.rules) return { outcome: ungoverned(service.rules.unknown), uid, node };
   const rules = service.rules.value;
   const fate = recordedFate(record, partition, rules, now);
   const brakes = fate.kind === 'held' ? storedBrakes(partition, rules, now)(record) : [];
   return {
-    ...{ fate, uid, node, policy: policyOf(rules.policy, now) },
+    ...{ outcome: fate, uid, node, policy: policyOf(rules.policy, now) },
     ...braked(brakes, rules, cluster),
     ...(owner ? { owner } : {}),
   };
@@ -223,8 +223,8 @@ const braked = (
   brakes: readonly Brake[],
   rules: Rules,
   cluster: ClusterName,
-): Pick<PodAnswer, 'brakes' | 'release'> => ({
-  brakes: brakes.map((by) => accountOfBrake(by, rules)),
+): Pick<PodAnswer, 'gates' | 'release'> => ({
+  gates: brakes.map((by) => accountOfBrake(by, rules)),
   release: [...new Set(brakes.map((by) => wordsOf(by).release(by, cluster)))],
 });
 
@@ -271,5 +271,5 @@ function unknownOf({ pod, workload, node, service, budgets, builtIn }: PodCase):
         ] as const)
       : []),
   ];
-  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, why: fact.unknown }] : []));
+  return facts.flatMap(([what, fact]) => ('unknown' in fact ? [{ what, reason: fact.unknown }] : []));
 }

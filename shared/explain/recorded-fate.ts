@@ -5,7 +5,8 @@ import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
 import { allBrakes } from './brakes.ts';
-import { type Fate, failing, gaveUp } from './fate.ts';
+import { causesOf } from './cause.ts';
+import { type Fate, gaveUp, retrying } from './fate.ts';
 
 /** What is stored of a node, as far as it tells of its pods. */
 export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
@@ -52,14 +53,14 @@ export function recordedFate(record: EvictionRecord, stored: Stored, rules: Rule
   const { fireAt: dueAt, reasons, gaveUpAt } = record;
   if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
   const [by] = storedBrakes(stored, rules, now)(record);
-  if (by) return { kind: 'held', dueAt, reasons, by, before: [] };
+  if (by) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: [] };
   return {
     ...{
-      kind: 'goes',
+      kind: 'evict',
       at: Math.max(now, momentOf(record, stored.node) ?? now),
       by: rules.policy.method.kind,
     },
-    ...{ dueAt, reasons, heldBy: [], blockedBy: [] },
-    ...failing(record, stored.node ?? {}, now),
+    ...{ dueAt, causes: causesOf(reasons), heldBy: [], blockedBy: [] },
+    ...retrying(record, stored.node ?? {}, now),
   };
 }

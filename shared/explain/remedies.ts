@@ -10,7 +10,7 @@ export type Remedy =
   /** A taint goes that makes it go. */
   | { readonly kind: 'untaint'; readonly taint: TaintAccount['taint']; readonly command: string }
   /** Its node recovers: the node controller sets these taints for as long as it is down. */
-  | { readonly kind: 'mend-node'; readonly taints: readonly TaintAccount['taint'][] }
+  | { readonly kind: 'fix-node'; readonly taints: readonly TaintAccount['taint'][] }
   /** It is held by Taintward; the built-in controller, where that runs, heeds no hold. */
   | { readonly kind: 'hold'; readonly command: string };
 
@@ -31,7 +31,7 @@ export function remediesFor(
   fate: Fate,
 ): readonly Remedy[] {
   const limiting = accounts.filter(({ deadlineAt }) => deadlineAt !== undefined);
-  if (limiting.length === 0 || nodeGone || fate.kind === 'leaving') return [];
+  if (limiting.length === 0 || nodeGone || fate.kind === 'terminating') return [];
   const taints = limiting.map(({ taint }) => taint);
   const down = taints.filter(({ key }) => DOWN_KEYS.includes(key));
   const byPeople = taints.filter((taint) => !down.includes(taint));
@@ -43,7 +43,7 @@ export function remediesFor(
       const command = `kubectl taint nodes ${node} ${taint.key}:${taint.effect}-`;
       return { kind: 'untaint', taint, command };
     }),
-    ...(down.length > 0 ? [{ kind: 'mend-node', taints: down } as const] : []),
+    ...(down.length > 0 ? [{ kind: 'fix-node', taints: down } as const] : []),
     ...(cluster === undefined || held
       ? []
       : [

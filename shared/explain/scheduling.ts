@@ -28,7 +28,7 @@ export function schedulingOf(
   const keptOffBy = accounts.filter(({ schedules }) => !schedules).map(({ taint }) => taint);
   const limited = accounts.some(({ deadlineAt }) => deadlineAt !== undefined);
   const returns = replacedBy !== 'nobody' && keptOffBy.length === 0 && !nodeGone;
-  return { replacedBy, keptOffBy, loops: fate.kind !== 'stays' && limited && returns };
+  return { replacedBy, keptOffBy, loops: fate.kind !== 'keep' && limited && returns };
 }
 
 function makerOf(owner: { readonly kind: string } | undefined): Scheduling['replacedBy'] {

@@ -1,4 +1,3 @@
-import type { Evidence } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
@@ -7,6 +6,7 @@ import { INT64_MAX } from '#shared/taints/int64.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
+import { originOf, type TaintOrigin } from './cause.ts';
 import type { AskedPod, NodeForesight } from './fate.ts';
 
 /** A toleration of a pod, by its place in the pod's list, counted from 0. */
@@ -23,7 +23,7 @@ export interface TaintAccount {
   readonly evicts: 'yes' | 'virtual' | 'no';
   /** When its countdown started, and how that is known; with those that evict only. */
   readonly since?: EpochMs;
-  readonly known?: Evidence;
+  readonly known?: TaintOrigin;
   /** The one that decides, which is the first that matches; absent: none does. */
   readonly toleration?: PlacedToleration;
   /** Later ones that match as well, and count for nothing. */
@@ -60,7 +60,7 @@ export function accountsOf(
     return {
       ...accountOf(taint, tolerations, rules),
       since: taint.since,
-      known: taint.known,
+      known: originOf(taint.known),
       ...(own && reason ? { seconds: reason.seconds, deadlineAt: own.at } : {}),
       ...(reason?.policy === undefined ? {} : { changedBy: reason.policy }),
       decides: own !== undefined && own.at === first?.at,

@@ -1,7 +1,7 @@
 import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
-import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
+import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import { claimOf } from '#shared/eviction/rate.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
@@ -67,14 +67,14 @@ export interface Findings {
 
 /** Why pods would not go, in a word; `hold` with what holds them. */
 export interface Stay {
-  readonly because:
+  readonly cause:
     | 'hold'
     | 'excluded'
     | 'node-alive'
     | 'tolerated'
     | 'untainted'
-    | 'leaving'
-    | 'gave-up'
+    | 'terminating'
+    | 'failed'
     | 'unknown';
   readonly hold?: string;
 }
@@ -85,7 +85,7 @@ export interface WorkloadFate extends Workload {
   readonly now: number;
   /** How many go later, and when the first and the last of these. */
   readonly later: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
-  readonly stays: readonly (Stay & { readonly pods: number })[];
+  readonly keep: readonly (Stay & { readonly pods: number })[];
   readonly replicas?: Replicas;
   /** The most of its ready pods that go together. */
   readonly together: number;
@@ -99,7 +99,7 @@ export interface BudgetFate {
   /** Healthy pods that may go now. */
   readonly allowed?: number;
   /** Of its pods, those that would go. */
-  readonly going: number;
+  readonly evicted: number;
   /** The most ready ones of these that go together. */
   readonly together: number;
   /** Those of them that the Eviction API would not let go, each asked alone. */
@@ -107,8 +107,8 @@ export interface BudgetFate {
   /** What it said of the first of these. */
   readonly reason?: string;
   /** `asked`: the Eviction API said so of each pod alone; `computed`: by the budget's status only, `why` the API could not be asked. */
-  readonly known: 'asked' | 'computed';
-  readonly why?: string;
+  readonly source: 'eviction-api' | 'status';
+  readonly error?: string;
   /** More go together than it allows, or one that may not go. */
   readonly breaks: boolean;
   /** It is heeded (method `evict`): what it forbids waits for it. */
@@ -117,7 +117,7 @@ export interface BudgetFate {
 
 /** What a taint would break. */
 export type Break =
-  | { readonly kind: 'guard'; readonly trip: Trip }
+  | { readonly kind: 'guard'; readonly trip: TripReport }
   | { readonly kind: 'budget'; readonly budget: BudgetFate }
   /** All of its ready pods go together. */
   | { readonly kind: 'emptied'; readonly workload: WorkloadFate }
@@ -131,7 +131,7 @@ export interface PodFate {
   readonly uid: PodUid;
   readonly node: NodeName;
   readonly workload: Workload;
-  readonly fate: Fate;
+  readonly outcome: Fate;
 }
 
 /** What would happen if some nodes had a taint. Counts are of pods on these nodes; times are epoch ms. */
@@ -142,11 +142,11 @@ export interface WhatIf {
   readonly pods: number;
   readonly now: number;
   readonly later: number;
-  readonly stays: number;
+  readonly keep: number;
   /** Of those that go, those that the guard would hold before. */
   readonly guarded: number;
   /** What forbids every eviction now; what is said here is what follows once it does no more. */
-  readonly brake?: WholeBrake;
+  readonly gate?: WholeBrake;
   readonly guard: GuardFate;
   readonly pace: Pace;
   readonly breaks: readonly Break[];
@@ -158,22 +158,22 @@ export interface WhatIf {
 /** What the guard would say. */
 export interface GuardFate {
   /** Those that the taint trips; in `shadow` it would only tell of them. */
-  readonly trips: readonly Trip[];
-  readonly shadow: boolean;
+  readonly trips: readonly TripReport[];
+  readonly dryRun: boolean;
   /** Those that stand already. */
-  readonly standing: readonly Trip[];
+  readonly standing: readonly TripReport[];
 }
 
 /** How long it takes. */
 export interface Pace {
   /** Pods per second; absent: no limit. */
-  readonly rate?: number;
+  readonly evictionRate?: number;
   /** When the last pod has gone, by the rate; absent: none goes. */
   readonly lastAt?: EpochMs;
   /** Pods per second that go when what was held is let go. */
-  readonly drain: number;
+  readonly releaseRate: number;
   /** So long that takes for all that go, had they been held. */
-  readonly drainMs: number;
+  readonly releaseMs: number;
 }
 
 /** What would become of each pod. */
@@ -206,9 +206,9 @@ export function fatesOf({ now, taint, nodes, pods, rules, counts, released }: Si
       if (fate?.kind === 'held' && fate.by.kind === 'guard') guarded.add(pod.uid);
     }
   }
-  const trips = shadow ? review.wouldTrip : review.added;
-  const standing = review.trips.filter((trip) => !review.added.includes(trip));
-  return { pods: fates, guarded, guard: { trips, shadow, standing } };
+  const trips = (shadow ? review.wouldTrip : review.added).map(reportOf);
+  const standing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
+  return { pods: fates, guarded, guard: { trips, dryRun: shadow, standing } };
 }
 
 /** A node's taints with one more; one of its key and effect is replaced, as `kubectl taint --overwrite` does. */
@@ -225,7 +225,7 @@ export const podsToAsk = (
 ): readonly PodThere[] =>
   pods.filter((pod) => {
     const known = budgetsOfPod(pod, budgets);
-    return fates.pods.get(pod.uid)?.kind === 'goes' && (known === undefined || known.length > 0);
+    return fates.pods.get(pod.uid)?.kind === 'evict' && (known === undefined || known.length > 0);
   });
 
 /** Says what would happen, by all that was found out. */
@@ -254,13 +254,13 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
     pods: told.length,
     now: gone,
     later: going.length - gone,
-    stays: told.length - going.length,
+    keep: told.length - going.length,
     guarded: guarded.size,
-    ...(brake ? { brake } : {}),
+    ...(brake ? { gate: brake } : {}),
     guard,
     pace: paceOf(going, rules),
     breaks: [
-      ...(guard.shadow ? [] : guard.trips.map((trip): Break => ({ kind: 'guard', trip }))),
+      ...(guard.dryRun ? [] : guard.trips.map((trip): Break => ({ kind: 'guard', trip }))),
       ...budgets.filter(({ breaks }) => breaks).map((budget): Break => ({ kind: 'budget', budget })),
       ...workloads.filter(isEmptied).map((workload): Break => ({ kind: 'emptied', workload })),
       ...going
@@ -272,7 +272,7 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
     workloads,
     budgets,
     each: told.map(({ pod: { namespace, name, uid, node }, workload, fate }) => ({
-      ...{ namespace, name, uid, node, workload, fate },
+      ...{ namespace, name, uid, node, workload, outcome: fate },
     })),
   };
 }
@@ -284,17 +284,17 @@ interface Told {
   readonly fate: Fate;
 }
 
-type Going = Told & { readonly fate: Extract<Fate, { kind: 'goes' }> };
+type Going = Told & { readonly fate: Extract<Fate, { kind: 'evict' }> };
 
-const isGoing = (told: Told): told is Going => told.fate.kind === 'goes';
+const isGoing = (told: Told): told is Going => told.fate.kind === 'evict';
 
 function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pace {
   const lastAt = lastOf(going, rate);
   return {
-    ...(rate === undefined ? {} : { rate }),
+    ...(rate === undefined ? {} : { evictionRate: rate }),
     ...(lastAt === undefined ? {} : { lastAt }),
-    drain,
-    drainMs: Math.floor((Math.max(0, going.length - 1) / drain) * 1000),
+    releaseRate: drain,
+    releaseMs: Math.floor((Math.max(0, going.length - 1) / drain) * 1000),
   };
 }
 
@@ -303,7 +303,7 @@ function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | un
   const sorted = going.map(({ fate }) => fate).sort((a, b) => a.at - b.at);
   const last = sorted.at(-1)?.at;
   if (rate === undefined || last === undefined) return last;
-  const limited = sorted.filter(({ inTurn }) => inTurn === 'rate');
+  const limited = sorted.filter(({ pacedBy }) => pacedBy === 'evictionRate');
   let freeAt = Number.NEGATIVE_INFINITY;
   for (const [at, fates] of Map.groupBy(limited, (fate) => fate.at)) {
     freeAt = Math.max(freeAt, at);
@@ -333,7 +333,7 @@ function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now:
       pods: later.length,
       ...(later.length > 0 ? { firstAt: Math.min(...later), lastAt: Math.max(...later) } : {}),
     },
-    stays: [...stays.values()].flatMap((alike) =>
+    keep: [...stays.values()].flatMap((alike) =>
       alike.slice(0, 1).map((stay) => ({ ...stay, pods: alike.length })),
     ),
     ...(replicas ? { replicas } : {}),
@@ -344,26 +344,26 @@ function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now:
 /** Why a pod does not go; `undefined`: it goes. */
 function stayOf(fate: Fate): Stay | undefined {
   switch (fate.kind) {
-    case 'goes':
+    case 'evict':
       return undefined;
     case 'held':
-      if (fate.by.kind === 'hold') return { because: 'hold', hold: fate.by.id };
-      return { because: fate.by.kind === 'node-alive' ? fate.by.kind : 'excluded' };
-    case 'stays':
+      if (fate.by.kind === 'hold') return { cause: 'hold', hold: fate.by.id };
+      return { cause: fate.by.kind === 'node-alive' ? fate.by.kind : 'excluded' };
+    case 'keep':
       return {
-        because: fate.because === 'tolerated' || fate.because === 'untainted' ? fate.because : 'unknown',
+        cause: fate.cause === 'tolerated' || fate.cause === 'untainted' ? fate.cause : 'unknown',
       };
-    case 'leaving':
-    case 'gave-up':
-      return { because: fate.kind };
+    case 'terminating':
+    case 'failed':
+      return { cause: fate.kind };
     case 'blocked':
-      return { because: 'unknown' };
+      return { cause: 'unknown' };
     default:
       return fate satisfies never;
   }
 }
 
-const stayKey = ({ because, hold = '' }: Stay): string => `${because} ${hold}`;
+const stayKey = ({ cause: because, hold = '' }: Stay): string => `${because} ${hold}`;
 
 /** What nobody relies on to be ready at any moment. */
 const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
@@ -401,11 +401,11 @@ function budgetFate(
   const [first] = blocked;
   return {
     ...of,
-    going: going.length,
+    evicted: going.length,
     together,
     blocked: blocked.length,
     ...(first ? { reason: first.reason } : {}),
-    ...(why === undefined ? { known: 'asked' } : { known: 'computed', why }),
+    ...(why === undefined ? { source: 'eviction-api' } : { source: 'status', error: why }),
     breaks:
       together > (of.allowed ?? Number.POSITIVE_INFINITY) ||
       // To delete one that is not ready disrupts nothing.

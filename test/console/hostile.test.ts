@@ -49,7 +49,7 @@ const ATTEMPTS = (known: object) => `(async ({ base, token, script, style }) => 
     setTimeout(() => resolve('refused'), 5_000);
     Promise.resolve(attempt(resolve)).catch(() => resolve('refused'));
   });
-  const act = JSON.stringify({ kind: 'stop', why: 'an attack' });
+  const act = JSON.stringify({ kind: 'stop', reason: 'an attack' });
   const json = { 'content-type': 'application/json', 'x-taintward-token': token };
   const added = (name, fields, resolve) => {
     const element = Object.assign(document.createElement(name), fields);

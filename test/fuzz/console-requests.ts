@@ -32,14 +32,14 @@ const QUESTIONS = [
 ];
 const cluster = clusterName('prod');
 const ACTS: readonly Act[] = [
-  { kind: 'stop', cluster, why: 'a test', forMs: 60_000 },
-  { kind: 'resume', why: 'a test' },
-  { kind: 'pause', cluster, why: 'a test' },
-  { kind: 'unpause', cluster, why: 'a test' },
-  { kind: 'hold', cluster, target: { kind: 'pod', namespace: 'shop', name: 'web-0' }, why: 'a test' },
-  { kind: 'release', cluster, id: 'h1', why: 'a test' },
-  { kind: 'release-guard', cluster, why: 'a test' },
-  { kind: 'retry', cluster, node: 'n1' as never, why: 'a test' },
+  { kind: 'stop', cluster, reason: 'a test', forMs: 60_000 },
+  { kind: 'resume', reason: 'a test' },
+  { kind: 'pause', cluster, reason: 'a test' },
+  { kind: 'unpause', cluster, reason: 'a test' },
+  { kind: 'hold', cluster, target: { kind: 'pod', namespace: 'shop', name: 'web-0' }, reason: 'a test' },
+  { kind: 'release', cluster, id: 'h1', reason: 'a test' },
+  { kind: 'release-guard', cluster, reason: 'a test' },
+  { kind: 'retry', cluster, node: 'n1' as never, reason: 'a test' },
 ];
 const BODIES: readonly (readonly [string, readonly object[]])[] = [
   ['api/preview', ACTS],

@@ -77,7 +77,7 @@ export class Prophet {
     for (const { fate, askedAt } of this.#valid(cluster, uid)) {
       // It was under way when that was asked.
       if (askedAt >= sentAt) continue;
-      if (fate.kind === 'goes' && sentAt >= soonest(fate)) this.#count(fate);
+      if (fate.kind === 'evict' && sentAt >= soonest(fate)) this.#count(fate);
       else this.#accuse(uid, askedAt, fate, `it went at ${sentAt}`);
     }
     this.#prophecies.delete(uid);
@@ -112,7 +112,7 @@ export class Prophet {
       const fate = this.#foresee({ now, partition, rules, live }).fateOf(pod);
       const told = this.#prophecies.get(pod.uid) ?? [];
       told.push({ pod, fate, askedAt: now, words });
-      if (fate.kind !== 'goes') this.#count(fate);
+      if (fate.kind !== 'evict') this.#count(fate);
       this.#prophecies.set(pod.uid, told);
     }
   }
@@ -141,8 +141,8 @@ export class Prophet {
     for (const uid of this.#prophecies.keys()) {
       if (this.#clusterOf(uid) !== cluster.name) continue;
       for (const { fate, askedAt } of this.#valid(cluster.name, uid)) {
-        if (fate.kind !== 'goes') continue;
-        const waits = fate.heldBy.length > 0 || fate.inTurn !== undefined ? turnMs : 0;
+        if (fate.kind !== 'evict') continue;
+        const waits = fate.heldBy.length > 0 || fate.pacedBy !== undefined ? turnMs : 0;
         const latest = disturbances.excusedUntil(cluster.name, Math.max(fate.at, askedAt) + waits);
         if (clock.now() <= latest) continue;
         this.#accuse(uid, askedAt, fate, `it is still there at ${clock.now()}`);
@@ -157,7 +157,7 @@ export class Prophet {
   }
 
   #count(fate: Fate): void {
-    const what = fate.kind === 'goes' && fate.heldBy.length > 0 ? 'goes, held before' : fate.kind;
+    const what = fate.kind === 'evict' && fate.heldBy.length > 0 ? 'goes, held before' : fate.kind;
     this.told[what] = (this.told[what] ?? 0) + 1;
   }
 
@@ -167,4 +167,5 @@ export class Prophet {
 }
 
 /** What failed goes sooner than it is tried again, should its cluster answer before that. */
-const soonest = ({ at, dueAt, failing }: Extract<Fate, { kind: 'goes' }>): EpochMs => (failing ? dueAt : at);
+const soonest = ({ at, dueAt, retrying }: Extract<Fate, { kind: 'evict' }>): EpochMs =>
+  retrying ? dueAt : at;

@@ -79,7 +79,7 @@ export class SimulatedRelay {
     let seeing: { readonly watch: ClusterWatch; readonly guard: Guard | undefined } | undefined;
     const see = (rules: Rules) => {
       // It does not know when it has lost its lease.
-      const knows = () => view.listed && watch.hearing.kind !== 'deaf';
+      const knows = () => view.listed && watch.hearing.kind !== 'disconnected';
       const retell = (wake: boolean) =>
         outbox.mark(
           name,

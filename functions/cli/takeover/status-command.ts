@@ -75,18 +75,18 @@ function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn
     nodes: live
       ? {
           keys: live.keys,
-          lapseSeconds: live.lapseMs / 1000,
+          heartbeatTimeoutSeconds: live.lapseMs / 1000,
           heartbeat: moment(live.heartbeat),
-          aliveSince: moment(live.aliveSince),
-          alive: isInForce(live, now),
-          withheld: live.withheld ?? null,
+          activeSince: moment(live.aliveSince),
+          active: isInForce(live, now),
+          suspended: live.withheld ?? null,
         }
       : null,
     pods: pods
       ? {
           by: pods.by,
           keys: pods.spec.keys,
-          fallbackSeconds: pods.spec.fallbackSeconds,
+          fallbackDelaySeconds: pods.spec.fallbackSeconds,
           namespaces: pods.namespaces,
           taken: pods.taken,
           open: pods.open,

@@ -29,7 +29,7 @@ export const stopAll = (): Intent => ({
 });
 
 export const resumeAll = (): Intent => ({
-  title: 'Take the stop of all clusters back?',
+  title: 'Resume evictions in all clusters?',
   verb: 'Resume',
   draft: { kind: 'resume' },
 });
@@ -56,13 +56,13 @@ export const pauseCluster = (cluster: string): Intent => ({
 
 export const unpauseCluster = (cluster: string): Intent => ({
   title: `End the pause of ${cluster}?`,
-  verb: 'End the pause',
+  verb: 'End pause',
   draft: { kind: 'unpause', cluster },
 });
 
 export const releaseGuard = (cluster: string): Intent => ({
   title: `Release the guard of ${cluster}?`,
-  verb: 'Release the guard',
+  verb: 'Release guard',
   draft: { kind: 'release-guard', cluster },
 });
 
@@ -98,7 +98,7 @@ export const holdNode = (cluster: string, node: string): Intent => ({
 });
 
 export const retry = (cluster: string, node?: string): Intent => ({
-  title: `Try again what was given up ${node === undefined ? `in ${cluster}` : `on ${node}`}?`,
-  verb: 'Try again',
+  title: `Retry failed evictions ${node === undefined ? `in ${cluster}` : `on ${node}`}?`,
+  verb: 'Retry',
   draft: { kind: 'retry', cluster, ...(node === undefined ? {} : { node }) },
 });

@@ -9,7 +9,7 @@ import { post, ServerError, sentenceOf } from './server.ts';
 type Act = Api['POST api/preview']['asks'];
 
 /** An act of which it is yet to be said why, and for how long. */
-type Draft = Act extends infer Each ? (Each extends Act ? Omit<Each, 'why' | 'forMs'> : never) : never;
+type Draft = Act extends infer Each ? (Each extends Act ? Omit<Each, 'reason' | 'forMs'> : never) : never;
 
 /** Something to be done once it was confirmed. */
 export interface Intent {
@@ -47,7 +47,7 @@ export function say(text: string): void {
 
 const MINUTE_MS = 60_000;
 const LASTS: readonly (readonly [ms: number, text: string])[] = [
-  [0, 'until somebody takes it back'],
+  [0, 'until canceled'],
   [15 * MINUTE_MS, 'for 15 minutes'],
   [60 * MINUTE_MS, 'for an hour'],
   [4 * 60 * MINUTE_MS, 'for 4 hours'],
@@ -66,8 +66,8 @@ function closed(question: number): void {
   if (intent.value?.question === question) intent.value = undefined;
 }
 
-const actOf = ({ draft, lasts }: Intent, why: string, forMs: number): Act =>
-  ({ ...draft, why, ...(lasts && forMs > 0 ? { forMs } : {}) }) as Act;
+const actOf = ({ draft, lasts }: Intent, reason: string, forMs: number): Act =>
+  ({ ...draft, reason, ...(lasts && forMs > 0 ? { forMs } : {}) }) as Act;
 
 /** The server shows an act only with its reason, which changes nothing of what it does. */
 const NO_REASON_YET = '…';
@@ -79,7 +79,7 @@ interface FormProps {
 
 function Form({ intent: asked, onClose }: FormProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [why, setWhy] = useState('');
+  const [reason, setReason] = useState('');
   const [forMs, setForMs] = useState(0);
   const [shown, setShown] = useState<Preview | undefined>(undefined);
   const [error, setError] = useState('');
@@ -106,17 +106,17 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
     setBusy(true);
     setError('');
     try {
-      const act = actOf(asked, why.trim(), forMs);
+      const act = actOf(asked, reason.trim(), forMs);
       const preview = await post('POST api/preview', act);
-      // Whoever confirmed saw what goes by it; more than that is to be seen first.
-      if (shown === undefined || preview.goes > shown.goes) {
+      // The operator confirmed a number of evictions; more must be shown first.
+      if (shown === undefined || preview.evicted > shown.evicted) {
         setShown(preview);
-        setError('Something has changed meanwhile: look at what will happen now, and confirm again.');
+        setError('The preview changed. Review it and confirm again.');
         return;
       }
       const done = await post('POST api/acts', { act, confirm: preview.confirm });
       dialog.current?.close();
-      say(done.says);
+      say(done.message);
     } catch (thrown) {
       const changed = thrown instanceof ServerError && thrown.status === 409;
       if (changed) setShown(await post('POST api/preview', actOf(asked, NO_REASON_YET, forMs)));
@@ -142,32 +142,32 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
         <div class="says">
           ${
             shown
-              ? html`<ul>${shown.says.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
-              : html`<p class="soft">${error === '' ? 'Looking at what will happen …' : ''}</p>`
+              ? html`<ul>${shown.messages.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+              : html`<p class="soft">${error === '' ? 'Loading the preview …' : ''}</p>`
           }
           ${
             shown !== undefined &&
-            shown.goes > 0 &&
-            html`<p class="tag" data-tone="goes">${counted(shown.goes, 'pod goes', 'pods go')} at once</p>`
+            shown.evicted > 0 &&
+            html`<p class="tag" data-tone="goes">${counted(shown.evicted, 'pod', 'pods')} will be evicted immediately</p>`
           }
         </div>
         <label class="field">
-          <span>Why, for those who read the audit</span>
+          <span>Reason (recorded in the audit log)</span>
           <textarea
             required
             maxlength="500"
             rows="2"
             autofocus
-            value=${why}
+            value=${reason}
             onInput=${(event: Event) => {
-              if (event.currentTarget instanceof HTMLTextAreaElement) setWhy(event.currentTarget.value);
+              if (event.currentTarget instanceof HTMLTextAreaElement) setReason(event.currentTarget.value);
             }}
           ></textarea>
         </label>
         ${
           asked.lasts &&
           html`<label class="field">
-            <span>How long</span>
+            <span>Duration</span>
             <select
               value=${String(forMs)}
               onChange=${(event: Event) => {
@@ -184,8 +184,8 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           <button type="button" class="button" onClick=${() => dialog.current?.close()}>Cancel</button>
           <button
             type="submit"
-            class=${`button ${(shown?.goes ?? 0) > 0 ? 'goes' : 'main'}`}
-            disabled=${busy || shown === undefined || why.trim() === ''}
+            class=${`button ${(shown?.evicted ?? 0) > 0 ? 'goes' : 'main'}`}
+            disabled=${busy || shown === undefined || reason.trim() === ''}
           >
             ${asked.verb}
           </button>

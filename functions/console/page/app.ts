@@ -68,8 +68,8 @@ function Arrival(): undefined {
 }
 
 const Nowhere = (): VNode => html`
-  <${Title} title="There is no such page" />
-  <${Empty} title="The address is not known here"><a href="#/">Go to the overview</a>.</${Empty}>
+  <${Title} title="Page not found" />
+  <${Empty} title="Unknown address"><a href="#/">Go to the overview</a>.</${Empty}>
 `;
 
 function Side(): VNode {
@@ -105,7 +105,7 @@ function Side(): VNode {
   `;
 }
 
-const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'As the system', light: 'Light', dark: 'Dark' };
+const THEME_TEXT: Readonly<Record<Theme, string>> = { auto: 'System', light: 'Light', dark: 'Dark' };
 
 const ThemeSwitch = (): VNode => html`
   <button
@@ -123,7 +123,9 @@ const ThemeSwitch = (): VNode => html`
 function Lamp(): VNode {
   const { state } = connection.value;
   const tone = state === 'live' ? 'well' : state === 'connecting' ? 'held' : 'goes';
-  const text = { live: 'live', connecting: 'connecting', lost: 'not connected', over: 'session over' }[state];
+  const text = { live: 'live', connecting: 'connecting', lost: 'not connected', over: 'session ended' }[
+    state
+  ];
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
 
@@ -143,21 +145,21 @@ function Banners(): VNode {
         connected.state === 'lost' &&
         html`<div class="banner" data-tone="goes">
           <p>
-            <strong>The connection is lost.</strong> What you see is from ${momentText(connected.since, now.value)}, and countdowns run on
-            without the server. It is tried again by itself.
+            <strong>Connection lost.</strong> This page shows the state of ${momentText(connected.since, now.value)}. It reconnects
+            automatically.
           </p>
         </div>`
       }
       ${
         connected.state === 'over' &&
         html`<div class="banner" data-tone="goes">
-          <p><strong>This session is over.</strong> ${connected.why}</p>
+          <p><strong>Session ended.</strong> ${connected.why}</p>
         </div>`
       }
       ${
         trouble.value !== '' &&
         html`<div class="banner" data-tone="goes">
-          <p><strong>The server cannot look at its clusters.</strong> ${trouble.value}</p>
+          <p><strong>The server cannot read its clusters.</strong> ${trouble.value}</p>
         </div>`
       }
       ${
@@ -165,7 +167,7 @@ function Banners(): VNode {
         html`<div class="banner">
           <p>
             <strong>All evictions are stopped</strong> in every cluster${stop.until === undefined ? '' : ` until ${momentText(stop.until, now.value)}`}:
-            ${' '}${stop.why} <span class="small">(${stop.who}, ${momentText(stop.at, now.value)})</span>
+            ${' '}${stop.reason} <span class="small">(${stop.actor}, ${momentText(stop.at, now.value)})</span>
           </p>
           <${ActButton} intent=${resumeAll()} />
         </div>`

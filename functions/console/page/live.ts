@@ -89,7 +89,7 @@ function connect(): void {
   on('trouble', ({ error }) => {
     trouble.value = error;
   });
-  on('end', ({ why }) => {
+  on('end', ({ reason: why }) => {
     opened.close();
     connection.value = { state: 'over', why };
   });

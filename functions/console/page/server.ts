@@ -45,7 +45,7 @@ export async function post<O extends Orders>(order: O, asks: Api[O]['asks']): Pr
 async function answer<T>(path: string, init: RequestInit): Promise<T> {
   const response = await fetch(path, init).catch((error: unknown) => {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ServerError('The server does not answer: is taintward still running?', 0);
+    throw new ServerError('The server does not respond. Check that taintward is still running.', 0);
   });
   if (response.ok) return response.json();
   const failure: Partial<Failure> = await response.json().catch(() => ({}));

@@ -1,13 +1,14 @@
+import type { EntryOutput, EvictionEvent } from '#functions/operator/output-records.ts';
 import type { PendingStanding } from '#functions/operator/standing.ts';
 import type { ClusterStatus } from '#functions/operator/status.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { Reason, TimedTaint } from '#shared/eviction/records.ts';
+import type { TimedTaint } from '#shared/eviction/records.ts';
 import { BRAKE_KINDS, keptLabel, wordsOf } from '#shared/explain/brake-words.ts';
-import type { HistoryEntry } from '#shared/store/history.ts';
+import type { Cause } from '#shared/explain/cause.ts';
 import { momentText, spanText } from './moments.ts';
 
-/** What a colour says: it goes, it waits for somebody, it is well; else nothing. */
+/** What a color means: evicted or failed, waiting for an operator, fine; else nothing. */
 export type Tone = 'goes' | 'held' | 'well' | 'link';
 
 interface Word {
@@ -22,65 +23,62 @@ export function brakeWord(kind: Brake['kind']): Word {
 }
 
 export const STANDING: Readonly<Record<PendingStanding, Word>> = {
-  waiting: { text: 'counting down' },
-  due: { text: 'going now', tone: 'goes' },
+  scheduled: { text: 'scheduled' },
+  due: { text: 'evicting', tone: 'goes' },
   ...(Object.fromEntries(BRAKE_KINDS.map((kind) => [kind, brakeWord(kind)])) as Record<Brake['kind'], Word>),
-  budget: { text: keptLabel('budget'), tone: 'held' },
-  admission: { text: keptLabel('admission'), tone: 'held' },
-  rate: { text: 'waits its turn' },
-  failing: { text: 'failed, tried again', tone: 'goes' },
-  'gave-up': { text: keptLabel('gave-up'), tone: 'goes' },
+  blocked: { text: keptLabel('blocked'), tone: 'held' },
+  rejected: { text: keptLabel('rejected'), tone: 'held' },
+  'rate-limited': { text: 'rate limited' },
+  retrying: { text: 'retrying', tone: 'goes' },
+  failed: { text: keptLabel('failed'), tone: 'goes' },
 };
 
-export const WHAT: Readonly<Record<HistoryEntry['what'], Word>> = {
+export const EVENT: Readonly<Record<EvictionEvent, Word>> = {
   scheduled: { text: 'scheduled' },
-  moved: { text: 'moved' },
+  rescheduled: { text: 'rescheduled' },
   held: { text: 'held', tone: 'held' },
-  freed: { text: 'freed' },
+  released: { text: 'released' },
   blocked: { text: 'blocked', tone: 'held' },
-  'would-have': { text: 'would have gone' },
-  'gave-up': { text: 'given up', tone: 'goes' },
-  done: { text: 'evicted', tone: 'goes' },
-  gone: { text: 'gone by itself' },
-  cancelled: { text: 'saved', tone: 'well' },
+  'would-evict': { text: 'would evict' },
+  failed: { text: 'failed', tone: 'goes' },
+  evicted: { text: 'evicted', tone: 'goes' },
+  'already-gone': { text: 'already gone' },
+  canceled: { text: 'canceled', tone: 'well' },
   unregistered: { text: 'cluster unregistered' },
 };
 
 export const taintText = ({ key, value, effect }: Pick<TimedTaint, 'key' | 'value' | 'effect'>): string =>
   `${key}${value ? `=${value}` : ''}:${effect}`;
 
-const CANCELLED: Readonly<Record<NonNullable<HistoryEntry['cancelled']>, string>> = {
+const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string>> = {
   'taint-removed': 'the taint was removed',
-  'tolerated-forever': 'it tolerates the taint for ever',
-  'pod-gone': 'the pod was gone',
+  'tolerated-forever': 'the pod tolerates the taint indefinitely',
+  'pod-gone': 'the pod was already gone',
 };
 
-/** Why a pod goes at its moment. */
-export function reasonText({ taint, toleration, seconds, policy }: Reason): string {
+/** Why a pod is evicted at its deadline. */
+function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
   const by = policy === undefined ? '' : ` (${policy === 'takeover' ? 'takeover' : `policy: ${policy}`})`;
-  if (toleration === undefined) return `nothing tolerates ${name}${by}`;
-  return `tolerations[${toleration}] allows ${name} for ${spanText(seconds * 1_000)}${by}`;
+  if (toleration === undefined) return `no toleration for ${name}${by}`;
+  return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${by}`;
 }
 
-/** What history tells of a pod whose name is known. */
-export type Told = Omit<HistoryEntry, 'ref' | 'namespace' | 'name'>;
-
-/** Why something happened, as far as it is known. */
-export function becauseText(entry: Told, now: number): string {
-  const { by, cancelled, deleted, error, movedFrom, fireAt, reasons, lateMs } = entry;
+/** Why something happened to an eviction, as far as it is known. */
+export function causeText(entry: EntryOutput, now: number): string {
+  const { by, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
   const parts = [
     ...(deleted
-      ? [`deleted by ${deleted.by === 'taint-manager' ? 'the built-in controller' : 'somebody else'}`]
+      ? [`deleted by ${deleted.by === 'taint-manager' ? 'the built-in controller' : 'another client'}`]
       : []),
-    ...(cancelled && !deleted ? [CANCELLED[cancelled]] : []),
-    ...(by ? [`${entry.what === 'freed' ? 'no longer: ' : ''}${wordsOf(by).name(by)}`] : []),
+    ...(cancelReason && !deleted ? [CANCELED[cancelReason]] : []),
+    ...(by ? [`${entry.event === 'released' ? 'no longer held by ' : ''}${wordsOf(by).name(by)}`] : []),
     ...(error === undefined ? [] : [error]),
-    ...(movedFrom === undefined
+    ...(previousDueAt === undefined || dueAt === undefined
       ? []
-      : [`was due ${momentText(movedFrom, now)}, now ${momentText(fireAt, now)}`]),
-    ...reasons.map(reasonText),
-    ...(lateMs === undefined ? [] : [`${spanText(lateMs)} after its deadline`]),
+      : [`was due ${momentText(previousDueAt, now)}, now ${momentText(dueAt, now)}`]),
+    ...causes.map(oneCauseText),
+    ...(delayMs === undefined ? [] : [`${spanText(delayMs)} after the deadline`]),
   ];
   return parts.join('; ');
 }
@@ -104,5 +102,5 @@ export function modeOf({ mode, stop, trips = [] }: ClusterStatus, fleetStopped: 
   if (mode === 'observe') return { text: 'observe', tone: 'link' };
   if (stop || fleetStopped) return { text: 'stopped', tone: 'goes' };
   if (mode === 'paused') return { text: 'paused', tone: 'held' };
-  return trips.length > 0 ? { text: 'guard holds', tone: 'held' } : { text: 'enforce', tone: 'well' };
+  return trips.length > 0 ? { text: 'guard tripped', tone: 'held' } : { text: 'enforce', tone: 'well' };
 }

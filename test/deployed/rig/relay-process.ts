@@ -95,7 +95,7 @@ export class RelayProcess {
     return relay;
   }
 
-  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing`, `live` or `deaf`. */
+  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing`, `live` or `disconnected`. */
   async states(): Promise<ReadonlyMap<string, string>> {
     const text = (await this.#get('/readyz?verbose')) ?? '';
     return new Map(

@@ -70,27 +70,27 @@ test('npm start gives a link to its console, where a taint by click evicts, and 
   assert.deepEqual((await ask('GET api/session', {})).demo, { cluster: 'simulated' });
   assert.equal((await ask('GET api/demo/nodes', {})).length, 4);
 
-  const stop = { kind: 'stop', cluster: CLUSTER, why: 'a test' } as const;
+  const stop = { kind: 'stop', cluster: CLUSTER, reason: 'a test' } as const;
   const { confirm } = await ask('POST api/preview', stop);
   await ask('POST api/acts', { act: stop, confirm });
   await ask('POST api/demo/taint', { node: NODE, taint: TAINT });
   await eventually(async () => {
-    const { rows } = await ask('GET api/pending', { standing: 'stopped' });
+    const { rows } = await ask('GET api/pending', { state: 'stopped' });
     assert.ok(rows.length > 0, 'the pods of web are due at once, and held');
   });
   const [node] = await ask('GET api/nodes', {});
   assert.deepEqual([node?.node, node?.taints.map(({ key }) => key)], ['node-1', ['maintenance']]);
 
-  const resume = { kind: 'resume', cluster: CLUSTER, why: 'it is over' } as const;
+  const resume = { kind: 'resume', cluster: CLUSTER, reason: 'it is over' } as const;
   // What the console shows may be some seconds old where the machine is busy, and a preview that has changed is not acted on.
   await eventually(async () => {
     const shown = await ask('POST api/preview', resume);
-    assert.ok(shown.goes > 0);
+    assert.ok(shown.evicted > 0);
     await ask('POST api/acts', { act: resume, confirm: shown.confirm });
   });
   await eventually(async () => {
-    const { entries } = await ask('GET api/history', { what: 'done' });
-    assert.ok(entries.length > 0, 'they go');
+    const { entries } = await ask('GET api/history', { event: 'evicted' });
+    assert.ok(entries.length > 0, 'the pods are evicted');
   });
   const story = await ask('GET api/explain/node', { cluster: CLUSTER, node: NODE });
   assert.match(story.headline, /^node-1 has maintenance=now:NoExecute/);

@@ -61,8 +61,8 @@ describe('in the simulated cluster', () => {
   test('all pods of the nodes are told of, by what runs them', async () => {
     const { workloads, pods, policy, unknown } = await ask(ALL);
     assert.deepEqual(
-      workloads.map(({ kind, name, now, later, stays, replicas }) => ({
-        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: stays.map((stay) => stay.because) },
+      workloads.map(({ kind, name, now, later, keep: stays, replicas }) => ({
+        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: stays.map((stay) => stay.cause) },
         ready: replicas?.ready,
       })),
       [
@@ -94,7 +94,7 @@ describe('in the simulated cluster', () => {
     const taint = { key: NODE_UNREACHABLE, effect: 'NoExecute' };
     const three = await ask({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
     assert.deepEqual(
-      three.guard.trips.map(({ scope, nodes, outOf }) => [scope, nodes, outOf]),
+      three.guard.trips.map(({ scope, nodes, total }) => [scope, nodes, total]),
       [['cluster', 3, 4]],
     );
     // Pods that say nothing of it stay for the 300 s that the API server gives them.
@@ -109,7 +109,7 @@ describe('in the simulated cluster', () => {
       refusing((path) => path.endsWith('/eviction')),
     );
     assert.deepEqual(
-      budgets.map(({ known, breaks }) => [known, breaks]),
+      budgets.map(({ source: known, breaks }) => [known, breaks]),
       [['computed', true]],
     );
     assert.equal(unknown.length, 1);
@@ -168,9 +168,9 @@ describe('in the simulated cluster', () => {
     const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
     const web = answer.workloads.find(({ name }) => name === 'web');
     assert.deepEqual(
-      web?.stays.map(({ because, pods }) => [because, pods]),
+      web?.keep.map(({ cause: because, pods }) => [because, pods]),
       [['hold', 6]],
     );
-    assert.deepEqual([answer.policy, answer.brake?.kind], ['its', 'observe']);
+    assert.deepEqual([answer.policy, answer.gate?.kind], ['its', 'observe']);
   });
 });

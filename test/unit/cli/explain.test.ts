@@ -39,7 +39,7 @@ test('the first line says what happens to a pod, the rest what that rests on, an
     '',
     'History',
     '  TIME                   WHAT        POD             NODE     DUE                    DELAY   REMOVED   BY   CAUSE',
-    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                          node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s',
+    '  2026-11-21T12:00:00Z   scheduled   default/web-1   node-1   2026-11-21T12:04:00Z                          node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (added), toleration 1: 300 s',
     '',
     'Unknown',
     `  the pod: ${WHY}`,
@@ -61,20 +61,20 @@ test('a held pod is shown with who holds it and why, and with the command that l
 test('programs get all of it, with moments as texts', async (t) => {
   const { run } = await bench(t);
   const story = JSON.parse(await run('explain', 'pod', 'default/web-1', '--cluster', 'prod', '-o', 'json'));
-  assert.deepEqual(story.fate, {
-    kind: 'goes',
+  assert.deepEqual(story.outcome, {
+    kind: 'evict',
     at: '2026-11-21T12:04:00.000Z',
     by: 'delete',
     dueAt: '2026-11-21T12:04:00.000Z',
-    reasons: [
+    causes: [
       {
         taint: { key: 'node.kubernetes.io/unreachable', effect: 'NoExecute' },
-        ...{ since: '2026-11-21T11:59:59.000Z', known: 'appeared', toleration: 1, seconds: 300 },
+        ...{ since: '2026-11-21T11:59:59.000Z', known: 'added', toleration: 1, seconds: 300 },
       },
     ],
     ...{ heldBy: [], blockedBy: [] },
   });
-  assert.deepEqual(story.unknown, [{ what: 'the pod', why: WHY }]);
+  assert.deepEqual(story.unknown, [{ what: 'the pod', reason: WHY }]);
   assert.match(
     await run('explain', 'pod', 'default/web-1', '--cluster', 'prod', '-o', 'yaml'),
     /^headline: .*\nat: ['"]?2026-11-21T12:00:00\.000Z/,

@@ -92,7 +92,7 @@ test('what happened is told line by line, the newest last, with why and who', as
     ],
   );
   const because =
-    'node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (appeared), toleration 1: 300 s';
+    'node.kubernetes.io/unreachable:NoExecute since 2026-11-21T11:59:59Z (added), toleration 1: 300 s';
   assert.equal(
     lines[3]?.replaceAll(/ {3,}/g, ' | '),
     `2026-11-21T12:05:00Z | evicted | default/a | n1 | 2026-11-21T12:05:00Z | 42 ms | after 31.4 s | taintward | ${because}`,
@@ -126,7 +126,13 @@ test('what was done to the cluster, by people or its guard, stands between what 
   assert.equal((await cells('prod', '--pod', 'a')).length, 2);
   const [, json, ofAll] = JSON.parse(await run('prod', '-o', 'json'));
   const time = '2026-11-21T12:01:00.000Z';
-  assert.deepEqual(json, { time, cluster, what: 'guard-tripped', who: 'the guard', said: 'the guard holds' });
+  assert.deepEqual(json, {
+    time,
+    cluster,
+    kind: 'guard-tripped',
+    actor: 'the guard',
+    message: 'the guard holds',
+  });
   assert.equal('cluster' in ofAll, false);
 });
 
@@ -148,12 +154,12 @@ test('programs are told in JSON', async (t) => {
   const [, would] = JSON.parse(await run('prod', '-o', 'json'));
   assert.deepEqual(would, {
     ...{ time: '2026-11-21T12:05:00.000Z', cluster: 'prod', node: 'n1', namespace: 'default', pod: 'a' },
-    ...{ uid: a.uid, what: 'would-have', due: '2026-11-21T12:05:00.000Z', by: { kind: 'observe' } },
-    because: [
+    ...{ uid: a.uid, event: 'would-evict', dueAt: '2026-11-21T12:05:00.000Z', by: { kind: 'observe' } },
+    causes: [
       {
         taint: 'node.kubernetes.io/unreachable:NoExecute',
         since: '2026-11-21T11:59:59.000Z',
-        ...{ known: 'appeared', toleration: 1, seconds: 300 },
+        ...{ known: 'added', toleration: 1, seconds: 300 },
       },
     ],
   });

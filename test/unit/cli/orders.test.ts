@@ -85,7 +85,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   await run('hold', 'node', 'node-1', '--cluster', 'stage', '--reason', 'a backup');
   const shown = JSON.parse(await run('holds', '-o', 'json'));
   assert.deepEqual(
-    shown.map(({ cluster, what, why }: Record<string, string>) => [cluster, what, why]),
+    shown.map(({ cluster, what, reason }: Record<string, string>) => [cluster, what, reason]),
     [
       ['prod', 'pod default/web-0', 'a debugger'],
       ['prod', 'workload default/Deployment/web', 'a migration'],
@@ -282,7 +282,12 @@ test('what was given up is tried again, by one message for a node', async (t) =>
   );
   const audit = JSON.parse(await run('audit', '-o', 'json'));
   assert.deepEqual(
-    audit.map(({ cluster, kind, what, why }: Record<string, unknown>) => [cluster, kind, what, why]),
+    audit.map(({ cluster, kind, message, reason }: Record<string, unknown>) => [
+      cluster,
+      kind,
+      message,
+      reason,
+    ]),
     [['prod', 'retry', 'retried failed evictions: 2', 'the webhook is mended']],
   );
 });

@@ -40,7 +40,7 @@ test('programs are told of them in JSON', async (t) => {
   await leases.reportStuck(lease, [stuck('a', 'there', 'example.com/backup')]);
   const [found] = JSON.parse(await run('pending', '--stuck', '-o', 'json'));
   assert.deepEqual(
-    [found.cluster, found.pod, found.finalizers, found.graceOverAt],
+    [found.cluster, found.pod, found.finalizers, found.gracePeriodEndedAt],
     ['prod', 'a', ['example.com/backup'], timeText(NOW)],
   );
 });

@@ -24,7 +24,7 @@ async function enforced(t: TestContext) {
   const { ask } = entered;
   const perform = async (act: Act) => {
     const { confirm } = await ask('POST api/preview', act);
-    return (await ask('POST api/acts', { act, confirm })).says;
+    return (await ask('POST api/acts', { act, confirm })).message;
   };
   const orders = async () => (await rulebook.read(PROD)).orders;
   return { ...served, ...entered, operator, perform, orders };
@@ -33,8 +33,8 @@ async function enforced(t: TestContext) {
 test('an act is shown before it is done, with how many pods go by it', async (t) => {
   const { ask, operator, perform, orders } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
-  const act = { kind: 'resume', cluster: PROD, why: 'it is over' } as const;
-  const { says, goes } = await ask('POST api/preview', act);
+  const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
+  const { messages: says, evicted: goes } = await ask('POST api/preview', act);
   assert.deepEqual(
     [says, goes],
     [
@@ -55,20 +55,20 @@ test('what other brakes keep is not said to go, and an order says what it change
   const { ask, operator } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   await operator.stopAll({ why: 'all of them' });
-  const says = async (act: Act) => (await ask('POST api/preview', act)).says.slice(1);
-  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
+  const says = async (act: Act) => (await ask('POST api/preview', act)).messages.slice(1);
+  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '0 pods are due and will be evicted.',
     '2 pods remain held: 2 stopped.',
   ]);
   await operator.resumeAll('over');
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   await operator.hold(PROD, target, { why: 'mine' });
-  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, why: 'x' }), [
+  assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '1 pod is due and will be evicted, at 5 per second.',
     '1 pod remains held: 1 on hold.',
   ]);
   await operator.resume(PROD, 'over');
-  assert.deepEqual(await says({ kind: 'stop', cluster: PROD, why: 'x' }), [
+  assert.deepEqual(await says({ kind: 'stop', cluster: PROD, reason: 'x' }), [
     '1 pending eviction is held by it, 1 of them due now.',
     '1 pod remains held: 1 on hold.',
   ]);
@@ -90,7 +90,11 @@ test('the guard is released with what goes at once and what goes when it is due'
   const ref = { cluster: PROD, node: nodeName('node-2') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
-  const { says, goes } = await ask('POST api/preview', { kind: 'release-guard', cluster: PROD, why: 'x' });
+  const { messages: says, evicted: goes } = await ask('POST api/preview', {
+    kind: 'release-guard',
+    cluster: PROD,
+    reason: 'x',
+  });
   assert.equal(goes, 2);
   assert.deepEqual(says.slice(1), [
     '2 pods are due and will be evicted, at 5 per second.',
@@ -100,16 +104,16 @@ test('the guard is released with what goes at once and what goes when it is due'
 
 test('what an act has changed is seen by whoever asks next', async (t) => {
   const { ask, perform } = await enforced(t);
-  await perform({ kind: 'stop', cluster: PROD, why: 'an incident' });
-  assert.equal((await ask('GET api/status', {})).clusters[0]?.stop?.why, 'an incident');
+  await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' });
+  assert.equal((await ask('GET api/status', {})).clusters[0]?.stop?.reason, 'an incident');
 });
 
 test('what was not shown, or not as it is by now, is not done', async (t) => {
   const { ask, operator, orders } = await enforced(t);
-  const act = { kind: 'stop', cluster: PROD, why: 'an incident' } as const;
+  const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   const { confirm } = await ask('POST api/preview', act);
   await assert.rejects(ask('POST api/acts', { act, confirm: 'guessed' }), /409/);
-  await assert.rejects(ask('POST api/acts', { act: { ...act, why: 'another' }, confirm }), /409/);
+  await assert.rejects(ask('POST api/acts', { act: { ...act, reason: 'another' }, confirm }), /409/);
   await operator.hold(PROD, { kind: 'node', node: nodeName('node-1') }, { why: 'meanwhile' });
   await assert.rejects(ask('POST api/acts', { act, confirm }), /409 .*look at it again/);
   assert.equal((await orders()).stop, undefined);
@@ -117,7 +121,7 @@ test('what was not shown, or not as it is by now, is not done', async (t) => {
 
 test('an act is shown anew after a stop of all clusters, or after the guard has tripped', async (t) => {
   const { ask, operator, rulebook, orders } = await enforced(t);
-  const act = { kind: 'stop', cluster: PROD, why: 'an incident' } as const;
+  const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
     () => operator.stopAll({ why: 'meanwhile' }),
     async () => {
@@ -134,14 +138,14 @@ test('an act is shown anew after a stop of all clusters, or after the guard has 
 
 test('a pause leaves the policy as it was written but for its mode, and ends by itself or by hand', async (t) => {
   const { perform, orders } = await enforced(t);
-  await perform({ kind: 'pause', cluster: PROD, why: 'maintenance', forMs: 60_000 });
+  await perform({ kind: 'pause', cluster: PROD, reason: 'maintenance', forMs: 60_000 });
   const { policy } = await orders();
   assert.equal(
     policy?.text,
     '# Ours, by hand.\nmode: paused # since May\npausedUntil: 2026-11-21T12:01:00.000Z\nreleaseRate: 5\n',
   );
   assert.equal(policy.read.pausedUntil, NOW + 60_000);
-  await perform({ kind: 'unpause', cluster: PROD, why: 'done early' });
+  await perform({ kind: 'unpause', cluster: PROD, reason: 'done early' });
   assert.equal((await orders()).policy?.read.mode, 'enforce');
 });
 
@@ -149,18 +153,18 @@ test('holds and what the guard holds are released, and what was given up is trie
   const { perform, orders, sent, rulebook, ask } = await enforced(t);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
-    await perform({ kind: 'hold', cluster: PROD, target, why: 'mine' }),
+    await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
     /^Hold h\w{8}: pod default\/waits isn't evicted/,
   );
   const [hold] = (await orders()).holds;
   assert.ok(hold);
-  await perform({ kind: 'release', cluster: PROD, id: hold.id, why: 'no more' });
+  await perform({ kind: 'release', cluster: PROD, id: hold.id, reason: 'no more' });
   assert.deepEqual((await orders()).holds, []);
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
   await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
-  await perform({ kind: 'release-guard', cluster: PROD, why: 'known' });
+  await perform({ kind: 'release-guard', cluster: PROD, reason: 'known' });
   assert.deepEqual((await rulebook.read(PROD)).guard.trips, []);
-  assert.equal(await perform({ kind: 'retry', why: 'mended' }), 'Failed evictions that are retried: 1.');
+  assert.equal(await perform({ kind: 'retry', reason: 'mended' }), 'Failed evictions that are retried: 1.');
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);
@@ -168,21 +172,21 @@ test('holds and what the guard holds are released, and what was given up is trie
 
 test('all clusters are stopped and resumed together', async (t) => {
   const { perform, rulebook } = await enforced(t);
-  await perform({ kind: 'stop', why: 'an incident' });
+  await perform({ kind: 'stop', reason: 'an incident' });
   assert.equal((await rulebook.fleetStop())?.why, 'an incident');
-  await perform({ kind: 'resume', why: 'it is over' });
+  await perform({ kind: 'resume', reason: 'it is over' });
   assert.equal(await rulebook.fleetStop(), undefined);
 });
 
 test('an act without a reason, on a cluster that is none, or with nothing to do is refused in a sentence', async (t) => {
   const { ask } = await enforced(t);
   const refused: [Act, RegExp][] = [
-    [{ kind: 'stop', cluster: PROD, why: ' ' }, /400 .*say why/],
-    [{ kind: 'stop', cluster: clusterName('none'), why: 'x' }, /422 .*Cluster .*none.* not found/],
-    [{ kind: 'release', cluster: PROD, id: 'h0', why: 'x' }, /422 .*Hold .*h0.* not found/],
+    [{ kind: 'stop', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
+    [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
+    [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],
   ];
   for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);
-  const act = { kind: 'unpause', cluster: PROD, why: 'x' } as const;
+  const act = { kind: 'unpause', cluster: PROD, reason: 'x' } as const;
   const { confirm } = await ask('POST api/preview', act);
   await assert.rejects(ask('POST api/acts', { act, confirm }), /422 .*is not paused/);
 });

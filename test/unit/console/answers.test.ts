@@ -28,7 +28,7 @@ test('a session tells who acts, what is looked at, and the token that acts carry
   const session = await ask('GET api/session', {});
   assert.deepEqual(
     { ...session, version: '' },
-    { token, who: 'anna', version: '', place: 'a test', now: NOW },
+    { token, actor: 'anna', version: '', place: 'a test', now: NOW },
   );
 });
 
@@ -80,7 +80,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         'default',
         'given-up',
         -5 * MINUTE,
-        'gave-up',
+        'failed',
         'node.kubernetes.io/unreachable:NoExecute',
         'no',
       ],
@@ -100,7 +100,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         'default',
         'blocked',
         0,
-        'budget',
+        'blocked',
         'node.kubernetes.io/unreachable:NoExecute',
         'budget',
       ],
@@ -110,11 +110,11 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
         'default',
         'refused',
         1,
-        'admission',
+        'rejected',
         'node.kubernetes.io/unreachable:NoExecute',
         'a webhook',
       ],
-      ['prod', 'node-1', 'default', 'later', MINUTE, 'waiting', 'maintenance=now:NoExecute', ''],
+      ['prod', 'node-1', 'default', 'later', MINUTE, 'scheduled', 'maintenance=now:NoExecute', ''],
     ],
   );
   const names = async (asks: Parameters<typeof ask<'GET api/pending'>>[1]) =>
@@ -122,7 +122,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
   assert.deepEqual(await names({ sort: 'pod', offset: 1, limit: 2 }), ['given-up', 'held']);
   assert.deepEqual(await names({ sort: 'due', order: 'down', limit: 1 }), ['later']);
   assert.deepEqual(await names({ search: 'node-2', sort: 'pod' }), ['blocked', 'given-up', 'refused']);
-  assert.deepEqual(await names({ standing: 'hold' }), ['held']);
+  assert.deepEqual(await names({ state: 'hold' }), ['held']);
   assert.deepEqual(await names({ cluster: 'other' }), []);
   await assert.rejects(ask('GET api/pending', { limit: 1_000_000 }), /^Error: 400 .*limit/);
 });
@@ -135,27 +135,39 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW - 5 * MINUTE, nodes: 9 });
   await operator.stop(PROD, { why: 'a drill', forMs: MINUTE });
-  const { needs, clusters } = await ask('GET api/status', {});
+  const { issues: needs, clusters } = await ask('GET api/status', {});
   assert.deepEqual(
-    needs.map(({ kind, text }) => [kind, text]),
+    needs.map(({ type: kind, message: text }) => [kind, text]),
     [
-      ['deaf', 'relay holds its lease, but is disconnected from the cluster: changes are not noticed.'],
-      ['late', 'An eviction is overdue by 2m, and nothing holds it.'],
-      ['given-up', '1 eviction failed.'],
+      [
+        'disconnected',
+        'relay holds its lease, but is disconnected from the cluster: changes are not noticed.',
+      ],
+      ['delayed', 'An eviction is overdue by 2m, and nothing holds it.'],
+      ['failed', '1 eviction failed.'],
       ['stopped', 'Stopped by anna: a drill.'],
     ],
   );
   const [prod] = clusters;
   assert.ok(prod);
-  const { mode, hearing, nodes, tainted, pending, standings, lateMs, nextAt } = prod;
+  const {
+    mode,
+    connection: hearing,
+    nodes,
+    tainted,
+    pending,
+    states: standings,
+    delayMs: lateMs,
+    nextAt,
+  } = prod;
   assert.deepEqual(
     { mode, hearing, nodes, tainted, pending, lateMs, nextAt },
     {
-      ...{ mode: 'observe', hearing: 'deaf', nodes: 9, tainted: 1, pending: 3 },
+      ...{ mode: 'observe', hearing: 'disconnected', nodes: 9, tainted: 1, pending: 3 },
       ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
     },
   );
-  assert.deepEqual([standings?.stopped, standings?.['gave-up'], standings?.waiting], [1, 1, 1]);
+  assert.deepEqual([standings?.stopped, standings?.['failed'], standings?.scheduled], [1, 1, 1]);
 });
 
 test('a cluster that cannot be read says so beside the others', async (t) => {
@@ -165,7 +177,7 @@ test('a cluster that cannot be read says so beside the others', async (t) => {
     if (cluster !== PROD) throw new Error('it was written by a newer release');
     return read(cluster);
   });
-  const { clusters, needs } = await ask('GET api/status', {});
+  const { clusters, issues: needs } = await ask('GET api/status', {});
   assert.deepEqual(
     clusters.map(({ cluster, pending, error }) => [cluster, pending, error]),
     [
@@ -173,7 +185,7 @@ test('a cluster that cannot be read says so beside the others', async (t) => {
       ['torn', undefined, 'it was written by a newer release'],
     ],
   );
-  assert.deepEqual([needs[0]?.kind, needs[0]?.cluster], ['unreadable', 'torn']);
+  assert.deepEqual([needs[0]?.type, needs[0]?.cluster], ['unreadable', 'torn']);
 });
 
 test('the timeline counts what goes in each minute of the next hour, and what something holds then', async (t) => {
@@ -203,16 +215,16 @@ test('the timeline counts what goes in each minute of the next hour, and what so
     Object.values(minute).some((count) => count > 0) ? [[index, minute]] : [],
   );
   assert.deepEqual(counts, [
-    [0, { goes: 0, held: 2, observed: 0 }],
-    [5, { goes: 1, held: 1, observed: 0 }],
-    [59, { goes: 1, held: 0, observed: 0 }],
+    [0, { evict: 0, held: 2, observed: 0 }],
+    [5, { evict: 1, held: 1, observed: 0 }],
+    [59, { evict: 1, held: 0, observed: 0 }],
   ]);
 });
 
 test('of a cluster that is only observed, the timeline says what would have gone', async (t) => {
   const { ask } = await consoleOf(t, { 'node-1': [aRecord({ fireAt: NOW + MINUTE })] });
   const { minutes } = await ask('GET api/timeline', { cluster: 'prod' });
-  assert.deepEqual(minutes[1], { goes: 0, held: 0, observed: 1 });
+  assert.deepEqual(minutes[1], { evict: 0, held: 0, observed: 1 });
 });
 
 test('rows that are due at one moment are sorted by name', async (t) => {
@@ -262,10 +274,10 @@ test('history comes the newest first, by what happened, and says whether there i
     const record = aRecord({ name: `web-${index}`, uid: podUid(`u${index}`), startedAt: NOW - 9 * MINUTE });
     await store.end(ref, [anEnding(record)], NOW - index * MINUTE);
   }
-  const done = await ask('GET api/history', { what: 'done', limit: 2 });
-  assert.deepEqual([done.entries.map(({ name }) => name), done.more], [['web-1', 'web-2'], true]);
-  const older = await ask('GET api/history', { what: 'done', to: NOW - 3 * MINUTE });
-  assert.deepEqual([older.entries.map(({ name }) => name), older.more], [['web-3'], false]);
+  const done = await ask('GET api/history', { event: 'evicted', limit: 2 });
+  assert.deepEqual([done.entries.map(({ pod }) => pod), done.more], [['web-1', 'web-2'], true]);
+  const older = await ask('GET api/history', { event: 'evicted', to: NOW - 3 * MINUTE });
+  assert.deepEqual([older.entries.map(({ pod }) => pod), older.more], [['web-3'], false]);
   assert.deepEqual((await ask('GET api/history', { pod: 'web-2' })).entries.length, 2);
 });
 
@@ -277,7 +289,7 @@ test('a policy is shown as it was written, and the audit says who wrote it', asy
     ...{ cluster: 'prod', revision: 1, text: '# ours\nmode: enforce\n', mode: 'enforce' },
   });
   const [entry] = await ask('GET api/audit', {});
-  assert.deepEqual([entry?.who, entry?.kind, entry?.why], ['anna', 'policy', 'a test']);
+  assert.deepEqual([entry?.actor, entry?.kind, entry?.reason], ['anna', 'policy', 'a test']);
   await assert.rejects(ask('GET api/policy', { cluster: 'none' }), /404 .*There is no cluster none/);
 });
 

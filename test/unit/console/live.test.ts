@@ -142,7 +142,9 @@ test('it ends with the session, which says so', (t) =>
     const { next } = await listen();
     await next('status');
     const closing = console.close();
-    assert.deepEqual(await next('end'), { why: 'The session is over.' });
+    assert.deepEqual(await next('end'), {
+      reason: 'The session ended. To open the console again, run taintward console.',
+    });
     await closing;
   }));
 
@@ -162,7 +164,7 @@ test('what cannot be read for now is told, and it goes on', (t) =>
       { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
       { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },
     );
-    assert.equal((await next('status')).stop?.why, 'a test');
+    assert.equal((await next('status')).stop?.reason, 'a test');
   }));
 
 test('who listens after all others have left is told what changes', (t) =>

@@ -21,7 +21,7 @@ const NOTHING = {
   clock: undefined as never,
   log: undefined as never,
 };
-const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a test' });
+const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', reason: 'a test' });
 
 test('a link lets one browser in, once; its cookie is for no script, no other site and no other path', async (t) => {
   const { console, enter, send } = await servedConsole(t);
@@ -94,7 +94,7 @@ test('on the IPv6 loopback it is served as on the other, under that name and no 
     (await ask('GET api/status', {})).clusters.map(({ cluster }) => cluster),
     ['prod'],
   );
-  const stop = { kind: 'stop', cluster: clusterName('prod'), why: 'a test' } as const;
+  const stop = { kind: 'stop', cluster: clusterName('prod'), reason: 'a test' } as const;
   const { confirm } = await ask('POST api/preview', stop);
   await ask('POST api/acts', { act: stop, confirm });
   assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);
@@ -221,7 +221,7 @@ test('a file of the page that cannot be read is told to the log, and ends nothin
 test('a body is read up to its limit, and one that is no JSON is refused in a sentence', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
-  const long = JSON.stringify({ kind: 'stop', why: 'x'.repeat(70_000) });
+  const long = JSON.stringify({ kind: 'stop', reason: 'x'.repeat(70_000) });
   assert.equal((await send('POST', `${path}api/preview`, own, long)).status, 413);
   const broken = await send('POST', `${path}api/preview`, own, '{');
   assert.deepEqual([broken.status, broken.body], [400, '{"error":"The request body is not JSON."}']);
@@ -334,7 +334,7 @@ test('what is not there is named in a short sentence, however long its name', as
 test('what is refused is shown, and not acted upon, where it is named', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
-  const act = { kind: 'release', cluster: 'prod', id: '\u0000\u202e', why: 'a test' };
+  const act = { kind: 'release', cluster: 'prod', id: '\u0000\u202e', reason: 'a test' };
   const { status, body } = await send('POST', `${path}api/preview`, own, JSON.stringify(act));
   assert.equal(status, 422);
   assert.match(JSON.parse(body).error, /^Hold "\\u0000\\u202e" not found in cluster "prod"/);

@@ -61,7 +61,7 @@ const trippedBy = (given: GuardCounts, policy = POLICY) =>
   scopes(reviewGuard(policy, given, NOTHING, at(0)).added);
 
 test('what tripped reads as how many of how many nodes, and where', () => {
-  const of = { nodes: 12, outOf: 60 };
+  const of = { nodes: 12, total: 60 };
   assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes are down');
   assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes are down in zone a');
   assert.equal(tripText({ scope: 'people', ...of }), '12 of 60 nodes were tainted by people');

@@ -48,7 +48,11 @@ describe('it may not, and says why,', () => {
       'policy does not name a and b in treatAsNoExecute',
     ],
     ['before it knows the cluster', { hearing: 'syncing' }, "the relay hasn't listed the whole cluster yet"],
-    ['when it does not hear the cluster', { hearing: 'deaf' }, 'the relay is disconnected from the cluster'],
+    [
+      'when it does not hear the cluster',
+      { hearing: 'disconnected' },
+      'the relay is disconnected from the cluster',
+    ],
     [
       'when its lease was not renewed in time',
       { holdsLease: false },

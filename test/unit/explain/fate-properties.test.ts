@@ -89,17 +89,17 @@ test('what is foretold of each pod is what happens while nothing changes', () =>
       const fates = there.map((pod): [string, Fate] => [pod.uid, fateOf(asked(pod, last))]);
       const went = playOn(played, last, rules);
       for (const [uid, fate] of fates) {
-        const kind = fate.kind === 'goes' && fate.heldBy.length > 0 ? 'goes, held before' : fate.kind;
+        const kind = fate.kind === 'evict' && fate.heldBy.length > 0 ? 'evict, held before' : fate.kind;
         seen[kind] = (seen[kind] ?? 0) + 1;
         assert.equal(
           went.get(uid),
-          fate.kind === 'goes' ? fate.at : undefined,
+          fate.kind === 'evict' ? fate.at : undefined,
           `${uid}: ${JSON.stringify(fate)}`,
         );
       }
     }),
     { numRuns: 1_000 },
   );
-  for (const kind of ['goes', 'goes, held before', 'held', 'stays'])
+  for (const kind of ['evict', 'evict, held before', 'held', 'keep'])
     assert.ok((seen[kind] ?? 0) > 20, `hardly any pod ${kind}: ${seen[kind]}`);
 });

@@ -46,7 +46,7 @@ const held: EvictionRecord = (() => {
 describe('a pod of a node that is called unreachable', () => {
   test('is told to be held for as long as its node is alive', () => {
     assert.equal(line(asking({ life: ALIVE })), KEPT);
-    const { brakes, release } = explainPod(asking({ life: ALIVE }));
+    const { gates: brakes, release } = explainPod(asking({ life: ALIVE }));
     assert.deepEqual(
       brakes.map(({ by }) => by),
       [{ ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 }],
@@ -75,7 +75,7 @@ describe('a pod of a node that is called unreachable', () => {
     const asked = asking({ lifeUnknown }, { service: service({ partition }) });
     assert.equal(line(asked), KEPT.replace('100s', '80s'));
     assert.deepEqual(explainPod(asked).unknown, [
-      { what: 'whether its node renews its Lease', why: lifeUnknown },
+      { what: 'whether its node renews its Lease', reason: lifeUnknown },
     ]);
   });
 

@@ -97,18 +97,18 @@ test('the first line tells how many pods go and when, and how many are kept, ter
 test('pods are told by workload, the first to go first', () => {
   const { workloads, pods } = explainNode(question());
   assert.deepEqual(
-    pods.map(({ name, fate }) => [name, fate.kind]),
+    pods.map(({ name, outcome: fate }) => [name, fate.kind]),
     [
-      ['web-2', 'goes'],
-      ['web-0', 'goes'],
-      ['web-1', 'goes'],
-      ['web-3', 'stays'],
+      ['web-2', 'evict'],
+      ['web-0', 'evict'],
+      ['web-1', 'evict'],
+      ['web-3', 'keep'],
     ],
   );
   assert.deepEqual(
-    workloads.map(({ owner, pods: count, goes, stays }) => [owner?.name, count, goes, stays]),
+    workloads.map(({ owner, pods: count, evict: goes, keep: stays }) => [owner?.name, count, goes, stays]),
     [
-      ['agent', 1, { pods: 0 }, [{ because: 'tolerated', pods: 1 }]],
+      ['agent', 1, { pods: 0 }, [{ cause: 'tolerated', pods: 1 }]],
       ['db', 1, { pods: 1, firstAt: at(NOW), lastAt: at(NOW) }, []],
       ['web-5d4f', 2, { pods: 2, firstAt: at(140), lastAt: at(200) }, []],
     ],
@@ -139,7 +139,7 @@ test('taints are told with since when they are there, and those that do not evic
     }),
   );
   assert.deepEqual(taints, [
-    { taint: { key: 'a', effect: 'NoExecute' }, evicts: 'yes', since: at(80), known: 'appeared' },
+    { taint: { key: 'a', effect: 'NoExecute' }, evicts: 'yes', since: at(80), known: 'added' },
     { taint: { key: 'x', effect: 'NoSchedule' }, evicts: 'no' },
   ]);
 });
@@ -152,16 +152,16 @@ test('what holds some of the pods is told once, with who said so and why', () =>
     why: 'a backup',
     target: { kind: 'node', node: ref.node },
   } as const;
-  const { brakes, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
+  const { gates: brakes, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
   assert.deepEqual(brakes, [
     {
       by: { kind: 'hold', id: 'h1' },
-      act: { who: 'anna', at: at(90), why: 'a backup' },
+      act: { actor: 'anna', at: at(90), reason: 'a backup' },
       target: hold.target,
     },
   ]);
   assert.deepEqual(
-    workloads.map(({ kept }) => kept),
+    workloads.map(({ held: kept }) => kept),
     [[], [{ by: ['hold'], pods: 1 }], [{ by: ['hold'], pods: 2 }]],
   );
 });
@@ -178,8 +178,8 @@ test('rules that cannot be read leave open what becomes of those that are due', 
     }),
   );
   assert.deepEqual(
-    answer.pods.map(({ fate }) => fate.kind),
-    ['unknown', 'unknown', 'unknown', 'stays'],
+    answer.pods.map(({ outcome: fate }) => fate.kind),
+    ['unknown', 'unknown', 'unknown', 'keep'],
   );
-  assert.deepEqual(answer.unknown, [{ what: 'rules', why: 'the table is away' }]);
+  assert.deepEqual(answer.unknown, [{ what: 'rules', reason: 'the table is away' }]);
 });

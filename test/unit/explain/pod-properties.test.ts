@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import { causesOf } from '#shared/explain/cause.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer } from '#shared/explain/pod.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
@@ -39,11 +40,11 @@ test('of the taints those decide that set the deadline, by the tolerations that 
           ...{ taint, since: started, known: how, seconds },
           ...(toleration ? { toleration: toleration.index } : {}),
         })),
-        expected?.reasons ?? [],
+        causesOf(expected?.reasons ?? []),
       );
       const deadlines = answer.taints.flatMap(({ deadlineAt }) => deadlineAt ?? []);
       assert.equal(deadlines.length > 0 ? Math.min(...deadlines) : undefined, expected?.at);
-      assert.equal(answer.fate.kind, expected ? 'goes' : 'stays');
+      assert.equal(answer.outcome.kind, expected ? 'evict' : 'keep');
     }),
   );
 });
@@ -55,7 +56,10 @@ interface Operation {
 }
 
 /** What `kubectl patch --type json` makes of tolerations. */
-function patched(tolerated: readonly Toleration[], { remedies }: PodAnswer): readonly Toleration[] {
+function patched(
+  tolerated: readonly Toleration[],
+  { remediations: remedies }: PodAnswer,
+): readonly Toleration[] {
   const remedy = remedies.find(({ kind }) => kind === 'tolerate');
   const [, json = '[]'] = /--patch '(.+)'$/.exec(remedy?.kind === 'tolerate' ? remedy.command : '') ?? [];
   return (JSON.parse(json) as readonly Operation[]).reduce<readonly Toleration[]>((all, { path, value }) => {
@@ -74,8 +78,8 @@ test('a pod stays whose tolerations are patched as was told, and one that goes i
       const asked = (list: readonly Toleration[]) =>
         explainPod(aCase(on, { pod: known(aPod({ tolerations: list })) }));
       const answer = asked(tolerated);
-      assert.equal(answer.remedies.length > 0, answer.fate.kind === 'goes');
-      assert.equal(asked(patched(tolerated, answer)).fate.kind, 'stays');
+      assert.equal(answer.remediations.length > 0, answer.outcome.kind === 'evict');
+      assert.equal(asked(patched(tolerated, answer)).outcome.kind, 'keep');
     }),
   );
 });
@@ -84,11 +88,11 @@ test('a pod stays that all the taints are removed for that were told', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
       const pod = known(aPod({ tolerations: tolerated }));
-      const removed = explainPod(aCase(on, { pod })).remedies.flatMap((remedy) =>
-        remedy.kind === 'untaint' ? [remedy.taint] : remedy.kind === 'mend-node' ? remedy.taints : [],
+      const removed = explainPod(aCase(on, { pod })).remediations.flatMap((remedy) =>
+        remedy.kind === 'untaint' ? [remedy.taint] : remedy.kind === 'fix-node' ? remedy.taints : [],
       );
       const left = on.filter(({ key }) => !removed.some((taint) => taint.key === key));
-      assert.equal(explainPod(aCase(left, { pod })).fate.kind, 'stays');
+      assert.equal(explainPod(aCase(left, { pod })).outcome.kind, 'keep');
     }),
   );
 });

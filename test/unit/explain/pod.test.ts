@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
+import { causesOf } from '#shared/explain/cause.ts';
 import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
 import { explainPod, type PodCase } from '#shared/explain/pod.ts';
@@ -318,12 +319,12 @@ test('each taint is set against the toleration that decides, and those that come
   assert.deepEqual(accounts, [
     {
       taint: { key: 'a', effect: 'NoExecute' },
-      ...{ evicts: 'yes', since: at(80), known: 'appeared', seconds: 60, deadlineAt: at(140), decides: true },
+      ...{ evicts: 'yes', since: at(80), known: 'added', seconds: 60, deadlineAt: at(140), decides: true },
       ...{ toleration: { index: 0, seconds: 60 }, shadowed: [{ index: 1 }, { index: 2 }], schedules: true },
     },
     {
       taint: { key: 'b', effect: 'NoExecute' },
-      ...{ evicts: 'yes', since: at(90), known: 'appeared', decides: false },
+      ...{ evicts: 'yes', since: at(90), known: 'added', decides: false },
       ...{ toleration: { index: 1 }, shadowed: [], schedules: true },
     },
     {
@@ -343,13 +344,13 @@ test('a NoSchedule taint that policy has evict is told as virtual, and whoever t
       }),
     );
   const goes = virtual([]);
-  assert.equal(goes.fate.kind, 'goes');
+  assert.equal(goes.outcome.kind, 'evict');
   assert.deepEqual(
     goes.taints.map(({ evicts, changedBy }) => [evicts, changedBy]),
     [['virtual', 'virtualKeys']],
   );
   assert.equal(goes.builtIn?.evictsAt, undefined, 'the built-in controller does not look at it');
-  assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).fate.kind, 'stays');
+  assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).outcome.kind, 'keep');
 });
 
 test('where nothing but a time limit keeps it away, the next pod may come back to be evicted again', () => {
@@ -368,7 +369,7 @@ test('where nothing but a time limit keeps it away, the next pod may come back t
 });
 
 test('what would keep the pod is told as commands', () => {
-  const { remedies } = explainPod(
+  const { remediations: remedies } = explainPod(
     aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {
       pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating(NOT_READY, 300)] })),
     }),
@@ -388,7 +389,7 @@ test('what would keep the pod is told as commands', () => {
       taint: { key: 'b', effect: 'NoExecute' },
       command: 'kubectl taint nodes n1 b:NoExecute-',
     },
-    { kind: 'mend-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
+    { kind: 'fix-node', taints: [{ key: NOT_READY, effect: 'NoExecute' }] },
     { kind: 'hold', command: "taintward hold pod shop/web-0 --cluster c1 --reason 'REASON'" },
   ]);
 });
@@ -396,10 +397,10 @@ test('what would keep the pod is told as commands', () => {
 test('a held pod is told with the command that lets it go', () => {
   const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
   assert.deepEqual(held.release, ["taintward release h1 --reason 'REASON'"]);
-  assert.deepEqual(held.brakes, [
+  assert.deepEqual(held.gates, [
     {
       by: { kind: 'hold', id: 'h1' },
-      act: { who: 'anna', at: at(90), why: 'is being debugged' },
+      act: { actor: 'anna', at: at(90), reason: 'is being debugged' },
       target: hold().target,
     },
   ]);
@@ -411,7 +412,7 @@ test('all that keeps a pod is told, each with who said so and the command that e
     [since(20)],
     governed({ exclude: [{ namespaces: ['shop'] }] }, { holds: [hold()], stops: [stop] }),
   );
-  const { brakes, release } = explainPod(asked);
+  const { gates: brakes, release } = explainPod(asked);
   assert.deepEqual(
     brakes.map(({ by }) => by.kind),
     ['stopped', 'hold', 'excluded'],
@@ -438,11 +439,11 @@ test('an API server that does not answer leaves what is stored, and what is not 
       service: service({ partition: known(partition) }),
     }),
   );
-  assert.deepEqual(answer.fate, {
-    ...{ kind: 'goes', at: at(140), by: 'delete', dueAt: at(140), reasons: record.reasons },
+  assert.deepEqual(answer.outcome, {
+    ...{ kind: 'evict', at: at(140), by: 'delete', dueAt: at(140), causes: causesOf(record.reasons) },
     ...{ heldBy: [], blockedBy: [] },
   });
-  assert.deepEqual(answer.unknown, [{ what: 'the pod', why: 'the API server does not answer' }]);
+  assert.deepEqual(answer.unknown, [{ what: 'the pod', reason: 'the API server does not answer' }]);
   assert.equal(
     lineOf(answer),
     'default/pod-u1 will be evicted at 140s because it tolerates a:NoExecute for 60 s. This is its record: the pod could not be read.',

@@ -102,9 +102,9 @@ describe('by workload', () => {
         pods: 5,
         now: 1,
         later: { pods: 2, firstAt: at(30), lastAt: at(300) },
-        stays: [
-          { because: 'tolerated', pods: 1 },
-          { because: 'leaving', pods: 1 },
+        keep: [
+          { cause: 'tolerated', pods: 1 },
+          { cause: 'terminating', pods: 1 },
         ],
         replicas: { desired: 10, ready: 10 },
         together: 2,
@@ -122,13 +122,13 @@ describe('by workload', () => {
       { ...act, id: 'h2', target: target('put-off'), until: at(90) },
     ];
     const { workloads } = answered({ pods: [podOf('kept'), podOf('put-off')], rules: { ...rules, holds } });
-    assert.deepEqual(workloads[0]?.stays, [{ because: 'hold', hold: 'h1', pods: 1 }]);
+    assert.deepEqual(workloads[0]?.keep, [{ cause: 'hold', hold: 'h1', pods: 1 }]);
     assert.deepEqual(workloads[0]?.later, { pods: 1, firstAt: at(90), lastAt: at(90) });
   });
 
   test('what policy excludes stays', () => {
     const { workloads } = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
-    assert.deepEqual(workloads[0]?.stays, [{ because: 'excluded', pods: 1 }]);
+    assert.deepEqual(workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
   });
 
   test('seconds of the policy count in place of what a pod says', () => {
@@ -139,7 +139,7 @@ describe('by workload', () => {
 
   test('a NoSchedule taint moves nobody, unless policy reads it as NoExecute', () => {
     const taint = { key: 'a', effect: 'NoSchedule' };
-    assert.deepEqual(answered({ taint }).workloads[0]?.stays, [{ because: 'untainted', pods: 1 }]);
+    assert.deepEqual(answered({ taint }).workloads[0]?.keep, [{ cause: 'untainted', pods: 1 }]);
     assert.equal(answered({ taint, rules: byPolicy({ virtualKeys: ['a'] }) }).now, 1);
   });
 
@@ -184,8 +184,8 @@ describe('what breaks', () => {
     );
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: 'default', name: 'web', allowed: 1, going: 2, together: 2, blocked: 0 },
-        ...{ known: 'asked', breaks: true, heeded: false },
+        ...{ namespace: 'default', name: 'web', allowed: 1, evicted: 2, together: 2, blocked: 0 },
+        ...{ source: 'eviction-api', breaks: true, heeded: false },
       },
     ]);
     assert.deepEqual(
@@ -197,7 +197,7 @@ describe('what breaks', () => {
   test('what could not be asked is computed, and says why', () => {
     const answers = { u1: { kind: 'unknown', why: 'forbidden' } } as const;
     const [budget] = answered({}, { budgets: [ofWeb(0)], answers }).budgets;
-    assert.deepEqual([budget?.known, budget?.why, budget?.breaks], ['computed', 'forbidden', true]);
+    assert.deepEqual([budget?.source, budget?.error, budget?.breaks], ['status', 'forbidden', true]);
   });
 
   test('a pod that is not ready and may not go breaks a budget only where it is heeded', () => {
@@ -216,7 +216,7 @@ describe('what breaks', () => {
     const pods = [
       podOf('u1'),
       podOf('other', { labels: { app: 'other' } }),
-      podOf('stays', { tolerations: [tolerating('a')] }),
+      podOf('keep', { tolerations: [tolerating('a')] }),
     ];
     const situation = situationOf({ pods });
     const asked = (budgets: Findings['budgets']) =>
@@ -229,7 +229,9 @@ describe('what breaks', () => {
     const people = { nodes: 5, outOf: 9 };
     const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
     const { breaks, guarded, now } = answered({ counts });
-    assert.deepEqual(breaks, [{ kind: 'guard', trip: { scope: 'people', trippedAt: NOW, ...people } }]);
+    assert.deepEqual(breaks, [
+      { kind: 'guard', trip: { scope: 'people', trippedAt: NOW, nodes: 5, total: 9 } },
+    ]);
     assert.deepEqual([guarded, now], [1, 1]);
   });
 
@@ -245,7 +247,7 @@ describe('what breaks', () => {
 });
 
 test('what forbids everything is told, and what would follow it all the same', () => {
-  const { brake, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
+  const { gate: brake, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
   assert.deepEqual(brake, { kind: 'observe' });
   assert.equal(now, 1);
 });
@@ -253,7 +255,7 @@ test('what forbids everything is told, and what would follow it all the same', (
 test('by its rate a cluster takes its time', () => {
   const pods = ['u1', 'u2', 'u3', 'u4'].map((uid) => podOf(uid));
   assert.equal(answered({ pods, rules: byPolicy({ rate: 2 }) }).pace.lastAt, at(2));
-  assert.equal(answered({ pods, rules: byPolicy({ drain: 1 }) }).pace.drainMs, 3000);
+  assert.equal(answered({ pods, rules: byPolicy({ drain: 1 }) }).pace.releaseMs, 3000);
 });
 
 const toleration: fc.Arbitrary<Toleration> = fc.record(
@@ -286,7 +288,7 @@ test('what would happen is what is planned once it has happened', () => {
       const ruled = byPolicy({ virtualKeys });
       const pods = tolerations.map((each, index) => podOf(`u${index}`, { tolerations: each }));
       const nodes = [nodeOf(ref.node, taints)];
-      const { each, now, later, stays } = answered({ taint, nodes, pods, rules: ruled });
+      const { each, now, later, keep: stays } = answered({ taint, nodes, pods, rules: ruled });
       assert.equal(now + later + stays, pods.length);
 
       const others = taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect);
@@ -312,7 +314,9 @@ test('what would happen is what is planned once it has happened', () => {
       };
       const { schedule } = planned(emptyPartition, delta, {}, ruled);
       assert.deepEqual(
-        each.flatMap(({ uid, fate }) => (fate.kind === 'goes' ? [[uid, fate.at, fate.reasons.length]] : [])),
+        each.flatMap(({ uid, outcome: fate }) =>
+          fate.kind === 'evict' ? [[uid, fate.at, fate.causes.length]] : [],
+        ),
         schedule.map(({ uid, fireAt, reasons }) => [uid, fireAt, reasons.length]),
       );
     }),
@@ -334,8 +338,8 @@ test('each pod of any cluster goes now, later or stays, and is of one workload',
         const nodes = ['n0', 'n1', 'n2'].map((name) => nodeOf(name));
         const answer = answered({ nodes, pods, rules: byPolicy({ exclude }) });
         const sum = (counts: readonly number[]) => counts.reduce((all, count) => all + count, 0);
-        assert.equal(answer.now + answer.later + answer.stays, pods.length);
-        for (const { now, later, stays, pods: all } of answer.workloads)
+        assert.equal(answer.now + answer.later + answer.keep, pods.length);
+        for (const { now, later, keep: stays, pods: all } of answer.workloads)
           assert.equal(now + later.pods + sum(stays.map((stay) => stay.pods)), all);
         assert.equal(sum(answer.workloads.map((workload) => workload.pods)), pods.length);
       },

@@ -121,11 +121,11 @@ test('a beat right after another one looks for long enough, too', async (context
 
 test('the heartbeat names the clusters that their relays do not hear from, and says for how long, by the relays’ own clocks', async (context) => {
   const given = bench(context);
-  given.table.names = ['heard', 'deaf', 'never heard', 'registered anew', 'dead'];
+  given.table.names = ['heard', 'disconnected', 'never heard', 'registered anew', 'dead'];
   const renewedAt = NOW + 3_600_000;
   const renew = () => {
     given.renew('heard', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS });
-    given.renew('deaf', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS - 1 });
+    given.renew('disconnected', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS - 1 });
     given.renew('never heard', 'a', { renewedAt: NOW + DEAF_AFTER_MS + 1 });
     given.renew('registered anew', 'a', { renewedAt: NOW + DEAF_AFTER_MS, heardAt: NOW - 3_600_000 });
   };
@@ -139,7 +139,7 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   assert.deepEqual(
     given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.disconnected' ? [fields] : [])),
     [
-      { cluster: 'deaf', since: renewedAt - DEAF_AFTER_MS - 1 },
+      { cluster: 'disconnected', since: renewedAt - DEAF_AFTER_MS - 1 },
       { cluster: 'never heard', since: NOW },
     ],
   );

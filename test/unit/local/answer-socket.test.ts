@@ -60,7 +60,7 @@ test('it gives links to the console, where one is served, to who posts for them'
 
 test('an act needs neither session nor token there', async (t) => {
   const { path } = await answered(t);
-  const body = JSON.stringify({ kind: 'stop', cluster: 'prod', why: 'a drill' });
+  const body = JSON.stringify({ kind: 'stop', cluster: 'prod', reason: 'a drill' });
   const headers = { 'content-type': 'application/json' };
   const sent = request({ socketPath: path, path: '/api/preview', method: 'POST', headers, agent: false });
   sent.end(body);

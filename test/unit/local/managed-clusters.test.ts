@@ -78,11 +78,11 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
 
 describe('a cluster that cannot be managed', () => {
   for (const [what, trouble, state] of [
-    ['whose credentials are refused', EXPIRED, 'refused'],
-    ['whose context is broken', BROKEN, 'refused'],
-    ['whose credentials cannot be had', NO_LOGIN, 'refused'],
-    ['that refuses rights', 'no rights', 'refused'],
-    ['that does not answer', UNREACHABLE, 'deaf'],
+    ['whose credentials are refused', EXPIRED, 'access-denied'],
+    ['whose context is broken', BROKEN, 'access-denied'],
+    ['whose credentials cannot be had', NO_LOGIN, 'access-denied'],
+    ['that refuses rights', 'no rights', 'access-denied'],
+    ['that does not answer', UNREACHABLE, 'disconnected'],
   ] as const) {
     test(`${what} keeps no other from service, and is taken when it is mended`, async (t) => {
       const [a, b] = [scripted('a'), scripted('b', trouble)];
@@ -95,7 +95,9 @@ describe('a cluster that cannot be managed', () => {
         [...clusters.states].map(([name, { kind }]) => [name, kind]),
         [['b', state]],
       );
-      assert.deepEqual(complaints(), [`cluster.${state === 'refused' ? 'access-denied' : 'unreachable'} b`]);
+      assert.deepEqual(complaints(), [
+        `cluster.${state === 'access-denied' ? 'access-denied' : 'unreachable'} b`,
+      ]);
       await time.pass(GROWN_MS);
       assert.deepEqual(taken, ['a']);
       b.trouble = undefined;
@@ -110,7 +112,7 @@ describe('a cluster that cannot be managed', () => {
   test('is deaf since the first time that it did not answer', async (t) => {
     const { time, clusters } = await manage(t, scripted('a'), scripted('b', UNREACHABLE));
     const [state] = clusters.states.values();
-    assert.ok(state?.kind === 'deaf');
+    assert.ok(state?.kind === 'disconnected');
     await time.pass(MINUTE_MS);
     assert.deepEqual([...clusters.states.values()], [state]);
   });

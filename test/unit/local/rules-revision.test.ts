@@ -19,6 +19,7 @@ import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { localFleet } from '#functions/operator/local-fleet.ts';
 import { needsOf } from '#functions/operator/needs.ts';
+import { stopOutput } from '#functions/operator/output-records.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
@@ -152,10 +153,10 @@ describe('a database that lacks changes which its note has', () => {
     const stop = await fleet.rulebook.fleetStop();
     fleet.close();
     assert.ok(stop);
-    const [{ text, remedy } = assert.fail('nothing needs anybody')] = needsOf({
+    const [{ message: text, remediation: remedy } = assert.fail('nothing needs anybody')] = needsOf({
       at: NOW,
       clusters: [],
-      stop,
+      stop: stopOutput(stop),
     });
     assert.equal(text, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
     assert.equal(remedy, 'To resume, run taintward resume --all.');

@@ -92,9 +92,12 @@ test('a pod that was given up is tried again soon after somebody asked for it, a
 });
 
 test('a cluster that is refused is shown as such', async (context) => {
-  const { service } = await startService(context, new Map([[clusterName('beta'), { kind: 'refused' }]]));
+  const { service } = await startService(
+    context,
+    new Map([[clusterName('beta'), { kind: 'access-denied' }]]),
+  );
   const readiness = await fetch(`http://127.0.0.1:${service.probePort}/readyz`);
-  assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta refused\n']);
+  assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta access-denied\n']);
 });
 
 /** The service of a cluster with 20 nodes that somebody just tainted, as soon as it leads; its policies are not written before `mayWrite`. */

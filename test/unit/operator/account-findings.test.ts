@@ -5,8 +5,9 @@ import { alarmFindings, quotaFindings, versionFindings } from '#functions/operat
 import type { Told } from '#functions/operator/finding.ts';
 import { VERSION } from '#shared/version.ts';
 
-const verdicts = (findings: readonly Told[]) => findings.map(({ verdict, says }) => `${verdict}: ${says}`);
-const fixes = (findings: readonly Told[]) => findings.flatMap(({ fix }) => fix ?? []);
+const verdicts = (findings: readonly Told[]) =>
+  findings.map(({ verdict, message: says }) => `${verdict}: ${says}`);
+const fixes = (findings: readonly Told[]) => findings.flatMap(({ remediation: fix }) => fix ?? []);
 
 describe('quotas', () => {
   const quotas = (more: Partial<Quotas> = {}): Quotas => ({
@@ -28,7 +29,7 @@ describe('quotas', () => {
     const reserved = { 'node-delta': 20, 'pod-delta': 20, evict: 55 };
     const [lambda, ...more] = quotaFindings(quotas({ invocations: 10, reserved }), 0);
     assert.deepEqual(
-      [lambda?.verdict, lambda?.says],
+      [lambda?.verdict, lambda?.message],
       [
         'ok',
         'Lambda runs 10 concurrent invocations of functions without reserved concurrency, and the service uses up to 2, in addition to 95 reserved for it.',
@@ -40,8 +41,8 @@ describe('quotas', () => {
   test('are not where less is reserved for a function than its queue is to have', () => {
     const [, throttled] = quotaFindings(quotas({ reserved: { evict: 49 } }), 0);
     assert.equal(throttled?.verdict, 'warn');
-    assert.match(throttled?.says ?? '', /^Lambda runs 49 concurrent invocations of evict, .* 50: /);
-    assert.match(throttled?.fix ?? '', /taintward:reserveConcurrency/);
+    assert.match(throttled?.message ?? '', /^Lambda runs 49 concurrent invocations of evict, .* 50: /);
+    assert.match(throttled?.remediation ?? '', /taintward:reserveConcurrency/);
     const [, table] = quotaFindings(quotas({ reserved: { evict: 50 } }), 0);
     assert.equal(table?.verdict, 'ok');
   });
@@ -49,7 +50,7 @@ describe('quotas', () => {
   test('are not where a new account runs ten invocations', () => {
     const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
     assert.equal(lambda?.verdict, 'warn');
-    assert.match(lambda?.fix ?? '', /concurrent executions/);
+    assert.match(lambda?.remediation ?? '', /concurrent executions/);
   });
 
   test('are judged by how many nodes there are', () => {
@@ -81,25 +82,25 @@ describe('alarms', () => {
 
   test('that tell nobody are no use', () => {
     const [all] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b', { receivers: 0 })]);
-    assert.deepEqual([all?.verdict, all?.says], ['warn', '2 of 2 alarms have no subscribers.']);
-    assert.match(all?.fix ?? '', /taintward:alarmTopicArn/);
+    assert.deepEqual([all?.verdict, all?.message], ['warn', '2 of 2 alarms have no subscribers.']);
+    assert.match(all?.remediation ?? '', /taintward:alarmTopicArn/);
     const [some] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b')]);
-    assert.equal(some?.says, '1 of 2 alarms have no subscribers.');
+    assert.equal(some?.message, '1 of 2 alarms have no subscribers.');
   });
 
   test('that ring say what they mean', () => {
     const [rings] = alarmFindings([alarm('late evictions', { state: 'ALARM' })]);
     assert.deepEqual(rings, {
-      what: 'alarms',
+      check: 'alarms',
       verdict: 'bad',
-      says: 'Firing since 1970-01-01T00:00:00.000Z: late evictions.',
-      fix: 'late evictions says.',
+      message: 'Firing since 1970-01-01T00:00:00.000Z: late evictions.',
+      remediation: 'late evictions says.',
     });
   });
 
   test('without data, or removed, are told', () => {
     assert.equal(
-      alarmFindings([alarm('a', { state: 'INSUFFICIENT_DATA' })]).at(-1)?.says,
+      alarmFindings([alarm('a', { state: 'INSUFFICIENT_DATA' })]).at(-1)?.message,
       '1 of 1 alarms have no data yet, as in the first minutes after a deployment.',
     );
     assert.equal(alarmFindings([])[0]?.verdict, 'warn');

@@ -27,7 +27,7 @@ const saying =
 
 test('a cluster is as deaf as its process says, which renews the lease later than it hears', async (t) => {
   assert.equal(await deafness(t, saying({ state: 'live', heardAt: NOW })), undefined);
-  assert.deepEqual(await deafness(t, saying({ state: 'deaf', heardAt: NOW - 2 * DEAF_AFTER_MS })), {
+  assert.deepEqual(await deafness(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DEAF_AFTER_MS })), {
     since: NOW - 2 * DEAF_AFTER_MS,
   });
 });

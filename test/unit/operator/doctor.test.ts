@@ -37,7 +37,7 @@ function examined(t: TestContext, shown: Shown) {
 }
 
 const about = (what: string, findings: Awaited<ReturnType<typeof examine>>) =>
-  findings.filter((finding) => finding.what === what).map(({ verdict, says }) => [verdict, says]);
+  findings.filter((finding) => finding.check === what).map(({ verdict, message: says }) => [verdict, says]);
 
 test('a pause that is over is told as what it is then: enforced', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
@@ -261,8 +261,8 @@ const WELL: Account = {
 };
 const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
   findings
-    .filter(({ what }) => ['versions', 'quotas', 'alarms'].includes(what))
-    .map(({ what, verdict }) => `${what} ${verdict}`);
+    .filter(({ check: what }) => ['versions', 'quotas', 'alarms'].includes(what))
+    .map(({ check: what, verdict }) => `${what} ${verdict}`);
 
 test('of a deployment, releases, quotas for all of its nodes, and alarms are looked at', async (t) => {
   const { fleet, leases, findings } = examined(t, {});

@@ -108,7 +108,7 @@ test('a node is told of by workload', async (t) => {
   const checkout = story.workloads.find(({ owner }) => owner?.name === 'checkout');
   assert.equal(checkout?.owner?.kind, 'Deployment');
   const logs = story.workloads.find(({ owner }) => owner?.name === 'logs');
-  assert.deepEqual(logs?.stays, [{ because: 'tolerated', pods: 1 }]);
+  assert.deepEqual(logs?.keep, [{ cause: 'tolerated', pods: 1 }]);
   await assert.rejects(askNode(fleet, { cluster: CLUSTER, node: nodeName('nix'), matching }, deps), {
     message: 'Node "nix" not found in cluster "simulated". Check its name.',
   });
@@ -124,7 +124,7 @@ test('where only a cluster is asked, its taints count from when they were writte
     /must be evicted at T at the latest because .*; the built-in controller is disabled, so the pod stays unless another controller evicts here\.$/,
   );
   assert.deepEqual(
-    story.remedies.map(({ kind }) => kind),
+    story.remediations.map(({ kind }) => kind),
     ['tolerate', 'untaint'],
   );
   const lost = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name: 'nix', matching }, deps);
@@ -156,8 +156,8 @@ test('a pod that is gone is told of by history', async (t) => {
     'default/web-9 was evicted from node node-1 at T because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s.',
   );
   assert.deepEqual(
-    story.history.map(({ what }) => what),
-    ['scheduled', 'done'],
+    story.history.map(({ event }) => event),
+    ['scheduled', 'evicted'],
   );
 });
 
@@ -182,7 +182,9 @@ test('an API server that cannot be asked leaves the records, and says why', asyn
     lineOf(story),
     /^default\/web-9 will be evicted at T .* This is its record: the pod could not be read\.$/,
   );
-  assert.deepEqual(story.unknown, [{ what: 'the pod', why: 'Cannot get pods: the connection was refused' }]);
+  assert.deepEqual(story.unknown, [
+    { what: 'the pod', reason: 'Cannot get pods: the connection was refused' },
+  ]);
 });
 
 test('that no relay hears the cluster any more is told, and which eviction is therefore not scheduled', async (t) => {
@@ -237,5 +239,5 @@ test('rules that cannot be read are said to be so, and nothing is foretold by ot
     lineOf(story),
     `default/${name} may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
   );
-  assert.deepEqual(story.unknown, [{ what: 'rules', why: 'the table is throttled' }]);
+  assert.deepEqual(story.unknown, [{ what: 'rules', reason: 'the table is throttled' }]);
 });

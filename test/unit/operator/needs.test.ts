@@ -10,24 +10,28 @@ const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0, break
 const kindsOf = (facts: Partial<ClusterFacts>) =>
   needsOf({
     at: NOW,
-    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, hearing: 'live', ...facts }],
-  }).map(({ kind }) => kind);
+    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', ...facts }],
+  }).map(({ type: kind }) => kind);
 
 test('a cluster is deaf when it was not heard for as long as the heartbeat waits', () => {
-  assert.equal(hearingOf(NOW - DEAF_AFTER_MS, NOW), 'live');
-  assert.equal(hearingOf(NOW - DEAF_AFTER_MS - 1, NOW), 'deaf');
-  assert.equal(hearingOf(undefined, NOW), 'never');
-  assert.deepEqual(kindsOf({ hearing: 'deaf' }), ['deaf']);
+  assert.equal(hearingOf(NOW - DEAF_AFTER_MS, NOW), 'connected');
+  assert.equal(hearingOf(NOW - DEAF_AFTER_MS - 1, NOW), 'disconnected');
+  assert.equal(hearingOf(undefined, NOW), 'never-connected');
+  assert.deepEqual(kindsOf({ connection: 'disconnected' }), ['disconnected']);
 });
 
 test('a cluster that is not let in, or only now read, is not called deaf as well', () => {
-  assert.deepEqual(kindsOf({ hearing: 'deaf', service: { ...VIEW, state: 'refused' } }), ['refused']);
-  assert.deepEqual(kindsOf({ hearing: 'deaf', service: { ...VIEW, state: 'syncing' } }), []);
+  assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'access-denied' } }), [
+    'access-denied',
+  ]);
+  assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'syncing' } }), []);
 });
 
 test('a cluster that is heard and does not answer needs somebody, whoever knows that', () => {
-  assert.deepEqual(kindsOf({ breakerOpen: true }), ['out-of-reach']);
-  assert.deepEqual(kindsOf({ service: { ...VIEW, state: 'live', breakerOpen: true } }), ['out-of-reach']);
+  assert.deepEqual(kindsOf({ breakerOpen: true }), ['api-server-unreachable']);
+  assert.deepEqual(kindsOf({ service: { ...VIEW, state: 'live', breakerOpen: true } }), [
+    'api-server-unreachable',
+  ]);
 });
 
 test('of a cluster that cannot be read nothing else is said', () => {
@@ -48,6 +52,6 @@ test('an eviction is late from its own moment on, and not while something holds 
   const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
   assert.equal(latenessOf([{ record: aRecord({ fireAt, blocked }), state }], NOW), 10_000);
   assert.equal(of({ held: { by: { kind: 'observe' }, since: fireAt } }, { gaveUpAt: NOW }), 0);
-  assert.deepEqual(kindsOf({ lateMs: 59_999 }), []);
-  assert.deepEqual(kindsOf({ lateMs: 60_000 }), ['late']);
+  assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
+  assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);
 });

@@ -35,9 +35,11 @@ async function heard(t: TestContext) {
 
 test('a fleet that goes on by itself needs nobody', async (t) => {
   const { status } = await heard(t);
-  const { needs, clusters } = await status();
+  const { issues: needs, clusters } = await status();
   assert.deepEqual(needs, []);
-  const [{ mode, holder, heardAt, nodes, pending, builtIn } = assert.fail('there is no cluster')] = clusters;
+  const [
+    { mode, holder, lastContactAt: heardAt, nodes, pending, builtIn } = assert.fail('there is no cluster'),
+  ] = clusters;
   assert.deepEqual([mode, holder, heardAt, nodes, pending], ['observe', 'relay-1', NOW, 7, 0]);
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
@@ -59,7 +61,7 @@ test('a pause that is over is told as what it is then: enforced, until no moment
 test('what needs somebody is told, the most urgent first', async (t) => {
   const { status, store, leases, lease, rulebook, letters, fleet, clock } = await heard(t);
   const schedule = [
-    aRecord({ name: 'late', fireAt: NOW - 2 * MINUTE_MS }),
+    aRecord({ name: 'delayed', fireAt: NOW - 2 * MINUTE_MS }),
     aRecord({ name: 'lost', fireAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
     aRecord({ name: 'held', fireAt: NOW - MINUTE_MS, held: { by: { kind: 'observe' }, since: NOW } }),
     aRecord({ name: 'next', fireAt: NOW + 10 * MINUTE_MS }),
@@ -76,12 +78,14 @@ test('what needs somebody is told, the most urgent first', async (t) => {
   letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
   await (await fleet.operator()).stop(prod, { why: 'an incident' });
   await clock.advanceTo(NOW + 3 * MINUTE_MS);
-  const { needs, clusters } = await status();
+  const { issues: needs, clusters } = await status();
   assert.deepEqual(
-    needs.map(({ kind }) => kind),
-    ['guard-tripped', 'lease-expired', 'late', 'given-up', 'dead-letters', 'stuck', 'stopped'],
+    needs.map(({ type: kind }) => kind),
+    ['guard-tripped', 'lease-expired', 'delayed', 'failed', 'dead-letters', 'stuck-terminating', 'stopped'],
   );
-  const [{ tainted, pending, held, gaveUp, lateMs, nextAt } = assert.fail('there is no cluster')] = clusters;
+  const [
+    { tainted, pending, held, failed: gaveUp, delayMs: lateMs, nextAt } = assert.fail('there is no cluster'),
+  ] = clusters;
   assert.deepEqual([tainted, pending, held, gaveUp], [1, 4, 1, 1]);
   assert.deepEqual([lateMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
 });
@@ -89,13 +93,18 @@ test('what needs somebody is told, the most urgent first', async (t) => {
 test('what cannot be read of one cluster, or of the queues, keeps nothing else back', async (t) => {
   const { status, fleet } = await heard(t);
   const gone = () => Promise.reject(new StoreError('It is away.'));
-  const { needs, unknown, clusters, deadLetters } = await status({
+  const {
+    issues: needs,
+    unknown,
+    clusters,
+    deadLetters,
+  } = await status({
     ...fleet,
     leases: { look: gone, stuck: gone },
     deadLetters: { ...fleet.deadLetters, count: gone },
   });
   assert.deepEqual(
-    needs.map(({ kind, text }) => [kind, text]),
+    needs.map(({ type: kind, message: text }) => [kind, text]),
     [['unreadable', 'Its state is unreadable: It is away.']],
   );
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
@@ -121,22 +130,22 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await (await fleet.operator()).stopAll({ why: 'an incident', forMs: MINUTE_MS });
   assert.deepEqual(
-    (await status()).needs.map(({ kind }) => kind),
+    (await status()).issues.map(({ type: kind }) => kind),
     ['stopped'],
   );
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
-  const { stop, needs } = await status();
+  const { stop, issues: needs } = await status();
   assert.deepEqual([stop, needs], [undefined, []]);
 });
 
 test('a stop of a cluster that has expired needs nobody', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await (await fleet.operator()).stop(prod, { why: 'an incident', forMs: MINUTE_MS });
-  assert.equal((await status()).clusters[0]?.stop?.why, 'an incident');
+  assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
-  const { clusters, needs } = await status();
+  const { clusters, issues: needs } = await status();
   assert.deepEqual([clusters[0]?.stop, needs], [undefined, []]);
 });
 
@@ -155,7 +164,7 @@ test('of the one process its own word counts, which is newer than what its lease
     const clusters = { prod: { ...view, state } };
     const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters });
     const [found = assert.fail('there is no cluster')] = (await status({ ...fleet, service })).clusters;
-    return [found.nodes, found.breakerOpen, found.heardAt];
+    return [found.nodes, found.breakerOpen, found.lastContactAt];
   };
   assert.deepEqual(await shown('live'), [9, true, NOW + 1]);
   assert.deepEqual(await shown('syncing'), [7, true, NOW + 1], 'it has not listed them yet');
@@ -166,7 +175,7 @@ test('what was given up counts as that, and not as held', async (t) => {
   const held = { by: { kind: 'observe' }, since: NOW } as const;
   const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
-  const [{ held: counted, gaveUp } = assert.fail('there is no cluster')] = (await status()).clusters;
+  const [{ held: counted, failed: gaveUp } = assert.fail('there is no cluster')] = (await status()).clusters;
   assert.deepEqual([counted, gaveUp], [1, 1]);
 });
 
@@ -188,10 +197,10 @@ test('a cluster whose API server does not answer needs somebody before it counts
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
   await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
-  const { needs, clusters } = await status();
+  const { issues: needs, clusters } = await status();
   assert.deepEqual(
-    needs.map(({ kind }) => kind),
-    ['out-of-reach'],
+    needs.map(({ type: kind }) => kind),
+    ['api-server-unreachable'],
   );
   assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
 });
@@ -200,13 +209,13 @@ test('an npm start that is dead needs somebody, and nothing that it said is show
   const { status, fleet, clock, lease, leases } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
   await clock.advanceTo(NOW + 3_000);
-  const { needs, process } = await status({ ...fleet, service: async () => undefined });
-  assert.equal(process, 'none');
+  const { issues: needs, process } = await status({ ...fleet, service: async () => undefined });
+  assert.equal(process, 'not-running');
   assert.deepEqual(
-    needs.map(({ kind, since }) => [kind, since]),
+    needs.map(({ type: kind, since }) => [kind, since]),
     [['not-running', NOW]],
   );
-  assert.match(needs[0]?.text ?? '', /Its last lease renewal was 3s ago\.$/);
+  assert.match(needs[0]?.message ?? '', /Its last lease renewal was 3s ago\.$/);
 });
 
 test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
@@ -217,28 +226,31 @@ test('an npm start that does not answer is unknown while its lease is fresh, and
   };
   await clock.advanceTo(NOW + LEASE_TTL_MS);
   const fresh = await status(silent);
-  assert.deepEqual([fresh.process, fresh.needs, fresh.unknown], ['silent', [], ['It does not answer.']]);
-  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
-  const { needs, clusters } = await status(silent);
   assert.deepEqual(
-    needs.map(({ kind }) => kind),
-    ['frozen'],
+    [fresh.process, fresh.issues, fresh.unknown],
+    ['not-responding', [], ['It does not answer.']],
   );
-  assert.equal(clusters[0]?.hearing, 'stale');
+  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+  const { issues: needs, clusters } = await status(silent);
+  assert.deepEqual(
+    needs.map(({ type: kind }) => kind),
+    ['not-responding'],
+  );
+  assert.equal(clusters[0]?.connection, 'stale');
 });
 
 test('a relay that renews no more is told once its lease is over, with the cluster that was heard', async (t) => {
   const { fleet, clock } = await heard(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
   const seen = await look(deployed, [prod], { clock });
-  assert.deepEqual(statusOf(seen).needs, []);
+  assert.deepEqual(statusOf(seen).issues, []);
   await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
-  const { needs, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
+  const { issues: needs, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
   assert.deepEqual(
-    needs.map(({ kind, since }) => [kind, since]),
+    needs.map(({ type: kind, since }) => [kind, since]),
     [['lease-expired', NOW]],
   );
-  assert.deepEqual([clusters[0]?.hearing, clusters[0]?.faults], ['stale', undefined]);
+  assert.deepEqual([clusters[0]?.connection, clusters[0]?.faults], ['stale', undefined]);
 });
 
 test('a relay whose clock is behind is alive as long as its lease changes', async (t) => {
@@ -248,7 +260,7 @@ test('a relay whose clock is behind is alive as long as its lease changes', asyn
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + 1, heardAt: NOW + MINUTE_MS, faults: [] });
   const seen = await look(deployed, [prod], { clock, before });
-  assert.deepEqual([statusOf(seen).needs, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
+  assert.deepEqual([statusOf(seen).issues, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
   let looks = 0;
   const renewing: Fleet['leases'] = {
     stuck: (cluster) => leases.stuck(cluster),
@@ -263,15 +275,15 @@ test('a relay whose clock is behind is alive as long as its lease changes', asyn
     await setImmediate();
     t.mock.timers.tick(1_000);
   }
-  assert.deepEqual(statusOf(await first).needs, []);
+  assert.deepEqual(statusOf(await first).issues, []);
 });
 
 test('a cluster whose lease was just taken is not known yet, and is not called unheard', async (t) => {
   const clock = new DrivenClock(NOW);
   const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
   const told = async () => {
-    const { needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
-    return [needs.map(({ kind }) => kind), unknown];
+    const { issues: needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [needs.map(({ type: kind }) => kind), unknown];
   };
   assert.deepEqual(await told(), [['lease-expired'], []]);
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
@@ -281,21 +293,21 @@ test('a cluster whose lease was just taken is not known yet, and is not called u
     ['The state of cluster prod is not known yet: its relay has just acquired the lease.'],
   ]);
   await leases.renew(lease, { renewedAt: NOW, faults: [] });
-  assert.deepEqual(await told(), [['deaf'], []]);
+  assert.deepEqual(await told(), [['disconnected'], []]);
 });
 
 test('what a relay finds wrong is told with its remedy, and that an older one does not say it', async (t) => {
   const { fleet, clock, lease, leases } = await heard(t);
   const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
     await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
-    const { needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
-    return [...needs.map(({ kind }) => kind), ...unknown];
+    const { issues: needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [...needs.map(({ type: kind }) => kind), ...unknown];
   };
   for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
   const unread = aFault('list-failing');
-  assert.deepEqual(await told({ faults: [unread], breakerOpen: true }), ['out-of-reach']);
+  assert.deepEqual(await told({ faults: [unread], breakerOpen: true }), ['api-server-unreachable']);
   assert.deepEqual(await told({ faults: [{ ...unread, status: 403 }], breakerOpen: true }), [
-    ...['list-failing', 'out-of-reach'],
+    ...['list-failing', 'api-server-unreachable'],
   ]);
   const older: Fleet['leases'] = {
     stuck: (cluster) => leases.stuck(cluster),
@@ -304,9 +316,9 @@ test('what a relay finds wrong is told with its remedy, and that an older one do
       return { ...known, version: '1.1.0' };
     },
   };
-  const { needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
+  const { issues: needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
   assert.deepEqual(
-    needs.filter(({ kind }) => kind !== 'out-of-reach'),
+    needs.filter(({ type: kind }) => kind !== 'api-server-unreachable'),
     [],
   );
   assert.deepEqual(unknown, [
@@ -331,16 +343,16 @@ describe('of a bare context', () => {
       '/api/v1/nodes': nodes,
       '/version': { gitVersion: 'v1.36.3' },
     };
-    const { clusters, needs, relays } = await statusIn(shownCluster(shown, NOW));
+    const { clusters, issues: needs, relays } = await statusIn(shownCluster(shown, NOW));
     assert.deepEqual([needs, relays], [[], []]);
     const [{ nodes: all, tainted, kubernetes, builtIn, mode } = assert.fail()] = clusters;
     assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
   });
 
   test('one that does not let us in needs somebody', async () => {
-    const { needs } = await statusIn(shownCluster({}, NOW, () => true));
+    const { issues: needs } = await statusIn(shownCluster({}, NOW, () => true));
     assert.deepEqual(
-      needs.map(({ kind }) => kind),
+      needs.map(({ type: kind }) => kind),
       ['unreadable'],
     );
   });

@@ -22,7 +22,7 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
   };
 }
 
-const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ says }) => says);
+const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message: says }) => says);
 
 describe('the built-in controller rests', () => {
   test('while the heartbeat of the takeover is fresh', () => {
@@ -58,6 +58,6 @@ for (const [mode, told] of [
     } as const;
     const state: TakeoverState = { now: NOW, nodes: undefined, pods, alarms: { nodes: [], pods: [] } };
     const [finding] = takeoverFindings(state, { mode, policy: { ...DEFAULT_POLICY, mode } });
-    assert.match(finding?.says ?? '', told);
+    assert.match(finding?.message ?? '', told);
   });
 }

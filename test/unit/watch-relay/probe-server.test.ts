@@ -14,8 +14,8 @@ import type { Trip } from '#shared/eviction/policy.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
-const REFUSED = { kind: 'refused' } as const;
-const DEAF = { kind: 'deaf', since: Date.UTC(2026, 0, 1) } as const;
+const REFUSED = { kind: 'access-denied' } as const;
+const DEAF = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
 /** What a process without clusters has to tell. */
 const NOTHING: ProbeDeps = {
   registry: new Registry(),
@@ -72,24 +72,24 @@ test('it is not ready while it has not listed a cluster it speaks for, and says 
 });
 
 test('it is not ready where what is due cannot be received', async (context) => {
-  const { ask } = await served(context, { c1: { kind: 'queueless' } });
+  const { ask } = await served(context, { c1: { kind: 'queue-unavailable' } });
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c1 queueless\n');
+  assert.equal(await response.text(), 'c1 queue-unavailable\n');
 });
 
 test('it is not ready where it can neither read nor renew the lease, by which alone it would do something', async (context) => {
-  const { ask } = await served(context, { c1: { kind: 'leaseless' } });
+  const { ask } = await served(context, { c1: { kind: 'lease-unavailable' } });
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
-  assert.equal(await response.text(), 'c1 leaseless\n');
+  assert.equal(await response.text(), 'c1 lease-unavailable\n');
 });
 
 test('a cluster that it does not hear beside others is told, and is no reason not to be ready', async (context) => {
   const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DEAF });
   const response = await ask('/readyz');
   assert.equal(response.status, 200);
-  assert.equal(await response.text(), 'c2 refused\nc3 deaf since 2026-01-01T00:00:00.000Z\n');
+  assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
 });
 
 test('what a guard holds is told, and is no reason not to be ready', async (context) => {

@@ -105,11 +105,11 @@ test('it waits for some answers to know the API server’s time, and says nothin
 });
 
 test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
-  let hearing: 'live' | 'deaf' = 'live';
+  let hearing: 'live' | 'disconnected' = 'live';
   const { time, api, told, beats, states } = bench(context, { hearing: () => hearing });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
-  hearing = 'deaf';
+  hearing = 'disconnected';
   const last = START + HEARTBEAT_MS;
   await time.pass(6 * HEARTBEAT_MS);
   assert.equal(beats(), last);

@@ -23,7 +23,7 @@ export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
       <div class="lead">
         <h2 id="try">Try it: taint a node</h2>
         <p class="soft small">
-          web goes at once, db after 10 s, checkout after 30 s, logs stays
+          web is evicted immediately, db after 10 s, checkout after 30 s; logs stays
         </p>
       </div>
       ${asked.kind === 'failed' && html`<p class="failed">${asked.error}</p>`}
@@ -50,7 +50,7 @@ function Node({ cluster, node: { node, taints, pods }, rows }: NodeProps): VNode
       const done = tainted
         ? await post('POST api/demo/untaint', asks)
         : await post('POST api/demo/taint', asks);
-      say(done.says);
+      say(done.message);
     } catch (error) {
       say(sentenceOf(error));
     } finally {
@@ -82,9 +82,9 @@ interface PodProps {
 }
 
 function Pod({ cluster, pod: { namespace, pod, status }, row }: PodProps): VNode {
-  const counts = row?.[6] === 'waiting' ? countdownText(row[5] - now.value) : undefined;
+  const counts = row?.[6] === 'scheduled' ? countdownText(row[5] - now.value) : undefined;
   const leaving = status === 'Terminating';
-  const state = counts ?? (row ? 'due' : leaving ? 'leaving' : '');
+  const state = counts ?? (row ? 'due' : leaving ? 'terminating' : '');
   return html`
     <li data-state=${counts ? 'counts' : row || leaving ? 'goes' : undefined}>
       <a href=${href(['pod', cluster, namespace, pod])}>${pod}</a>

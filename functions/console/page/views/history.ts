@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { HistoryEntry } from '#shared/store/history.ts';
+import type { EntryOutput, EvictionEvent } from '#functions/operator/output-records.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';
@@ -20,7 +20,7 @@ import {
 import { ask, route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
-import { becauseText, WHAT } from '../words.ts';
+import { causeText, EVENT } from '../words.ts';
 
 const HOUR_MS = 3_600_000;
 const SINCE: readonly (readonly [ms: string, text: string])[] = [
@@ -38,7 +38,7 @@ export function History(): VNode {
   const { query } = route.value;
   const asks = (name: string) => query.get(name) ?? '';
   const [limit, setLimit] = useState(STEP);
-  const [cluster, node, namespace, pod, what] = ['cluster', 'node', 'namespace', 'pod', 'what'].map(asks);
+  const [cluster, node, namespace, pod, event] = ['cluster', 'node', 'namespace', 'pod', 'event'].map(asks);
   const since = asks('since') || DAY;
   const asked = useAsked(
     (signal) =>
@@ -49,13 +49,13 @@ export function History(): VNode {
           node: node?.trim() || undefined,
           namespace: namespace?.trim() || undefined,
           pod: pod?.trim() || undefined,
-          what: isWhat(what) ? what : undefined,
+          event: isEvent(event) ? event : undefined,
           from: Math.max(0, now.peek() - Number(since)),
           limit,
         },
         signal,
       ),
-    [cluster, node, namespace, pod, what, since, limit],
+    [cluster, node, namespace, pod, event, since, limit],
     true,
   );
   const entries = asked.kind === 'answered' ? asked.answer.entries : [];
@@ -64,16 +64,16 @@ export function History(): VNode {
   return html`
     <${Title}
       title="History"
-      lead=${asked.kind === 'asking' ? 'Asking the server …' : `${counted(entries.length, 'entry', 'entries')}${more ? ', and older ones' : ''}`}
+      lead=${asked.kind === 'asking' ? 'Loading …' : `${counted(entries.length, 'entry', 'entries')}${more ? ', and older entries' : ''}`}
     />
     <search class="filters">
       <${Choice}
-        label="What"
-        value=${what}
-        options=${WHATS}
-        onChoice=${(value: string) => ask({ what: value })}
+        label="Event"
+        value=${event}
+        options=${EVENTS}
+        onChoice=${(value: string) => ask({ event: value })}
       />
-      <${Choice} label="When" value=${since} options=${SINCE} onChoice=${(value: string) => ask({ since: value })} />
+      <${Choice} label="Period" value=${since} options=${SINCE} onChoice=${(value: string) => ask({ since: value })} />
       <${TextField} label="Namespace" value=${namespace} onText=${(value: string) => ask({ namespace: value })} />
       <${TextField} label="Pod" value=${pod} onText=${(value: string) => ask({ pod: value })} />
       <${TextField} label="Node" value=${node} onText=${(value: string) => ask({ node: value })} />
@@ -82,9 +82,9 @@ export function History(): VNode {
     ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
     ${
       asked.kind === 'answered' && entries.length === 0
-        ? html`<${Empty} title="Nothing of that kind happened">
-            What is scheduled, moved, held, evicted and saved stands here for seven days, with its reasons. Names are whole names;
-            look further back, or for less.
+        ? html`<${Empty} title="No matching entries">
+            History keeps scheduled, held, evicted, and canceled evictions for seven days. Enter complete names, select a longer period,
+            or remove filters.
           </${Empty}>`
         : html`<${Rows} label="History" wrap columns=${columns} rows=${entries} keyOf=${entryKey} />`
     }
@@ -92,60 +92,59 @@ export function History(): VNode {
       more &&
       (limit < MOST
         ? html`<div class="buttons">
-            <button type="button" class="button" onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older ones</button>
+            <button type="button" class="button" onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older entries</button>
           </div>`
-        : html`<p class="soft">Older ones: ask for less, by name or kind.</p>`)
+        : html`<p class="soft">To see older entries, filter by name or event.</p>`)
     }
   `;
 }
 
-const WHATS: readonly (readonly [string, string])[] = [
-  ['', 'everything'],
-  ...Object.entries(WHAT).map(([what, { text }]) => [what, text] as const),
+const EVENTS: readonly (readonly [string, string])[] = [
+  ['', 'all events'],
+  ...Object.entries(EVENT).map(([event, { text }]) => [event, text] as const),
 ];
 
-const isWhat = (text: string | undefined): text is HistoryEntry['what'] => text !== undefined && text in WHAT;
+const isEvent = (text: string | undefined): text is EvictionEvent => text !== undefined && text in EVENT;
 
-const entryKey = ({ at, uid, what, fireAt }: HistoryEntry): string => `${at} ${uid} ${what} ${fireAt}`;
+const entryKey = ({ at, uid, event, dueAt }: EntryOutput): string => `${at} ${uid} ${event} ${dueAt}`;
 
-const COLUMNS: readonly Column<HistoryEntry>[] = [
+const COLUMNS: readonly Column<EntryOutput>[] = [
   {
     key: 'pod',
     head: 'Pod',
     width: 'minmax(10rem, 1.5fr)',
-    cell: ({ ref, namespace, name }) =>
-      html`<${PodLink} cluster=${ref.cluster} namespace=${namespace} pod=${name} />`,
+    cell: ({ cluster, namespace, pod }) => html`<${PodLink} ...${{ cluster, namespace, pod }} />`,
   },
   {
     key: 'at',
-    head: 'When',
+    head: 'Time',
     width: 'minmax(5rem, 0.7fr)',
     cell: ({ at }) => html`<${Moment} at=${at} />`,
   },
   {
-    key: 'what',
-    head: 'What',
+    key: 'event',
+    head: 'Event',
     width: 'minmax(7rem, 0.8fr)',
-    cell: ({ what }) => html`<${Tag} ...${WHAT[what]} />`,
+    cell: ({ event }) => html`<${Tag} ...${EVENT[event]} />`,
   },
   {
     key: 'node',
     head: 'Node',
     width: 'minmax(5rem, 0.8fr)',
-    cell: ({ ref }) => html`<${NodeLink} ...${ref} />`,
+    cell: ({ cluster, node }) => html`<${NodeLink} ...${{ cluster, node }} />`,
   },
   {
     key: 'cluster',
     head: 'Cluster',
     width: 'minmax(5rem, 0.8fr)',
-    cell: ({ ref }) => ref.cluster,
+    cell: ({ cluster }) => cluster,
   },
   {
-    key: 'because',
-    head: 'Because',
+    key: 'cause',
+    head: 'Cause',
     width: 'minmax(12rem, 3fr)',
     cell: (entry) => {
-      const text = becauseText(entry, entry.at);
+      const text = causeText(entry, entry.at);
       return html`<span class="soft" title=${text}>${text}</span>`;
     },
   },

@@ -7,9 +7,9 @@ import { counted, momentText } from '../moments.ts';
 import { get } from '../server.ts';
 
 const KINDS: readonly (readonly [TimelineKind, string])[] = [
-  ['goes', 'goes'],
-  ['held', 'will be held'],
-  ['observed', 'is only told'],
+  ['evict', 'evicted'],
+  ['held', 'held'],
+  ['observed', 'observed only'],
 ];
 const MINUTE_MS = 60_000;
 /** So many minutes stand between two marks below. */
@@ -28,7 +28,7 @@ export function NextHour(): VNode {
           ${KINDS.map(([kind, text]) => html`<li key=${kind}><span class="swatch" data-kind=${kind}></span>${text}</li>`)}
         </ul>
       </div>
-      <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is not there yet'}>
+      <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is loading'}>
         ${most > 1 && html`<span class="most">${counted(most, 'pod')} a minute</span>`}
         ${(timeline?.minutes ?? []).map(
           (minute, index) => html`
@@ -69,15 +69,17 @@ function summary({ minutes, held, later }: Timeline): string {
     minutes.reduce((total, minute) => total + minute[kind], 0),
   );
   const parts = [
-    ...(going > 0 ? [`${counted(going, 'pod goes', 'pods go')}`] : []),
-    ...(holding > 0 ? [`${counted(holding, 'pod')} will be held`] : []),
-    ...(told > 0 ? [`${counted(told, 'pod')} would go, and ${told === 1 ? 'is' : 'are'} only told`] : []),
+    ...(going > 0 ? [`${counted(going, 'pod is evicted', 'pods are evicted')}`] : []),
+    ...(holding > 0 ? [`${counted(holding, 'pod is held', 'pods are held')}`] : []),
+    ...(told > 0 ? [`${counted(told, 'pod')} would be evicted in enforce mode`] : []),
   ];
   const hour =
-    parts.length === 0 ? 'Nothing falls due within the hour' : `Within the hour ${parts.join(', ')}`;
+    parts.length === 0
+      ? 'No evictions are due within the next hour'
+      : `Within the next hour, ${parts.join(', ')}`;
   const rest = [
-    ...(later > 0 ? [`${counted(later, 'pod')} later`] : []),
-    ...(held > 0 ? [`${counted(held, 'pod')} due and held`] : []),
+    ...(later > 0 ? [`${counted(later, 'pod is', 'pods are')} due later`] : []),
+    ...(held > 0 ? [`${counted(held, 'pod is', 'pods are')} due and held`] : []),
   ];
   return `${[hour, ...rest].join('; ')}.`;
 }

@@ -10,7 +10,7 @@ import { Ago, Countdown, Empty, Failed, Moment, PodLink, Tag, Title } from '../p
 import { route } from '../route.ts';
 import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
-import { STANDING, type Tone, taintText, WHAT } from '../words.ts';
+import { EVENT, STANDING, type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
 /** What becomes of a node's pods, and why. */
@@ -25,14 +25,14 @@ export function NodeStory(): VNode {
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
-  const gaveUp = answer?.pods.some(({ fate }) => fate.kind === 'gave-up') ?? false;
+  const gaveUp = answer?.pods.some(({ outcome: fate }) => fate.kind === 'failed') ?? false;
   return html`
-    <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : 'Asking the server …'}>
+    <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
       ${gaveUp && html`<${ActButton} intent=${retry(cluster, node)} />`}
       ${
         hold
           ? html`<${ActButton} intent=${releaseHold(cluster, hold.id)} text=${`Release hold ${hold.id}`} />`
-          : html`<${ActButton} intent=${holdNode(cluster, node)} text="Hold its pods" icon="hold" />`
+          : html`<${ActButton} intent=${holdNode(cluster, node)} text="Hold pods" icon="hold" />`
       }
     </${Title}>
     ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
@@ -42,10 +42,10 @@ export function NodeStory(): VNode {
         <p class="card verdict">${localText(answer.headline, answer.at)}</p>
         <${Taints} taints=${answer.taints} />
         <section class="section" aria-labelledby="pods">
-          <h2 id="pods">Its pods</h2>
+          <h2 id="pods">Pods</h2>
           ${
             answer.pods.length === 0
-              ? html`<${Empty} title="No pod is here">What runs on the node, and what becomes of it, stands here.</${Empty}>`
+              ? html`<${Empty} title="No pods">The pods of this node appear here, with what happens to each.</${Empty}>`
               : html`<${Rows}
                   label="Pods of the node"
                   columns=${podColumns(cluster)}
@@ -55,10 +55,8 @@ export function NodeStory(): VNode {
           }
         </section>
         <${Around} ...${answer} />
-        <${Past}
-          entries=${answer.history
-            .toReversed()
-            .map((entry) => ({ ...entry, pod: { cluster, namespace: entry.namespace, pod: entry.name } }))}
+        <${Past} named
+          entries=${answer.history.toReversed()}
         />
       `
     }
@@ -68,37 +66,37 @@ export function NodeStory(): VNode {
 function Where({ answer: { cluster, zone, state, deletedAt, pods } }: { readonly answer: Story }): VNode {
   const what =
     state === 'gone'
-      ? html`gone${deletedAt === undefined ? '' : html`, <${Ago} at=${deletedAt} /> ago`}`
+      ? html`deleted${deletedAt === undefined ? '' : html` <${Ago} at=${deletedAt} /> ago`}`
       : state === 'unknown'
-        ? 'what it is like cannot be seen'
+        ? 'state unknown'
         : counted(pods.length, 'pod');
   return html`${what}${zone === undefined ? '' : ` · ${zone}`} · ${cluster}`;
 }
 
 const Taints = ({ taints }: { readonly taints: readonly NodeTaint[] }): VNode =>
   taints.length === 0
-    ? html`<${Empty} title="The node has no taint">Its pods stay. A NoExecute taint evicts those that do not tolerate it.</${Empty}>`
+    ? html`<${Empty} title="No taints">A NoExecute taint evicts the pods that do not tolerate it.</${Empty}>`
     : html`<ul class="card needs">
         ${taints.map(
           ({ taint, evicts, since, known }) => html`<li key=${taintText(taint)}>
             <p>
               <span class="taint">${taintText(taint)}</span>
-              ${evicts === 'no' && html` <span class="soft">only keeps pods from being scheduled here</span>`}
-              ${evicts === 'virtual' && html` <span class="soft">counts as NoExecute by policy</span>`}
+              ${evicts === 'no' && html` <span class="soft">prevents scheduling only</span>`}
+              ${evicts === 'virtual' && html` <span class="soft">evicts by policy (treatAsNoExecute)</span>`}
             </p>
-            ${since !== undefined && html`<span class="soft">${known === 'found' ? 'found' : 'appeared'} <${Ago} at=${since} /> ago</span>`}
+            ${since !== undefined && html`<span class="soft">${known === 'preexisting' ? 'first seen' : 'added'} <${Ago} at=${since} /> ago</span>`}
           </li>`,
         )}
       </ul>`;
 
-const FATE: Readonly<Record<NodePod['fate']['kind'], readonly [text: string, tone?: Tone]>> = {
-  goes: ['goes', 'goes'],
+const OUTCOME: Readonly<Record<NodePod['outcome']['kind'], readonly [text: string, tone?: Tone]>> = {
+  evict: ['evict', 'goes'],
   held: ['held', 'held'],
-  blocked: [WHAT.blocked.text, 'held'],
-  'gave-up': [STANDING['gave-up'].text, 'goes'],
-  stays: ['stays', 'well'],
-  leaving: ['leaving', 'goes'],
-  unknown: ['not known', 'held'],
+  blocked: [EVENT.blocked.text, 'held'],
+  failed: [STANDING.failed.text, 'goes'],
+  keep: ['keep', 'well'],
+  terminating: ['terminating', 'goes'],
+  unknown: ['unknown', 'held'],
 };
 
 const podColumns = (cluster: string): readonly Column<NodePod>[] => [
@@ -109,25 +107,25 @@ const podColumns = (cluster: string): readonly Column<NodePod>[] => [
     cell: ({ namespace, name }) => html`<${PodLink} ...${{ cluster, namespace, pod: name }} />`,
   },
   {
-    key: 'fate',
-    head: 'What becomes of it',
+    key: 'outcome',
+    head: 'Outcome',
     width: 'minmax(8rem, 1fr)',
-    cell: ({ fate: { kind } }) => html`<${Tag} text=${FATE[kind][0]} tone=${FATE[kind][1]} />`,
+    cell: ({ outcome: { kind } }) => html`<${Tag} text=${OUTCOME[kind][0]} tone=${OUTCOME[kind][1]} />`,
   },
   {
     key: 'in',
     head: 'In',
     width: 'minmax(5rem, 0.6fr)',
     numeric: true,
-    cell: ({ fate }) =>
-      fate.kind === 'goes' ? html`<span class="left"><${Countdown} at=${fate.at} /></span>` : '',
+    cell: ({ outcome: fate }) =>
+      fate.kind === 'evict' ? html`<span class="left"><${Countdown} at=${fate.at} /></span>` : '',
   },
   {
     key: 'due',
     head: 'Deadline',
     width: 'minmax(6rem, 0.8fr)',
     numeric: true,
-    cell: ({ fate }) =>
+    cell: ({ outcome: fate }) =>
       'dueAt' in fate && fate.dueAt !== undefined ? html`<${Moment} at=${fate.dueAt} />` : '',
   },
   {

@@ -26,7 +26,7 @@ export function Nodes(): VNode {
   return html`
     <${Title}
       title="Tainted nodes"
-      lead=${asked.kind === 'asking' ? 'Asking the server …' : counted(rows.length, 'node')}
+      lead=${asked.kind === 'asking' ? 'Loading …' : counted(rows.length, 'node')}
     />
     <search class="filters">
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
@@ -34,8 +34,8 @@ export function Nodes(): VNode {
     ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
     ${
       asked.kind === 'answered' && rows.length === 0
-        ? html`<${Empty} title="No node is tainted">
-            Nodes with a NoExecute taint stand here, with since when each taint counts and how many of their pods are to go.
+        ? html`<${Empty} title="No tainted nodes">
+            Nodes with a NoExecute taint appear here, with the age of each taint and the number of pending evictions.
           </${Empty}>`
         : html`<${Rows}
             label="Tainted nodes" wrap
@@ -68,7 +68,7 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   },
   {
     key: 'next',
-    head: 'Next in',
+    head: 'Next eviction',
     width: 'minmax(5rem, 0.6fr)',
     numeric: true,
     by: ({ nextAt }) => nextAt ?? Number.MAX_SAFE_INTEGER,
@@ -117,10 +117,10 @@ const COLUMNS: readonly Column<NodeRow>[] = [
   },
   {
     key: 'retry',
-    head: 'Trouble',
+    head: 'Error',
     width: 'minmax(4rem, 1fr)',
     cell: ({ retry }) =>
       retry &&
-      html`<span class="failed small" title=${retry.error}>again in <${Countdown} at=${retry.nextTryAt} />: ${retry.error}</span>`,
+      html`<span class="failed small" title=${retry.error}>retry in <${Countdown} at=${retry.nextTryAt} />: ${retry.error}</span>`,
   },
 ];

@@ -19,10 +19,10 @@ export function Overview(): VNode {
   const known = status.value;
   const { demo, place } = session.value ?? {};
   const going = clusters.value.reduce((sum, each) => sum + (each.pending ?? 0), 0);
-  const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pod')} to be evicted${place ? ` · ${place}` : ''}`;
+  const lead = `${counted(clusters.value.length, 'cluster')}, ${counted(going, 'pending eviction')}${place ? ` · ${place}` : ''}`;
   return html`
-    <${Title} title="Overview" lead=${known ? lead : 'Asking the server …'} />
-    ${known && html`<${Needs} needs=${known.needs.filter(({ kind, cluster }) => kind !== 'stopped' || cluster !== undefined)} unknown=${known.unknown} />`}
+    <${Title} title="Overview" lead=${known ? lead : 'Loading …'} />
+    ${known && html`<${Issues} issues=${known.issues.filter(({ type, cluster }) => type !== 'stopped' || cluster !== undefined)} unknown=${known.unknown} />`}
     ${demo && html`<${DemoNodes} cluster=${demo.cluster} />`}
     <section class="next" aria-labelledby="next-hour">
       <${NextHour} />
@@ -32,8 +32,8 @@ export function Overview(): VNode {
       <h2 id="clusters">Clusters</h2>
       ${
         known && known.clusters.length === 0
-          ? html`<${Empty} title="No cluster is managed yet">
-              Register one with <code>npx taintward clusters add</code>. It is only observed until its policy says otherwise.
+          ? html`<${Empty} title="No clusters">
+              To register a cluster, run <code>npx taintward clusters add</code>. It starts in observe mode.
             </${Empty}>`
           : html`<${Rows}
               label="Clusters" wrap
@@ -46,27 +46,27 @@ export function Overview(): VNode {
   `;
 }
 
-const Needs = ({ needs, unknown }: Pick<FleetStatus, 'needs' | 'unknown'>): VNode => html`
+const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): VNode => html`
   <section class="section" aria-labelledby="needs">
     <h2 id="needs">Action required</h2>
     ${
-      needs.length === 0
+      issues.length === 0
         ? unknown.length > 0
           ? html`<p class="card pad calm">
               <span class="lamp" data-tone="held"></span>
-              <span>That is not known now. <span class="soft">${unknown.join(' ')}</span></span>
+              <span>Unknown whether an action is required. <span class="soft">${unknown.join(' ')}</span></span>
             </p>`
           : html`<p class="card pad calm">
             <span class="lamp" data-tone="well"></span>
-            <span>Nothing. <span class="soft">A guard that trips, a cluster that falls silent, a pod that does not leave: it would stand here.</span></span>
+            <span>No action required.</span>
           </p>`
         : html`<ul class="card needs">
-            ${needs.map(
+            ${issues.map(
               (need) => html`
-                <li key=${`${need.kind} ${need.cluster} ${need.text}`}>
-                  <span class="lamp" data-tone=${CAN_WAIT.includes(need.kind) ? 'held' : 'goes'}></span>
+                <li key=${`${need.type} ${need.cluster} ${need.message}`}>
+                  <span class="lamp" data-tone=${CAN_WAIT.includes(need.type) ? 'held' : 'goes'}></span>
                   <p>
-                    ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.text}
+                    ${need.cluster !== undefined && html`<a class="strong" href=${href(['rules', need.cluster])}>${need.cluster}</a> `}${need.message}
                     ${need.since !== undefined && html` <span class="soft small">for <${Ago} at=${need.since} /></span>`}
                   </p>
                   <${Remedy} need=${need} />
@@ -78,30 +78,36 @@ const Needs = ({ needs, unknown }: Pick<FleetStatus, 'needs' | 'unknown'>): VNod
   </section>
 `;
 
-const CAN_WAIT: readonly Need['kind'][] = ['out-of-reach', 'late', 'dead-letters', 'stuck', 'stopped'];
+const CAN_WAIT: readonly Need['type'][] = [
+  'api-server-unreachable',
+  'delayed',
+  'dead-letters',
+  'stuck-terminating',
+  'stopped',
+];
 
 /** What one can do about it. */
-function Remedy({ need: { kind, cluster } }: { readonly need: Need }): VNode | undefined {
+function Remedy({ need: { type, cluster } }: { readonly need: Need }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
-  switch (kind) {
+  switch (type) {
     case 'guard-tripped':
       return html`<div class="buttons">
-        ${see('nodes', 'See the nodes')}
+        ${see('nodes', 'Show nodes')}
         ${cluster && html`<${ActButton} intent=${releaseGuard(cluster)} about=${`of ${cluster}`} />`}
       </div>`;
     case 'stopped':
       return html`<${ActButton} intent=${cluster ? resumeCluster(cluster) : resumeAll()} about=${cluster} />`;
-    case 'given-up':
+    case 'failed':
       return html`<div class="buttons">
-        ${see('pending', 'See which')}
+        ${see('pending', 'Show pods')}
         ${cluster && html`<${ActButton} intent=${retry(cluster)} about=${`in ${cluster}`} />`}
       </div>`;
-    case 'stuck':
-    case 'late':
-      return see('pending', 'See which');
+    case 'stuck-terminating':
+    case 'delayed':
+      return see('pending', 'Show pods');
     default:
-      // What is to be mended elsewhere.
+      // The console has no action for it.
       return undefined;
   }
 }
@@ -111,10 +117,10 @@ function NextToGo(): VNode {
   const next = soonest(5);
   return html`
     <div class="card pad soonest">
-      <h2>Next to go</h2>
+      <h2>Next evictions</h2>
       ${
         next.length === 0
-          ? html`<p class="soft">Nobody. Pods are counted down here once a node gets a taint that they do not tolerate for ever.</p>`
+          ? html`<p class="soft">No pending evictions. Pods appear here when a node is tainted.</p>`
           : html`<ol>
               ${next.map(
                 ([uid, cluster, node, namespace, pod, dueAt]) => html`
@@ -140,10 +146,10 @@ function soonest(most: number): readonly PendingRow[] {
   return going.sort((a, b) => a[5] - b[5]).slice(0, most);
 }
 
-const GOING: readonly PendingRow[6][] = ['waiting', 'due', 'rate', 'budget', 'admission'];
+const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
 
 /** What forbids it somebody said, or the guard. */
-const heldOf = ({ standings: by }: ClusterStatus): number | undefined =>
+const heldOf = ({ states: by }: ClusterStatus): number | undefined =>
   by && BRAKE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : by[kind]), 0);
 
 /** What is not known is shown as that. */
@@ -198,27 +204,27 @@ const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [
     cell: (each) => number(heldOf(each)),
   },
   {
-    key: 'late',
-    head: 'Late by',
+    key: 'delay',
+    head: 'Delay',
     width: 'minmax(4.5rem, 0.6fr)',
     numeric: true,
-    cell: ({ lateMs }) =>
-      lateMs === undefined ? '?' : lateMs === 0 ? html`<span class="soft">on time</span>` : spanText(lateMs),
+    cell: ({ delayMs }) =>
+      delayMs === undefined ? '?' : delayMs === 0 ? html`<span class="soft">none</span>` : spanText(delayMs),
   },
   {
-    key: 'heard',
-    head: 'Heard',
+    key: 'contact',
+    head: 'Last contact',
     width: 'minmax(6rem, 0.8fr)',
-    cell: ({ hearing, heardAt }) =>
-      hearing === 'live'
-        ? html`<span class="heard"><span class="lamp" data-tone="well"></span>live</span>`
+    cell: ({ connection, lastContactAt }) =>
+      connection === 'connected'
+        ? html`<span class="heard"><span class="lamp" data-tone="well"></span>connected</span>`
         : html`<span class="heard"><span class="lamp" data-tone="goes"></span>${
-            heardAt === undefined ? 'never' : `${spanText(now.value - heardAt)} ago`
+            lastContactAt === undefined ? 'never' : `${spanText(now.value - lastContactAt)} ago`
           }</span>`,
   },
   {
     key: 'acts',
-    head: 'What to do',
+    head: 'Actions',
     unseen: true,
     width: '6rem',
     cell: ({ cluster, stop }) =>

@@ -30,53 +30,53 @@ const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 /** All that is to be evicted, and what was evicted and does not leave. */
 export function Pending(): VNode {
   const { query } = route.value;
-  const [cluster, search, standing] = ['cluster', 'search', 'standing'].map((name) => query.get(name) ?? '');
+  const [cluster, search, state] = ['cluster', 'search', 'state'].map((name) => query.get(name) ?? '');
   const order = orderOf(query.get('sort'));
   const all = pending.value;
   const columns = clusters.value.length > 1 ? COLUMNS : COLUMNS.filter(({ key }) => key !== 'cluster');
   const rows = useMemo(() => {
     const words = (search ?? '').toLowerCase().split(/\s+/).filter(Boolean);
     const wanted = [...(all?.values() ?? [])].filter(
-      ([, ofCluster, node, namespace, pod, , stands, taints]) =>
+      ([, ofCluster, node, namespace, pod, , ofState, taints]) =>
         (!cluster || ofCluster === cluster) &&
-        (!standing || stands === standing) &&
+        (!state || ofState === state) &&
         words.every((word) => `${namespace}/${pod} ${node} ${taints}`.toLowerCase().includes(word)),
     );
     return sorted(wanted, COLUMNS, order);
-  }, [all, cluster, search, standing, order.column, order.direction]);
+  }, [all, cluster, search, state, order.column, order.direction]);
   const total = pendingTotal.value;
   const shown =
     rows.length === total
       ? counted(total, 'pod')
       : `${counted(rows.length, 'pod')} of ${counted(total, 'pod')}`;
   return html`
-    <${Title} title="Pending" lead=${all ? `${shown} to be evicted` : 'Asking the server …'} />
+    <${Title} title="Pending" lead=${all ? `${shown} with a pending eviction` : 'Loading …'} />
     <${Stuck} cluster=${cluster} />
     <search class="filters">
       <${TextField}
-        label="Find a pod, node or taint"
+        label="Pod, node, or taint"
         value=${search}
         placeholder="default/web node-1"
         onText=${(text: string) => ask({ search: text })}
       />
       <${Choice}
-        label="Standing"
-        value=${standing}
-        options=${STANDINGS}
-        onChoice=${(value: string) => ask({ standing: value })}
+        label="State"
+        value=${state}
+        options=${STATES}
+        onChoice=${(value: string) => ask({ state: value })}
       />
       <${ClusterChoice} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
     </search>
     ${
       all && total > all.size
-        ? html`<p class="card pad soft">There are more than this page shows: of ${counted(total, 'pod')}, these are the ${counted(all.size, 'pod')} that go first.</p>`
+        ? html`<p class="card pad soft">This page shows the first ${counted(all.size, 'pod')} of ${counted(total, 'pod')}.</p>`
         : undefined
     }
     ${
       all && rows.length === 0
         ? html`<${NothingPending} filtered=${total > 0} />`
         : html`<${Rows}
-            label="Pods to be evicted"
+            label="Pending evictions"
             columns=${columns}
             rows=${rows}
             keyOf=${([uid, ofCluster]: PendingRow) => `${ofCluster}/${uid}`}
@@ -89,15 +89,13 @@ export function Pending(): VNode {
 
 const NothingPending = ({ filtered }: { readonly filtered: boolean }): VNode =>
   filtered
-    ? html`<${Empty} title="No pod is like that">Others are to be evicted: clear what you are looking for to see them.</${Empty}>`
-    : html`<${Empty} title="No pod is to be evicted">
-        Once a node gets a NoExecute taint, its pods that do not tolerate it are here: those that tolerate it for a while with
-        their countdown, and what is held with who holds it.
+    ? html`<${Empty} title="No matching pods">To see all pending evictions, clear the filters.</${Empty}>`
+    : html`<${Empty} title="No pending evictions">Pods appear here when a node is tainted.
       </${Empty}>`;
 
-const STANDINGS: readonly (readonly [string, string])[] = [
+const STATES: readonly (readonly [string, string])[] = [
   ['', 'any'],
-  ...Object.entries(STANDING).map(([standing, { text }]) => [standing, text] as const),
+  ...Object.entries(STANDING).map(([state, { text }]) => [state, text] as const),
 ];
 
 /** `due`, or `-due` for the other way round. */
@@ -110,7 +108,7 @@ function orderOf(text: string | null): Order {
 /** Its countdown comes to nothing for now: its row is grey. */
 export const isHeld = (standing: PendingStanding): boolean => BRAKE_KINDS.some((kind) => kind === standing);
 
-const COUNTS: readonly PendingStanding[] = ['waiting', 'due', 'rate'];
+const COUNTS: readonly PendingStanding[] = ['scheduled', 'due', 'rate-limited'];
 
 const COLUMNS: readonly Column<PendingRow>[] = [
   {
@@ -135,8 +133,8 @@ const COLUMNS: readonly Column<PendingRow>[] = [
           : html`<span class="soft"><${Ago} at=${dueAt} /> ago</span>`,
   },
   {
-    key: 'standing',
-    head: 'Standing',
+    key: 'state',
+    head: 'State',
     width: 'minmax(9rem, 1.2fr)',
     by: ([, , , , , , standing]) => STANDING[standing].text,
     cell: ([, , , , , , standing, , note]) => html`
@@ -166,7 +164,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   },
   {
     key: 'acts',
-    head: 'What to do',
+    head: 'Actions',
     unseen: true,
     width: '4.5rem',
     cell: ([, cluster, , namespace, pod, , , , , holds]) =>
@@ -196,18 +194,27 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
   return html`
     <section class="section" aria-labelledby="stuck">
       <div class="lead">
-        <h2 id="stuck">Evicted, and still there</h2>
-        <p class="soft small">${counted(asked.answer.length, 'pod')}; nothing is deleted by force</p>
+        <h2 id="stuck">Stuck terminating</h2>
+        <p class="soft small">${counted(asked.answer.length, 'pod')}; Taintward never deletes by force</p>
       </div>
       <ul class="card needs">
         ${asked.answer.map(
-          ({ cluster: ofCluster, uid, namespace, name, node, overAt, finalizers, nodeState }) => html`
+          ({
+            cluster: ofCluster,
+            uid,
+            namespace,
+            name,
+            node,
+            gracePeriodEndedAt,
+            finalizers,
+            nodeState,
+          }) => html`
             <li key=${uid}>
               <span class="lamp" data-tone="held"></span>
               <p>
                 <${PodLink} cluster=${ofCluster} namespace=${namespace} pod=${name} /> on
-                ${' '}<${NodeLink} cluster=${ofCluster} node=${node} />: its grace period has been over for
-                ${' '}<${Ago} at=${overAt} />. <span class="soft">${helps(finalizers, nodeState)}</span>
+                ${' '}<${NodeLink} cluster=${ofCluster} node=${node} />: its grace period ended
+                ${' '}<${Ago} at=${gracePeriodEndedAt} /> ago. <span class="soft">${helps(finalizers, nodeState)}</span>
               </p>
             </li>
           `,
@@ -219,14 +226,14 @@ function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | u
 
 function helps(finalizers: readonly string[], nodeState: StuckRow['nodeState']): string {
   if (finalizers.length > 0)
-    return `It waits for ${finalizers.join(', ')}: whoever owns that has to be done first.`;
+    return `The controller of each finalizer must remove it: ${finalizers.join(', ')}.`;
   switch (nodeState) {
     case 'there':
-      return 'Its kubelet is there and has not ended it: look at that node.';
+      return 'Its kubelet runs but has not stopped it. Check the log of the kubelet.';
     case 'unreachable':
-      return 'Its node is not reached: if it is off for certain, taint it node.kubernetes.io/out-of-service.';
+      return "Its kubelet doesn't respond. If the machine is powered off, taint the node with node.kubernetes.io/out-of-service.";
     case 'gone':
-      return 'Its node is gone: pod garbage collection removes it as a rule.';
+      return 'Its node was deleted. Check that the pod garbage collector runs.';
     default:
       return nodeState satisfies never;
   }

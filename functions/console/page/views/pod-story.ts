@@ -23,20 +23,20 @@ export function PodStory(): VNode {
     true,
   );
   const answer = asked.kind === 'answered' ? asked.answer : undefined;
-  const held = answer?.brakes.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
+  const held = answer?.gates.flatMap(({ by }) => (by.kind === 'hold' ? [by.id] : [])) ?? [];
   const all = answer && heldWith(answer);
-  const there = answer !== undefined && !PAST.includes(answer.fate.kind);
+  const there = answer !== undefined && !PAST.includes(answer.outcome.kind);
   return html`
-    <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Asking the server …'}>
+    <${Title} title=${`${namespace}/${pod}`} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
       ${held.map((id) => html`<${ActButton} key=${id} intent=${releaseHold(cluster, id)} text=${`Release hold ${id}`} />`)}
-      ${there && held.length === 0 && html`<${ActButton} intent=${holdPod(cluster, namespace, pod)} text="Hold this pod" icon="hold" />`}
+      ${there && held.length === 0 && html`<${ActButton} intent=${holdPod(cluster, namespace, pod)} text="Hold pod" icon="hold" />`}
       ${
         there &&
         held.length === 0 &&
         all &&
         html`<${ActButton}
           intent=${holdWorkload(cluster, namespace, all)}
-          text=${`Hold all of ${all.kind} ${all.name}`}
+          text=${`Hold ${all.kind} ${all.name}`}
         />`
       }
     </${Title}>
@@ -48,24 +48,24 @@ export function PodStory(): VNode {
         ${
           answer.taints.length > 0 &&
           html`<section class="section" aria-labelledby="taints">
-            <h2 id="taints">Taint against toleration</h2>
+            <h2 id="taints">Taints and tolerations</h2>
             <${Rows}
-              label="Taints of its node" wrap
+              label="Taints of the node" wrap
               columns=${TAINT_COLUMNS}
               rows=${answer.taints}
               keyOf=${({ taint }: TaintAccount) => taintText(taint)}
             />
           </section>`
         }
-        <${Around} ...${answer} further=${answer.scheduling ? [['A scheduler', schedulingText(answer.scheduling)]] : []} />
-        <${Remedies} remedies=${answer.remedies} />
+        <${Around} ...${answer} further=${answer.scheduling ? [['Scheduling', schedulingText(answer.scheduling)]] : []} />
+        <${Remediations} remediations=${answer.remediations} />
         <${Past} entries=${answer.history.toReversed()} />
       `
     }
   `;
 }
 
-const PAST: readonly Story['fate']['kind'][] = ['evicted', 'gone', 'not-found', 'leaving'];
+const PAST: readonly Story['outcome']['kind'][] = ['evicted', 'deleted', 'not-found', 'terminating'];
 
 /** Behind their owners, holds know these. */
 const HELD_WHOLE: readonly string[] = ['Deployment', 'CronJob'];
@@ -77,14 +77,14 @@ function Where({ answer: { cluster, node, owner, workload } }: { readonly answer
   const runner = workload ?? owner;
   return html`
     ${runner && html`${runner.kind} ${runner.name} · `}
-    ${node === undefined ? 'on no node' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
+    ${node === undefined ? 'not scheduled' : html`on <${NodeLink} ...${{ cluster, node }} />`} · ${cluster}
   `;
 }
 
 /** What happens, and when. */
 function Verdict({ answer }: { readonly answer: Story }): VNode {
-  const { fate } = answer;
-  const at = fate.kind === 'goes' && fate.at > now.value ? fate.at : undefined;
+  const { outcome: fate } = answer;
+  const at = fate.kind === 'evict' && fate.at > now.value ? fate.at : undefined;
   return html`
     <div class="card verdict" data-tone=${toneOf(fate.kind)}>
       ${at !== undefined && html`<p class="big" aria-hidden="true"><${Countdown} at=${at} /></p>`}
@@ -93,20 +93,20 @@ function Verdict({ answer }: { readonly answer: Story }): VNode {
   `;
 }
 
-function toneOf(kind: Story['fate']['kind']): Tone | undefined {
+function toneOf(kind: Story['outcome']['kind']): Tone | undefined {
   switch (kind) {
-    case 'goes':
-    case 'gave-up':
+    case 'evict':
+    case 'failed':
     case 'evicted':
       return 'goes';
     case 'held':
     case 'blocked':
-    case 'leaving':
+    case 'terminating':
     case 'unknown':
       return 'held';
-    case 'stays':
+    case 'keep':
       return 'well';
-    case 'gone':
+    case 'deleted':
     case 'not-found':
       return undefined;
     default:
@@ -120,7 +120,7 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
     head: 'Taint',
     width: 'minmax(10rem, 2.6fr)',
     cell: ({ taint, decides }) => html`
-      <span class="taint" title=${taintText(taint)}>${taintText(taint)}</span>${decides && html` <${Tag} text="decides" tone="goes" />`}
+      <span class="taint" title=${taintText(taint)}>${taintText(taint)}</span>${decides && html` <${Tag} text="decisive" tone="goes" />`}
     `,
   },
   {
@@ -131,7 +131,7 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
     cell: ({ deadlineAt, evicts }) =>
       deadlineAt !== undefined
         ? html`<${Moment} at=${deadlineAt} />`
-        : html`<span class="soft">${evicts === 'no' ? 'does not evict' : 'never'}</span>`,
+        : html`<span class="soft">${evicts === 'no' ? 'does not evict' : 'none'}</span>`,
   },
   {
     key: 'toleration',
@@ -144,17 +144,17 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
   },
   {
     key: 'since',
-    head: 'Counts since',
+    head: 'Since',
     width: 'minmax(8rem, 1fr)',
     cell: ({ since, known }) =>
       since !== undefined &&
-      html`<${Moment} at=${since} /> <span class="soft small">${known === 'found' ? 'when found' : known}</span>`,
+      html`<${Moment} at=${since} /> <span class="soft small">${known === 'preexisting' ? 'first seen' : known}</span>`,
   },
   {
     key: 'schedules',
-    head: 'New pods here',
+    head: 'New pods',
     width: 'minmax(6rem, 0.8fr)',
-    cell: ({ schedules }) => (schedules ? 'may come' : html`<span class="soft">are kept off</span>`),
+    cell: ({ schedules }) => (schedules ? 'can be scheduled' : html`<span class="soft">not scheduled</span>`),
   },
 ];
 
@@ -162,38 +162,38 @@ function tolerationText({ toleration, shadowed, seconds, changedBy, evicts }: Ta
   const later = shadowed.map(({ index }) => `tolerations[${index}]`).join(', ');
   const first =
     toleration === undefined
-      ? 'none matches'
-      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'for ever' : `for ${spanText(seconds * 1_000)}`}`;
+      ? 'none'
+      : `tolerations[${toleration.index}], ${seconds === undefined || evicts === 'no' ? 'indefinitely' : `for ${spanText(seconds * 1_000)}`}`;
   return [
     first,
     ...(changedBy === undefined
       ? []
       : [`changed by ${changedBy === 'takeover' ? 'takeover' : `policy (${changedBy})`}`]),
-    ...(later === '' ? [] : [`shadows ${later}`]),
+    ...(later === '' ? [] : [`takes precedence over ${later}`]),
   ].join('; ');
 }
 
 function schedulingText({ replacedBy, keptOffBy, loops }: NonNullable<Story['scheduling']>): string {
   const who = {
-    nobody: 'Nobody makes it anew once it is gone.',
-    controller: 'Its controller makes another, somewhere.',
-    daemonset: 'Its DaemonSet makes another on this node.',
-    kubelet: 'Its kubelet runs it anew: it is a static pod.',
+    nobody: 'No controller recreates it.',
+    controller: 'Its controller recreates it on some node.',
+    daemonset: 'Its DaemonSet recreates it on this node.',
+    kubelet: 'Its kubelet restarts it, because it is a static pod.',
   }[replacedBy];
   if (loops)
-    return `${who} It may come to this node again, only to be evicted again: for how long a taint is tolerated does not count there.`;
+    return `${who} The new pod can be scheduled here and evicted again, because schedulers ignore tolerationSeconds.`;
   if (keptOffBy.length === 0 || replacedBy === 'nobody') return who;
-  return `${who} ${keptOffBy.map(taintText).join(', ')} keeps such pods off this node.`;
+  return `${who} ${keptOffBy.map(taintText).join(', ')} prevents scheduling on this node.`;
 }
 
-const Remedies = ({ remedies }: { readonly remedies: readonly Remedy[] }): VNode | undefined =>
-  remedies.length === 0
+const Remediations = ({ remediations }: { readonly remediations: readonly Remedy[] }): VNode | undefined =>
+  remediations.length === 0
     ? undefined
     : html`
         <section class="section" aria-labelledby="saves">
-          <h2 id="saves">What would save it</h2>
+          <h2 id="saves">How to keep this pod</h2>
           <ul class="card needs">
-            ${remedies.map(
+            ${remediations.map(
               (remedy) => html`
                 <li key=${JSON.stringify(remedy)}>
                   <p>${remedyText(remedy)}${'command' in remedy && html`<code class="command">${remedy.command}</code>`}</p>
@@ -207,13 +207,13 @@ const Remedies = ({ remedies }: { readonly remedies: readonly Remedy[] }): VNode
 function remedyText(remedy: Remedy): string {
   switch (remedy.kind) {
     case 'tolerate':
-      return 'It tolerates the taint for ever; for the next pods, say so in the template of their workload.';
+      return 'Let the pod tolerate the taint indefinitely. For future pods, add the toleration to the template of their workload.';
     case 'untaint':
-      return `The taint ${taintText(remedy.taint)} is taken away.`;
-    case 'mend-node':
-      return 'Its node comes back: the node controller then takes its taints away.';
+      return `Remove the taint ${taintText(remedy.taint)}.`;
+    case 'fix-node':
+      return 'Bring the node back. The node controller then removes its taints.';
     case 'hold':
-      return 'It is held, by the button above or on the command line.';
+      return 'Hold the pod, by the button above or on the command line.';
     default:
       return remedy satisfies never;
   }

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { AuditOutput } from '#functions/operator/output-records.ts';
 import type { ClusterStatus } from '#functions/operator/status.ts';
-import type { AuditEntry } from '#shared/clusters/rulebook.ts';
 import {
   ActButton,
   pauseCluster,
@@ -28,7 +28,7 @@ export function RulesView(): VNode {
   if (!known) {
     return html`
       <${Title} title="Rules" />
-      ${status.value && html`<${Empty} title=${named ? `There is no cluster ${named}` : 'No cluster is managed yet'}>What governs a cluster stands here.</${Empty}>`}
+      ${status.value && html`<${Empty} title=${named ? `Cluster ${named} not found` : 'No clusters'}>The policy, stops, and holds of a cluster appear here.</${Empty}>`}
     `;
   }
   const { cluster } = known;
@@ -56,24 +56,28 @@ export function RulesView(): VNode {
 
 function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
   if (mode !== 'observe' && (stop || status.value?.stop))
-    return 'Nothing is deleted until evictions are resumed.';
+    return 'No pods are evicted until evictions are resumed.';
   switch (mode) {
     case 'observe':
-      return 'Everything is decided and told; nothing is deleted.';
+      return 'Decisions are recorded, and no pods are evicted.';
     case 'enforce':
-      return 'Pods are evicted when their time is over.';
+      return 'Pods are evicted at their deadlines.';
     case 'paused':
       return pausedUntil === undefined
-        ? 'Nothing is deleted until somebody ends the pause.'
-        : html`Nothing is deleted until <${Moment} at=${pausedUntil} />.`;
+        ? 'No pods are evicted until the pause is ended.'
+        : html`No pods are evicted until <${Moment} at=${pausedUntil} />.`;
     case undefined:
-      return 'What governs it cannot be read.';
+      return 'Its rules cannot be read.';
     default:
       return mode satisfies never;
   }
 }
 
-const Acts = ({ of: { cluster, mode, stop, gaveUp = 0 } }: { readonly of: ClusterStatus }): VNode => html`
+const Acts = ({
+  of: { cluster, mode, stop, failed: gaveUp = 0 },
+}: {
+  readonly of: ClusterStatus;
+}): VNode => html`
   ${gaveUp > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
   ${
     mode === 'paused'
@@ -96,38 +100,37 @@ function Forbids({
   const none = mode !== undefined && !stop && holds.length === 0 && trips.length === 0;
   return html`
     <section class="section" aria-labelledby="forbids">
-      <h2 id="forbids">Stops, holds and the guard</h2>
+      <h2 id="forbids">Stops, holds, and guard</h2>
       ${
         none
-          ? html`<${Empty} title="Nothing is held">
-              A hold keeps a pod, a workload or a node's pods from being evicted, for as long as it stands: put one from a pod's or
-              a node's story, or from the list of what is pending.
+          ? html`<${Empty} title="No stops or holds">
+              A hold prevents a pod, the pods of a workload, or the pods of a node from being evicted. To add a hold, open a pod or a node.
             </${Empty}>`
           : html`<ul class="card needs">
               ${
                 stop &&
                 html`<li>
                   <span class="lamp" data-tone="goes"></span>
-                  <p>Evictions are stopped${untilText(stop.until)}: ${stop.why} <span class="soft small">${stop.who}, <${Moment} at=${stop.at} /></span></p>
+                  <p>Evictions are stopped${untilText(stop.until)}: ${stop.reason} <span class="soft small">${stop.actor}, <${Moment} at=${stop.at} /></span></p>
                   <${ActButton} intent=${resumeCluster(cluster)} />
                 </li>`
               }
               ${trips.map(
-                ({ scope, zone, nodes, outOf, trippedAt }) => html`<li key=${`${scope} ${zone}`}>
+                ({ scope, zone, nodes, total, trippedAt }) => html`<li key=${`${scope} ${zone}`}>
                   <span class="lamp" data-tone="held"></span>
                   <p>
-                    The guard holds${' '}${scope === 'zone' ? `zone ${zone ?? ''}` : scope === 'people' ? 'what people tainted' : 'the cluster'}:
-                    ${' '}${nodes} of ${outOf} nodes <span class="soft small">since <${Moment} at=${trippedAt} /></span>
+                    The guard holds${' '}${scope === 'zone' ? `evictions of zone ${zone ?? ''}` : scope === 'people' ? 'evictions by custom taints' : 'evictions of the cluster'}:
+                    ${' '}${nodes} of ${total} nodes <span class="soft small">since <${Moment} at=${trippedAt} /></span>
                   </p>
                   <${ActButton} intent=${releaseGuard(cluster)} />
                 </li>`,
               )}
               ${holds.map(
-                ({ id, target, why, who, at, until }) => html`<li key=${id}>
+                ({ id, target, reason, actor, at, until }) => html`<li key=${id}>
                   <span class="lamp" data-tone="held"></span>
                   <p>
-                    <strong>${targetText(target)}</strong>${untilText(until)}: ${why}
-                    ${' '}<span class="soft small">${id}, ${who}, <${Moment} at=${at} /></span>
+                    <strong>${targetText(target)}</strong>${untilText(until)}: ${reason}
+                    ${' '}<span class="soft small">${id}, ${actor}, <${Moment} at=${at} /></span>
                   </p>
                   <${ActButton} intent=${releaseHold(cluster, id)} about=${targetText(target)} />
                 </li>`,
@@ -149,7 +152,7 @@ function Policy({ cluster }: { readonly cluster: string }): VNode {
       <div class="lead">
         <h2 id="policy">Policy</h2>
         <p class="soft small">
-          ${revision === 0 ? 'the default: none was applied' : `revision ${revision}`} · changed by
+          ${revision === 0 ? 'default policy' : `revision ${revision}`} · to change it, run
           ${' '}<code>taintward policy apply</code>
         </p>
       </div>
@@ -164,38 +167,38 @@ function Audit({ cluster }: { readonly cluster: string }): VNode {
   const entries = asked.kind === 'answered' ? asked.answer : [];
   return html`
     <section class="section" aria-labelledby="audit">
-      <h2 id="audit">Audit</h2>
+      <h2 id="audit">Audit log</h2>
       ${asked.kind === 'failed' && html`<${Failed} error=${asked.error} />`}
       ${
         asked.kind === 'answered' && entries.length === 0
-          ? html`<${Empty} title="Nobody has said anything yet">Each policy, stop, hold and release stands here: when, who, what and why.</${Empty}>`
-          : html`<${Rows} label="Audit" wrap columns=${AUDIT_COLUMNS} rows=${entries} keyOf=${auditKey} />`
+          ? html`<${Empty} title="No audit entries">Policies, stops, holds, and releases appear here, with their actors and reasons.</${Empty}>`
+          : html`<${Rows} label="Audit log" wrap columns=${AUDIT_COLUMNS} rows=${entries} keyOf=${auditKey} />`
       }
     </section>
   `;
 }
 
-const auditKey = ({ at, kind, who, what }: AuditEntry): string => `${at} ${kind} ${who} ${what}`;
+const auditKey = ({ at, kind, actor, message }: AuditOutput): string => `${at} ${kind} ${actor} ${message}`;
 
-const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
+const AUDIT_COLUMNS: readonly Column<AuditOutput>[] = [
   {
-    key: 'what',
-    head: 'What',
+    key: 'message',
+    head: 'Action',
     width: 'minmax(10rem, 2fr)',
-    cell: ({ cluster, what }) =>
-      html`${what}${cluster === undefined && html` <${Tag} text="all clusters" />`}`,
+    cell: ({ cluster, message }) =>
+      html`${message}${cluster === undefined && html` <${Tag} text="all clusters" />`}`,
   },
-  { key: 'at', head: 'When', width: 'minmax(5rem, 0.8fr)', cell: ({ at }) => html`<${Moment} at=${at} />` },
+  { key: 'at', head: 'Time', width: 'minmax(5rem, 0.8fr)', cell: ({ at }) => html`<${Moment} at=${at} />` },
   {
-    key: 'why',
-    head: 'Why',
+    key: 'reason',
+    head: 'Reason',
     width: 'minmax(8rem, 2fr)',
-    cell: ({ why }) => html`<span title=${why}>${why}</span>`,
+    cell: ({ reason }) => html`<span title=${reason}>${reason}</span>`,
   },
   {
-    key: 'who',
-    head: 'Who',
+    key: 'actor',
+    head: 'Actor',
     width: 'minmax(8rem, 1.4fr)',
-    cell: ({ who }) => html`<span class="soft" title=${who}>${who}</span>`,
+    cell: ({ actor }) => html`<span class="soft" title=${actor}>${actor}</span>`,
   },
 ];

@@ -1,34 +1,34 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import type { EntryOutput } from '#functions/operator/output-records.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
 import { momentText } from '../moments.ts';
 import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
-import { becauseText, type Told, WHAT } from '../words.ts';
+import { causeText, EVENT } from '../words.ts';
 
 interface PastProps {
-  /** Each with its pod where they are of several. */
-  readonly entries: readonly (Told & {
-    readonly pod?: { readonly cluster: string; readonly namespace: string; readonly pod: string };
-  })[];
+  readonly entries: readonly EntryOutput[];
+  /** Names the pod of each entry. */
+  readonly named?: boolean;
 }
 
 /** What happened, the newest first. */
-export const Past = ({ entries }: PastProps): VNode => html`
+export const Past = ({ entries, named }: PastProps): VNode => html`
   <section class="section" aria-labelledby="past">
-    <h2 id="past">What happened</h2>
+    <h2 id="past">History</h2>
     ${
       entries.length === 0
-        ? html`<${Empty} title="Nothing yet">What becomes of it is told here for seven days, with its reasons.</${Empty}>`
+        ? html`<${Empty} title="No history">History keeps entries for seven days.</${Empty}>`
         : html`<ol class="past">
             ${entries.map(
               (entry) => html`
-                <li key=${`${entry.at} ${entry.uid} ${entry.what} ${entry.fireAt}`} data-tone=${WHAT[entry.what].tone}>
+                <li key=${`${entry.at} ${entry.uid} ${entry.event} ${entry.dueAt}`} data-tone=${EVENT[entry.event].tone}>
                   <span class="soft"><${Moment} at=${entry.at} /></span>
                   <div>
-                    <${Tag} ...${WHAT[entry.what]} />
-                    ${entry.pod && html` <${PodLink} ...${entry.pod} />`}
-                    <p class="soft">${becauseText(entry, entry.at)}</p>
+                    <${Tag} ...${EVENT[entry.event]} />
+                    ${named && html` <${PodLink} ...${{ cluster: entry.cluster, namespace: entry.namespace, pod: entry.pod }} />`}
+                    <p class="soft">${causeText(entry, entry.at)}</p>
                   </div>
                 </li>
               `,
@@ -44,7 +44,7 @@ export const localText = (sentence: string, now: number): string =>
     momentText(Date.parse(iso), now),
   );
 
-interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'brakes' | 'unknown'> {
+interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'gates' | 'unknown'> {
   readonly budgets?: PodAnswer['budgets'];
   /** What else is to be told, by name. */
   readonly further?: readonly (readonly [string, string])[];
@@ -55,14 +55,14 @@ export function Around({
   policy,
   builtIn,
   budgets,
-  brakes,
+  gates: brakes,
   unknown,
   further = [],
 }: AroundProps): VNode | undefined {
   const facts: readonly (readonly [string, VNode | string])[] = [
     ...brakes.map(({ by, act, trip }) => {
       const said = act
-        ? html`(${act.why}) <span class="soft small">${act.who}, <${Ago} at=${act.at} /> ago</span>`
+        ? html`(${act.reason}) <span class="soft small">${act.actor}, <${Ago} at=${act.at} /> ago</span>`
         : trip && `(${trip})`;
       return ['Held by', html`${wordsOf(by).name(by)} ${said}`] as const;
     }),
@@ -80,16 +80,16 @@ export function Around({
       ? [
           [
             'Disruption budgets',
-            budgets.map(({ name, allowed }) => `${name} (${allowed} may go)`).join(', '),
+            budgets.map(({ name, allowed }) => `${name} (${allowed} disruptions allowed)`).join(', '),
           ] as const,
         ]
       : []),
-    ...unknown.map(({ what, why }) => [`Not known: ${what}`, why] as const),
+    ...unknown.map(({ what, reason: why }) => [`Unknown: ${what}`, why] as const),
   ];
   if (facts.length === 0) return undefined;
   return html`
     <section class="section" aria-labelledby="around">
-      <h2 id="around">What else counts</h2>
+      <h2 id="around">Details</h2>
       <dl class="facts card pad">
         ${facts.map(
           ([name, text], index) => html`<dt key=${index}>${name}</dt>
@@ -102,5 +102,5 @@ export function Around({
 
 function policyText({ mode, method, rate }: NonNullable<PodAnswer['policy']>): string {
   const how = method.kind === 'evict' ? 'the Eviction API' : 'delete';
-  return `${mode}, by ${how}${rate === undefined ? '' : `, ${rate} pods a second`}`;
+  return `${mode}, by ${how}${rate === undefined ? '' : `, ${rate} pods per second`}`;
 }

@@ -35,7 +35,7 @@ export function WhatIf(): VNode {
     }
   };
   return html`
-    <${Title} title="What if" lead="Which pods would go if nodes had a taint. It only reads." />
+    <${Title} title="What if" lead="Previews which pods a taint would evict. Changes nothing." />
     <form
       class="filters"
       onSubmit=${(event: Event) => {
@@ -46,14 +46,14 @@ export function WhatIf(): VNode {
       <${ClusterChoice} all=${false} value=${cluster} onChoice=${(value: string) => ask({ cluster: value })} />
       <${TextField} label="Taint" value=${taint} onText=${(text: string) => ask({ taint: text })} />
       <${TextField}
-        label="Nodes: names, or labels they have"
+        label="Nodes (names or label selector)"
         wide
         value=${nodes}
-        placeholder="all of them"
+        placeholder="all nodes"
         onText=${(text: string) => ask({ nodes: text })}
       />
       <button type="submit" class="button main" disabled=${busy || cluster === ''}>
-        ${busy ? 'Finding out …' : 'Find out'}
+        ${busy ? 'Loading …' : 'Preview'}
       </button>
     </form>
     <div class="section answer" aria-live="polite">
@@ -62,10 +62,10 @@ export function WhatIf(): VNode {
         answer
           ? html`<${Outcome} answer=${answer} cluster=${cluster} />`
           : error === '' &&
-            html`<${Empty} title="Ask before you taint">
-              Name a taint as kubectl writes it, and nodes as <code>node-1, node-2</code> or by their labels,
-              as <code>topology.kubernetes.io/zone=zone-a</code>. You are told which pods go now, later or stay, which disruption
-              budgets would break, what nobody makes anew, and whether the guard would trip.
+            html`<${Empty} title="No preview yet">
+              Enter a taint in kubectl syntax, and nodes by name (<code>node-1, node-2</code>) or label
+              (<code>topology.kubernetes.io/zone=zone-a</code>). The preview shows which pods would be evicted now or later, which
+              disruption budgets would break, which pods no controller recreates, and whether the guard would trip.
             </${Empty}>`
       }
     </div>
@@ -88,8 +88,8 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     pods,
     now,
     later,
-    stays,
-    brake,
+    keep: stays,
+    gate: brake,
     guard,
     breaks,
     workloads,
@@ -98,9 +98,9 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     unknown,
   } = answer;
   const numbers: readonly (readonly [number, string, string | undefined])[] = [
-    [now, 'go now', now > 0 ? 'goes' : undefined],
-    [later, 'go later', later > 0 ? 'held' : undefined],
-    [stays, stays === 1 ? 'stays' : 'stay', undefined],
+    [now, 'evicted now', now > 0 ? 'goes' : undefined],
+    [later, 'evicted later', later > 0 ? 'held' : undefined],
+    [stays, 'kept', undefined],
   ];
   return html`
     <p>
@@ -118,13 +118,13 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
     </dl>
     ${
       brake !== undefined &&
-      html`<p class="card pad">As rules are now nothing would go: evictions are ${STANDING[brake.kind].text}. This is what would happen without that.</p>`
+      html`<p class="card pad">No pods would be evicted now: evictions are ${STANDING[brake.kind].text}. The preview shows what would happen otherwise.</p>`
     }
     <section class="section" aria-labelledby="breaks">
-      <h2 id="breaks">What it would break</h2>
+      <h2 id="breaks">What breaks</h2>
       ${
         breaks.length === 0
-          ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing that is known of.</p>`
+          ? html`<p class="card pad calm"><span class="lamp" data-tone="well"></span>Nothing breaks.</p>`
           : html`<ul class="card needs">
               ${breaks.map(
                 (each, index) => html`
@@ -137,9 +137,9 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
             </ul>`
       }
       ${
-        guard.shadow &&
+        guard.dryRun &&
         guard.trips.length > 0 &&
-        html`<p class="soft small">The guard would tell, and hold nothing: its policy says dryRun.</p>`
+        html`<p class="soft small">The guard is in dry-run mode: it would report the trip and hold no evictions.</p>`
       }
     </section>
     ${unknown.map((sentence) => html`<p key=${sentence} class="soft">${sentence}</p>`)}
@@ -173,48 +173,48 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
 function breakText(each: Break, at: number, cluster: string): VNode | string {
   switch (each.kind) {
     case 'guard': {
-      const { scope, zone, nodes, outOf } = each.trip;
+      const { scope, zone, nodes, total } = each.trip;
       const where = scope === 'zone' ? `zone ${zone ?? ''}` : 'the cluster';
-      return `The guard would trip: ${nodes} of ${counted(outOf, 'node')} in ${where}. It then holds these pods.`;
+      return `The guard would trip: ${nodes} of ${counted(total, 'node')} in ${where}. It then holds these evictions.`;
     }
     case 'budget': {
       const { namespace, name, together, allowed, blocked, heeded } = each.budget;
       const limit = allowed === undefined ? '' : `, and it allows ${allowed}`;
       const whose =
         name === undefined ? `A disruption budget in ${namespace}` : `Disruption budget ${namespace}/${name}`;
-      const how = `${counted(together, 'ready pod goes', 'ready pods go')} together${limit}`;
-      return `${whose}: ${how}${blocked > 0 ? `; the Eviction API refuses ${blocked}` : ''}. ${heeded ? 'These wait for it.' : 'Deleting does not ask it.'}`;
+      const how = `${counted(together, 'ready pod is', 'ready pods are')} evicted together${limit}`;
+      return `${whose}: ${how}${blocked > 0 ? `; the Eviction API rejects ${blocked}` : ''}. ${heeded ? 'These pods wait for the budget.' : 'Taint evictions ignore the budget.'}`;
     }
     case 'bare-pod':
-      return html`Nothing runs <${PodLink} cluster=${cluster} namespace=${each.namespace} pod=${each.name} />: nobody makes it
-        anew once it has gone (${momentText(each.at, at)}).`;
+      return html`Pod <${PodLink} cluster=${cluster} namespace=${each.namespace} pod=${each.name} /> is evicted at
+        ${momentText(each.at, at)}, and no controller recreates it.`;
     case 'emptied':
-      return `All ready pods of ${each.workload.kind} ${each.workload.namespace}/${each.workload.name} go together.`;
+      return `All ready pods of ${each.workload.kind} ${each.workload.namespace}/${each.workload.name} are evicted together.`;
     default:
       return each satisfies never;
   }
 }
 
-const paceText = ({ rate, lastAt, drain }: Answer['pace'], at: number): string =>
+const paceText = ({ evictionRate: rate, lastAt, releaseRate: drain }: Answer['pace'], at: number): string =>
   [
-    rate === undefined ? 'No rate limit' : `${rate} pods a second`,
+    rate === undefined ? 'No rate limit' : `${rate} pods per second`,
     ...(lastAt === undefined
       ? []
-      : [lastAt <= at ? 'all at once' : `the last after ${spanText(lastAt - at)}`]),
-    `what is held goes at ${drain} a second when it is let go`,
+      : [lastAt <= at ? 'all immediately' : `the last after ${spanText(lastAt - at)}`]),
+    `held pods are evicted at ${drain} per second after their release`,
   ].join('; ');
 
 const NONE = html`<span class="soft">0</span>`;
 
-const STAYS: Readonly<Record<WorkloadFate['stays'][number]['because'], string>> = {
+const STAYS: Readonly<Record<WorkloadFate['keep'][number]['cause'], string>> = {
   hold: STANDING.hold.text,
   excluded: STANDING.excluded.text,
   'node-alive': STANDING['node-alive'].text,
-  tolerated: 'tolerate it for ever',
-  untainted: 'not concerned',
-  leaving: 'leaving already',
-  'gave-up': STANDING['gave-up'].text,
-  unknown: 'not known',
+  tolerated: 'tolerate it indefinitely',
+  untainted: 'not affected',
+  terminating: 'terminating already',
+  failed: STANDING.failed.text,
+  unknown: 'unknown',
 };
 
 const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadFate>[] => [
@@ -245,24 +245,24 @@ const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadFate>[] => [
   },
   {
     key: 'stays',
-    head: 'Stay',
+    head: 'Kept',
     width: 'minmax(4rem, 1.4fr)',
     numeric: true,
-    cell: ({ stays }) =>
+    cell: ({ keep: stays }) =>
       stays.length === 0
         ? NONE
         : stays.map(
-            ({ because, hold, pods }) =>
+            ({ cause: because, hold, pods }) =>
               html`<div key=${`${because} ${hold}`}>${pods} <span class="soft">${hold ?? STAYS[because]}</span></div>`,
           ),
   },
   {
     key: 'replicas',
-    head: 'Ready in all',
+    head: 'Ready',
     width: '7rem',
     numeric: true,
     cell: ({ replicas }) =>
-      replicas ? `${replicas.ready} of ${replicas.desired}` : html`<span class="soft">not known</span>`,
+      replicas ? `${replicas.ready} of ${replicas.desired}` : html`<span class="soft">unknown</span>`,
   },
 ];
 
@@ -275,25 +275,25 @@ const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   },
   {
     key: 'breaks',
-    head: 'Verdict',
+    head: 'Result',
     width: '6rem',
     cell: ({ breaks }) =>
-      html`<span class=${breaks ? 'failed strong' : ''}>${breaks ? 'breaks' : 'holds'}</span>`,
+      html`<span class=${breaks ? 'failed strong' : ''}>${breaks ? 'breaks' : 'ok'}</span>`,
   },
-  { key: 'going', head: 'Going', width: '5rem', numeric: true, cell: ({ going }) => going },
+  { key: 'going', head: 'Evicted', width: '5rem', numeric: true, cell: ({ evicted: going }) => going },
   { key: 'together', head: 'Together', width: '6rem', numeric: true, cell: ({ together }) => together },
   {
     key: 'allowed',
     head: 'Allowed',
     width: '6rem',
     numeric: true,
-    cell: ({ allowed }) => allowed ?? html`<span class="soft">not known</span>`,
+    cell: ({ allowed }) => allowed ?? html`<span class="soft">unknown</span>`,
   },
   {
     key: 'known',
-    head: 'How known',
+    head: 'Source',
     width: 'minmax(8rem, 2fr)',
-    cell: ({ known, why, reason }) =>
-      html`<span class="soft" title=${reason ?? why}>${known === 'asked' ? 'the Eviction API was asked' : `by its status: ${why ?? ''}`}</span>`,
+    cell: ({ source: known, error: why, reason }) =>
+      html`<span class="soft" title=${reason ?? why}>${known === 'eviction-api' ? 'Eviction API' : `budget status: ${why ?? ''}`}</span>`,
   },
 ];

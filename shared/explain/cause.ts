@@ -1,0 +1,20 @@
+import type { Reason } from '#shared/eviction/records.ts';
+
+/**
+ * How the start of a taint's countdown is known: the relay saw the taint being added, or found it on the node when the relay
+ * began to look.
+ */
+export type TaintOrigin = 'added' | 'preexisting';
+
+/** Why a pod must be evicted, and by when, by one taint. */
+export interface Cause extends Omit<Reason, 'known'> {
+  readonly known: TaintOrigin;
+}
+
+/** The origin of a taint, as programs and people read it. */
+export const originOf = (known: Reason['known']): TaintOrigin =>
+  known === 'found' ? 'preexisting' : 'added';
+
+/** Causes of an eviction, from the reasons of its record. */
+export const causesOf = (reasons: readonly Reason[]): readonly Cause[] =>
+  reasons.map((reason) => ({ ...reason, known: originOf(reason.known) }));

@@ -63,7 +63,7 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
     },
   },
   {
-    head: 'KEPT',
+    head: 'HELD',
     of: ({ held: kept }) =>
       kept.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
   },

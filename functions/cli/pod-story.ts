@@ -56,8 +56,8 @@ const TAINT_COLUMNS: readonly Column<TaintAccount>[] = [
 
 function tolerationText({ toleration, changedBy, seconds }: TaintAccount): string {
   const said = toleration ? placeText(toleration) : 'none';
-  if (changedBy === 'tolerationSeconds') return `${said}, by policy ${seconds} s`;
-  return changedBy === 'virtualKeys' ? `${said}, by policy as NoExecute` : said;
+  if (changedBy === 'tolerationSecondsOverrides') return `${said}, by policy ${seconds} s`;
+  return changedBy === 'treatAsNoExecute' ? `${said}, by policy as NoExecute` : said;
 }
 
 /** As `kubectl get pod -o jsonpath` counts them, from 0. */
@@ -73,9 +73,11 @@ function governingLines({
 }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
-    const { mode, method, rate } = policy;
+    const { mode, method, evictionRate } = policy;
     const by = method.kind === 'delete' ? 'deletes pods' : 'uses the Eviction API';
-    lines.push(`policy: ${mode}, ${by}${rate === undefined ? '' : `, at most ${rate} pods per second`}`);
+    lines.push(
+      `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
+    );
   }
   for (const brake of brakes) lines.push(`held by: ${brakeText(brake, timeText)}`);
   for (const { name, allowed } of budgets) {

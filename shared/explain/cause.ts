@@ -15,6 +15,19 @@ export interface Cause extends Omit<Reason, 'known'> {
 export const originOf = (known: Reason['known']): TaintOrigin =>
   known === 'found' ? 'preexisting' : 'added';
 
+/** The present names of policy settings that records name by the former ones. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  tolerationSeconds: 'tolerationSecondsOverrides',
+  virtualKeys: 'treatAsNoExecute',
+};
+
+/** The policy setting that changed how long a taint is tolerated, or `takeover`. */
+export const settingOf = (policy: NonNullable<Reason['policy']>): string => SETTINGS[policy] ?? policy;
+
 /** Causes of an eviction, from the reasons of its record. */
 export const causesOf = (reasons: readonly Reason[]): readonly Cause[] =>
-  reasons.map((reason) => ({ ...reason, known: originOf(reason.known) }));
+  reasons.map((reason) => ({
+    ...reason,
+    known: originOf(reason.known),
+    ...(reason.policy === undefined ? {} : { policy: settingOf(reason.policy) }),
+  }));

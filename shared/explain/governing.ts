@@ -5,11 +5,19 @@ import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Fate } from './fate.ts';
 
-/** What of a policy concerns pods that are due. */
-export type PolicyAccount = Omit<
-  Policy,
-  'guard' | 'exclude' | 'only' | 'requireExpiredLease' | 'giveUpAfterMs'
->;
+/** How a cluster's policy evicts, by the names of its settings; without those that select pods, and the guard's. */
+export interface PolicyAccount {
+  readonly mode: Policy['mode'];
+  readonly pausedUntil?: EpochMs;
+  readonly method:
+    | { readonly kind: 'delete' }
+    | { readonly kind: 'evict'; readonly timeoutMs: number; readonly onTimeout: 'delete' | 'fail' };
+  readonly evictionRate?: number;
+  readonly releaseRate: number;
+  readonly maxEvictionsPerWorkload?: NonNullable<Policy['maxEvictionsPerWorkload']>;
+  readonly tolerationSecondsOverrides: Policy['tolerationSeconds'];
+  readonly treatAsNoExecute: Policy['virtualKeys'];
+}
 
 /** That it cannot be said what becomes of a pod, and why. */
 export interface UnknownFate {
@@ -41,11 +49,23 @@ export const brakesOf = (fate: Fate): readonly Brake[] =>
 
 /** A policy as it is at `now`. */
 export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {
-  const { guard: _guard, exclude: _exclude, only: _only, ...withoutSelections } = policy;
-  const { requireExpiredLease: _lease, giveUpAfterMs: _giveUp, pausedUntil, ...account } = withoutSelections;
+  const { pausedUntil, method, rate, drain, maxEvictionsPerWorkload, tolerationSeconds, virtualKeys } =
+    policy;
   return {
-    ...account,
     mode: modeOf(policy, now),
     ...(pausedUntil !== undefined && isOn(pausedUntil, now) ? { pausedUntil } : {}),
+    method:
+      method.kind === 'delete'
+        ? { kind: 'delete' }
+        : {
+            kind: 'evict',
+            timeoutMs: method.deadlineMs,
+            onTimeout: method.afterDeadline === 'never' ? 'fail' : 'delete',
+          },
+    ...(rate === undefined ? {} : { evictionRate: rate }),
+    releaseRate: drain,
+    ...(maxEvictionsPerWorkload === undefined ? {} : { maxEvictionsPerWorkload }),
+    tolerationSecondsOverrides: tolerationSeconds,
+    treatAsNoExecute: virtualKeys,
   };
 }

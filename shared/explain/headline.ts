@@ -72,7 +72,7 @@ function goesText(fate: Going, { at: now, policy, gates: brakes }: PodAnswer, mo
     return `${dueText(dueAt, now, moment)} because ${because}; ${blockText(blockedBy, rejected)}, and it will be deleted at ${moment(at)} regardless.`;
   const turn =
     pacedBy === 'evictionRate'
-      ? `, limited to ${policy?.rate ?? ''} pods per second`
+      ? `, limited to ${policy?.evictionRate ?? ''} pods per second`
       : pacedBy === 'releaseRate'
         ? ', in release order'
         : '';

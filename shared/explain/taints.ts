@@ -6,7 +6,7 @@ import { INT64_MAX } from '#shared/taints/int64.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
-import { originOf, type TaintOrigin } from './cause.ts';
+import { originOf, settingOf, type TaintOrigin } from './cause.ts';
 import type { AskedPod, NodeForesight } from './fate.ts';
 
 /** A toleration of a pod, by its place in the pod's list, counted from 0. */
@@ -62,7 +62,7 @@ export function accountsOf(
       since: taint.since,
       known: originOf(taint.known),
       ...(own && reason ? { seconds: reason.seconds, deadlineAt: own.at } : {}),
-      ...(reason?.policy === undefined ? {} : { changedBy: reason.policy }),
+      ...(reason?.policy === undefined ? {} : { changedBy: settingOf(reason.policy) }),
       decides: own !== undefined && own.at === first?.at,
     };
   });

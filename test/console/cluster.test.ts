@@ -40,7 +40,7 @@ test('on a real API server a pod counts down, is held, released, and its story t
 
   await page.getByRole('link', { name: /^Pending/ }).click();
   const row = page.locator('[role="table"] [data-key]', { hasText: `${cluster.namespace}/held` });
-  await row.getByText('counting down').waitFor();
+  await row.getByText('scheduled', { exact: true }).waitFor();
   await confirm(page, row.getByRole('button', { name: 'Hold' }), 'is being debugged');
   await row.getByText('on hold').waitFor();
   await row.getByRole('link', { name: 'held' }).click();
@@ -65,6 +65,6 @@ test('on a real API server what a taint would do is told without doing it', { sk
   await page.getByRole('link', { name: 'What if' }).click();
   await page.getByRole('textbox', { name: 'Taint' }).fill('gone:NoExecute');
   await page.getByLabel(/^Nodes/).fill(node);
-  await page.getByRole('button', { name: 'Find out' }).click();
-  await page.getByText(/nobody makes it\s+anew/).waitFor();
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByText(/no controller recreates it/).waitFor();
 });

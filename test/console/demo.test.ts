@@ -44,7 +44,7 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
   await soonest.getByText(/^0:[0-3]\d$/).waitFor();
 
   await page.getByRole('link', { name: /^Pending/ }).click();
-  await row(goes).getByText('counting down').waitFor();
+  await row(goes).getByText('scheduled', { exact: true }).waitFor();
   await confirm(page, row(stays).getByRole('button', { name: 'Hold' }), 'is being debugged');
   await page
     .getByRole('status')
@@ -71,15 +71,15 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
 
   await page.getByRole('link', { name: 'History' }).click();
   await page.getByLabel('Pod').fill(stays);
-  await page.getByLabel('What').selectOption('evicted');
+  await page.getByLabel('Event').selectOption('evicted');
   await row(stays).getByText('evicted').waitFor();
   await page.getByText('1 entry', { exact: true }).waitFor();
-  await page.getByLabel('What').selectOption('held');
+  await page.getByLabel('Event').selectOption('held');
   await row(stays)
     .getByText(/hold h/)
     .waitFor();
   await page.getByLabel('Pod').fill('nobody');
-  await page.getByText('Nothing of that kind happened').waitFor();
+  await page.getByText('No matching entries').waitFor();
 });
 
 test('untainting by click saves who still counts down, and history says so', async () => {
@@ -165,7 +165,7 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
     // Of a pod that stays, for however long that takes.
     await visitor.go('#/');
     await onCard(node, 'logs').click();
-    await page.getByRole('button', { name: 'Hold this pod' }).click();
+    await page.getByRole('button', { name: 'Hold pod' }).click();
     await page
       .getByRole('dialog')
       .getByText(/isn't evicted, until/)
@@ -193,9 +193,9 @@ test('what a taint would do is said before it is done, with what it would break'
     .getByRole('table', { name: 'Workloads' })
     .locator('[data-key="default/Deployment/web"]')
     .waitFor();
-  await page.getByRole('heading', { name: 'What it would break' }).waitFor();
+  await page.getByRole('heading', { name: 'What breaks' }).waitFor();
   await page.getByLabel(/^Nodes/).fill('node-9');
-  await page.getByRole('button', { name: 'Find out' }).click();
+  await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('alert').waitFor();
 });
 
@@ -205,11 +205,11 @@ test('the rules of a cluster, and who said what', async () => {
     .getByLabel('Policy document')
     .getByText(/mode: enforce/)
     .waitFor();
-  await page.getByRole('table', { name: 'Audit' }).getByText('incident 4711').first().waitFor();
+  await page.getByRole('table', { name: 'Audit log' }).getByText('incident 4711').first().waitFor();
   await confirm(page, page.getByRole('button', { name: 'Pause' }), 'upgrade');
-  await page.getByText('Nothing is deleted until somebody ends the pause.').waitFor();
-  await confirm(page, page.getByRole('button', { name: 'End the pause' }), 'upgraded');
-  await page.getByText('Pods are evicted when their time is over.').waitFor();
+  await page.getByText('No pods are evicted until the pause is ended.').waitFor();
+  await confirm(page, page.getByRole('button', { name: 'End pause' }), 'upgraded');
+  await page.getByText('Pods are evicted at their deadlines.').waitFor();
 });
 
 test('what was given up needs somebody, and will be retried by click, with a reason', async () => {
@@ -226,28 +226,28 @@ test('what was given up needs somebody, and will be retried by click, with a rea
   await giveUp(nodeName(node), lost);
   await page
     .locator('.needs li', { hasText: 'eviction failed' })
-    .getByRole('link', { name: 'See which' })
+    .getByRole('link', { name: 'Show pods' })
     .click();
   await row(lost).getByText('failed', { exact: true }).waitFor();
   await visitor.go(`#/node/simulated/${node}`);
-  await page.getByRole('button', { name: 'Try again' }).waitFor();
+  await page.getByRole('button', { name: 'Retry' }).waitFor();
 
   await visitor.go('#/');
   const need = page.locator('.needs li', { hasText: 'eviction failed' });
-  await need.getByRole('button', { name: 'Try again in simulated' }).click();
+  await need.getByRole('button', { name: 'Retry in simulated' }).click();
   await page.getByRole('dialog').getByText('1 failed eviction will be retried.').waitFor();
   await page.keyboard.press('Escape');
-  await confirm(page, need.getByRole('button', { name: 'Try again in simulated' }), 'the webhook is mended');
+  await confirm(page, need.getByRole('button', { name: 'Retry in simulated' }), 'the webhook is mended');
   await page.getByRole('status').getByText('Failed evictions that are retried: 1.').waitFor();
   await need.waitFor({ state: 'detached' });
 
   await visitor.go(`#/history?pod=${lost}`);
-  await row(lost).getByText('given up').waitFor();
+  await row(lost).getByText('failed', { exact: true }).first().waitFor();
   await row(lost).getByText('evicted').waitFor();
   await visitor.go('#/');
   await page.getByRole('button', { name: `Untaint ${node}` }).click();
   await visitor.go('#/rules/simulated');
-  await page.getByRole('table', { name: 'Audit' }).getByText('the webhook is mended').waitFor();
+  await page.getByRole('table', { name: 'Audit log' }).getByText('the webhook is mended').waitFor();
 });
 
 test('on a phone all of it is there, and nothing is wider than the screen', async () => {

@@ -20,17 +20,17 @@ test('ten thousand pods that count down scroll with few rows in the document, ar
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());
   const { page } = visitor;
-  const table = page.getByRole('table', { name: 'Pods to be evicted' });
+  const table = page.getByRole('table', { name: 'Pending evictions' });
   const rows = table.locator('[data-key]');
 
   const beganAt = performance.now();
   await visitor.go('#/pending');
   await rows.first().waitFor();
-  await page.getByLabel('Find a pod, node or taint').fill('frontend');
+  await page.getByLabel('Pod, node, or taint').fill('frontend');
   await page.getByText(/^[\d,]+ pods of 10,007 pods/).waitFor();
   t.diagnostic(`${MANY} rows: shown and filtered after ${Math.round(performance.now() - beganAt)} ms`);
-  await page.getByLabel('Find a pod, node or taint').fill('');
-  await page.getByText('10,007 pods to be evicted').waitFor();
+  await page.getByLabel('Pod, node, or taint').fill('');
+  await page.getByText('10,007 pods with a pending eviction').waitFor();
 
   assert.equal(await table.getAttribute('aria-rowcount'), '10008');
   assert.ok((await rows.count()) <= MOST_ROWS_IN_DOCUMENT, `${await rows.count()} rows`);
@@ -113,6 +113,6 @@ test('a page that hears nothing any more says so, and a session that is over say
   const { page } = visitor;
   await page.getByText('live', { exact: true }).first().waitFor();
   await scene.close();
-  await page.getByText(/The connection is lost|This session is over/).waitFor();
+  await page.getByText(/Connection lost|Session ended/).waitFor();
   await visitor.leave();
 });

@@ -44,11 +44,11 @@ async function ofTheDemo(visitor: Visitor, theme: Theme): Promise<void> {
   await page.getByRole('button', { name: 'Taint node-1' }).click();
   const pod = page.locator('.soonest li', { hasText: 'checkout' }).getByRole('link').first();
   await pod.click();
-  await page.getByRole('table', { name: 'Taints of its node' }).locator('[data-key]').first().waitFor();
-  await page.getByText(/is tainted/).waitFor({ state: 'detached' });
+  await page.getByRole('table', { name: 'Taints of the node' }).locator('[data-key]').first().waitFor();
+  await page.getByText(/^Tainted node/).waitFor({ state: 'detached' });
   await picture(page, 'story', theme);
   await visitor.go('#/what-if?taint=maintenance:NoExecute&nodes=topology.kubernetes.io/zone=zone-a');
-  await page.getByRole('button', { name: 'Find out' }).click();
+  await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByRole('table', { name: 'Workloads' }).locator('[data-key]').first().waitFor();
   await picture(page, 'what-if', theme);
   await visitor.go('#/');

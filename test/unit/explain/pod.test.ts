@@ -347,7 +347,7 @@ test('a NoSchedule taint that policy has evict is told as virtual, and whoever t
   assert.equal(goes.outcome.kind, 'evict');
   assert.deepEqual(
     goes.taints.map(({ evicts, changedBy }) => [evicts, changedBy]),
-    [['virtual', 'virtualKeys']],
+    [['virtual', 'treatAsNoExecute']],
   );
   assert.equal(goes.builtIn?.evictsAt, undefined, 'the built-in controller does not look at it');
   assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).outcome.kind, 'keep');

@@ -100,7 +100,7 @@ export function Around({
   `;
 }
 
-function policyText({ mode, method, rate }: NonNullable<PodAnswer['policy']>): string {
+function policyText({ mode, method, evictionRate }: NonNullable<PodAnswer['policy']>): string {
   const how = method.kind === 'evict' ? 'the Eviction API' : 'delete';
-  return `${mode}, by ${how}${rate === undefined ? '' : `, ${rate} pods per second`}`;
+  return `${mode}, by ${how}${evictionRate === undefined ? '' : `, ${evictionRate} pods per second`}`;
 }

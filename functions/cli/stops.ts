@@ -2,7 +2,7 @@ import { type Command, Option } from 'commander';
 import { released } from '#functions/operator/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
 import { pendingLook } from '#functions/operator/pending.ts';
-import type { Operator } from '#shared/clusters/operator.ts';
+import { NO_REASON, type Operator } from '#shared/clusters/operator.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -22,7 +22,7 @@ const allOption = (): Option =>
 
 /** In an emergency nobody has to write a reason first. */
 const stopReasonOption = (): Option =>
-  new Option('--reason <text>', 'reason, recorded in the audit log').default('none given');
+  new Option('--reason <text>', 'reason, recorded in the audit log').default(NO_REASON);
 
 /** `taintward stop`, `pause`, `resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
 export function addStopCommands(program: Command, deps: CliDeps): void {

@@ -10,6 +10,7 @@ import {
 import { type PendingStanding, STANDINGS } from '#functions/operator/standing.ts';
 import type { FleetStatus } from '#functions/operator/status.ts';
 import type { WhatIfAnswer } from '#functions/operator/what-if.ts';
+import { NO_REASON } from '#shared/clusters/operator.ts';
 import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
@@ -206,6 +207,13 @@ export interface DemoNode {
 
 const text = z.string().min(1).max(253);
 const reason = z.string().trim().min(1, 'is required: it is recorded in the audit log').max(500);
+/** In an emergency, evictions are stopped without a reason. */
+const stopReason = z
+  .string()
+  .trim()
+  .max(500)
+  .default('')
+  .transform((text) => text || NO_REASON);
 /** Up to a year. */
 const forMs = z.int().min(1_000).max(31_536_000_000).optional();
 const moment = z.coerce.number().int().nonnegative();
@@ -281,7 +289,7 @@ const cluster = clusterNameSchema;
 
 /** What an operator does. `stop` and `resume` without a cluster are of all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason, forMs }),
+  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, forMs }),
   z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), reason }),
   z.strictObject({ kind: z.literal('pause'), cluster, reason, forMs }),
   /** Takes a pause back. */

@@ -34,6 +34,9 @@ export interface OperatorDeps {
   readonly who: string;
 }
 
+/** The reason in the audit log of a stop without one: an emergency doesn't wait for a reason. */
+export const NO_REASON = 'none given';
+
 /**
  * What an operator may say of clusters. Each word is read against what was said before, written on condition that this still
  * stands, and noted in the audit. What has expired is cleared away on the way. Every method rejects with `OrderError` for

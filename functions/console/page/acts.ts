@@ -84,6 +84,8 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
   const [shown, setShown] = useState<Preview | undefined>(undefined);
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
+  // An emergency doesn't wait for a reason.
+  const optional = asked.draft.kind === 'stop';
   useEffect(() => {
     dialog.current?.showModal();
   }, []);
@@ -152,9 +154,9 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           }
         </div>
         <label class="field">
-          <span>Reason (recorded in the audit log)</span>
+          <span>Reason (${optional ? 'optional, ' : ''}recorded in the audit log)</span>
           <textarea
-            required
+            required=${!optional}
             maxlength="500"
             rows="2"
             autofocus
@@ -185,7 +187,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           <button
             type="submit"
             class=${`button ${(shown?.evicted ?? 0) > 0 ? 'goes' : 'main'}`}
-            disabled=${busy || shown === undefined || reason.trim() === ''}
+            disabled=${busy || shown === undefined || (!optional && reason.trim() === '')}
           >
             ${asked.verb}
           </button>

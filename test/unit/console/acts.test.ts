@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Act } from '#functions/console/api.ts';
+import { NO_REASON } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aNode, aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
@@ -181,7 +182,7 @@ test('all clusters are stopped and resumed together', async (t) => {
 test('an act without a reason, on a cluster that is none, or with nothing to do is refused in a sentence', async (t) => {
   const { ask } = await enforced(t);
   const refused: [Act, RegExp][] = [
-    [{ kind: 'stop', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
+    [{ kind: 'pause', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
     [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
     [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],
   ];
@@ -189,4 +190,11 @@ test('an act without a reason, on a cluster that is none, or with nothing to do 
   const act = { kind: 'unpause', cluster: PROD, reason: 'x' } as const;
   const { confirm } = await ask('POST api/preview', act);
   await assert.rejects(ask('POST api/acts', { act, confirm }), /422 .*is not paused/);
+});
+
+test('a stop needs no reason, which the audit log says', async (t) => {
+  const { ask, perform } = await enforced(t);
+  await perform({ kind: 'stop', cluster: PROD, reason: '' });
+  const [entry] = await ask('GET api/audit', {});
+  assert.deepEqual([entry?.kind, entry?.reason], ['stop', NO_REASON]);
 });

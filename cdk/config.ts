@@ -17,6 +17,19 @@ export class ConfigError extends Error {
 /** Days for which CloudWatch can keep a log. */
 const LOG_RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653];
 
+/** Memory in MiB that Fargate has for a task of so many vCPU (in 1/1024): from, to, in steps of; 512 is the smallest by itself. */
+const FARGATE_MEMORY: Readonly<Record<number, readonly [from: number, to: number, step: number]>> = {
+  256: [1_024, 2_048, 1_024],
+  512: [1_024, 4_096, 1_024],
+  1024: [2_048, 8_192, 1_024],
+  2048: [4_096, 16_384, 1_024],
+  4096: [8_192, 30_720, 1_024],
+  8192: [16_384, 61_440, 4_096],
+  16384: [32_768, 122_880, 8_192],
+};
+const FARGATE_CPUS = Object.keys(FARGATE_MEMORY).map(Number);
+const SMALLEST_FARGATE = { cpu: 256, memoryMiB: 512 };
+
 /** What every table on demand takes from the start, and by default at the most; less or more is not to be had by a setting. */
 const LEAST_WARM_WRITES = 4_000;
 const MOST_WARM_WRITES = 40_000;
@@ -106,7 +119,12 @@ const agent = z
 const schema = z
   .strictObject({
     /** Names the stack and everything in it; two installations in one account and region need two names. */
-    name: matching(/^[a-z][a-z0-9-]{0,30}$/, 'taintward')
+    name: z
+      .string('must be text like taintward')
+      .regex(
+        /^[a-z][a-z0-9-]{0,30}$/,
+        'must have only lowercase letters, digits, and hyphens, begin with a letter, and have at most 31 characters, for example taintward-prod',
+      )
       .refine(
         (name) => !`${name}-`.includes(agentsPrefix('')),
         "must not contain -agent: that begins the names of agents' resources",
@@ -135,8 +153,11 @@ const schema = z
     /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
     relayCount: count(1, 20).default(2),
     /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB takes on 20,480 nodes, however many pods run there. */
-    relayCpu: count(256, 16_384).default(256),
-    relayMemoryMiB: count(512, 122_880).default(512),
+    relayCpu: z.coerce
+      .number()
+      .refine((cpu) => FARGATE_CPUS.includes(cpu), `must be one of ${FARGATE_CPUS.join(', ')}`)
+      .default(SMALLEST_FARGATE.cpu),
+    relayMemoryMiB: count(512, 122_880).default(SMALLEST_FARGATE.memoryMiB),
     /** The image that relays run, by its digest, such as a released one; absent: built of the `Dockerfile` while the stack is deployed. */
     relayImage: matching(
       /^[a-z0-9][a-z0-9.-]*(:\d{1,5})?(\/[a-z0-9][a-z0-9._-]*)+@sha256:[0-9a-f]{64}$/,
@@ -212,6 +233,14 @@ const schema = z
     error:
       'must be external, or not set, beside taintward:endpoint=localstack, which runs no containers for the stack',
   })
+  .superRefine(({ relay, relayCpu, relayMemoryMiB }, context) => {
+    if (relay !== 'fargate' || fargateHas(relayCpu, relayMemoryMiB)) return;
+    context.addIssue({
+      code: 'custom',
+      path: ['relayMemoryMiB'],
+      message: `must be ${memoryText(relayCpu)} with ${PREFIX}relayCpu=${relayCpu}: Fargate runs no task of ${relayMemoryMiB} MiB with that CPU`,
+    });
+  })
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
     error: 'needs taintward:relay=external: relays in the stack manage all clusters',
@@ -270,6 +299,7 @@ export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUN
 
 function parsed(node: Node): Config {
   const context: Record<string, unknown> = node.getAllContext();
+  for (const key of Object.keys(context)) refuseWithoutPrefix(key);
   const ours = Object.entries(context)
     .filter(([key]) => key.startsWith(PREFIX))
     .map(([key, value]) => [key.slice(PREFIX.length), value]);
@@ -289,6 +319,29 @@ function parsed(node: Node): Config {
   const fault =
     issue?.code === 'unrecognized_keys' ? `has an unknown setting ${issue.keys[0]}` : issue?.message;
   throw new ConfigError(`The context key ${PREFIX}${key}${where} ${fault}.`);
+}
+
+/** The CDK ignores keys that nobody reads, so a setting without its prefix would be ignored in silence. Throws `ConfigError`. */
+function refuseWithoutPrefix(key: string): void {
+  if (key.startsWith(PREFIX)) return;
+  const name = key.replace(/^taintward[^a-z]*/i, '');
+  if (!Object.hasOwn(schema.shape, name) && !Object.hasOwn(RENAMED, name)) return;
+  throw new ConfigError(
+    `The context key ${key} lacks the prefix ${PREFIX}, so it would be ignored: use ${PREFIX}${RENAMED[name] ?? name}.`,
+  );
+}
+
+function fargateHas(cpu: number, memoryMiB: number): boolean {
+  if (cpu === SMALLEST_FARGATE.cpu && memoryMiB === SMALLEST_FARGATE.memoryMiB) return true;
+  const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
+  return memoryMiB >= from && memoryMiB <= to && memoryMiB % step === 0;
+}
+
+/** What may be chosen with that CPU. */
+function memoryText(cpu: number): string {
+  const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
+  if (cpu === SMALLEST_FARGATE.cpu) return `${SMALLEST_FARGATE.memoryMiB}, ${from}, or ${to}`;
+  return `from ${from} to ${to} in steps of ${step}`;
 }
 
 const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly string[] =>

@@ -61,6 +61,26 @@ describe('the configuration', () => {
   });
 });
 
+test('accepts each size that Fargate has, and any size of a relay that somebody else starts', () => {
+  for (const [cpu, memory] of [
+    ...[256, 512, 1024, 2048].map((cpu) => [cpu, cpu * 4]),
+    ...[256, 512, 1024, 2048, 4096, 8192, 16384].map((cpu) => [cpu, cpu * 2]),
+    ...[
+      [256, 512],
+      [4096, 30_720],
+      [8192, 61_440],
+      [16_384, 122_880],
+    ],
+  ])
+    assert.equal(read({ 'taintward:relayCpu': cpu, 'taintward:relayMemoryMiB': memory }).relayCpu, cpu);
+  const external = { 'taintward:relay': 'external', 'taintward:relayMemoryMiB': 600 };
+  assert.equal(read(external).relayMemoryMiB, 600);
+});
+
+test('keys of others are none of its business', () => {
+  assert.equal(read({ region: 'eu-west-1', 'acme:name': 'x', 'availability-zones:x': [] }).name, 'taintward');
+});
+
 test('relays by name are an object in cdk.json, and JSON on the command line', () => {
   const relays = { edge: { clusters: ['edge-*'] }, core: { clusters: ['prod', 'stage'] } };
   const external = { 'taintward:relay': 'external' };
@@ -215,7 +235,38 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a name that queues cannot have',
       { 'taintward:name': 'My Fleet' },
-      /taintward:name must look like taintward\.$/,
+      /taintward:name must have only lowercase letters, digits, and hyphens, begin with a letter, and have at most 31 characters, for example taintward-prod\.$/,
+    ],
+    [
+      'a name with capitals and an underscore',
+      { 'taintward:name': 'Prod_1' },
+      /taintward:name must have only lowercase letters, /,
+    ],
+    [
+      'a setting without the prefix',
+      { relayCount: '3' },
+      /^The context key relayCount lacks the prefix taintward:, so it would be ignored: use taintward:relayCount\.$/,
+    ],
+    [
+      'a setting with a dot in the prefix',
+      { 'taintward.relayCount': '3' },
+      /^The context key taintward\.relayCount lacks the prefix taintward:, .* use taintward:relayCount\.$/,
+    ],
+    ['a former name without the prefix', { warmWrites: 20000 }, / use taintward:warmWriteUnitsPerSecond\.$/],
+    [
+      'memory that Fargate does not have with the smallest CPU',
+      { 'taintward:relayMemoryMiB': 600 },
+      /taintward:relayMemoryMiB must be 512, 1024, or 2048 with taintward:relayCpu=256: Fargate runs no task of 600 MiB /,
+    ],
+    [
+      'memory that Fargate does not have with more CPU',
+      { 'taintward:relayCpu': 1024, 'taintward:relayMemoryMiB': 512 },
+      /taintward:relayMemoryMiB must be from 2048 to 8192 in steps of 1024 with taintward:relayCpu=1024: /,
+    ],
+    [
+      'a CPU that Fargate does not have',
+      { 'taintward:relayCpu': '300' },
+      /taintward:relayCpu must be one of 256, 512, 1024, 2048, 4096, 8192, 16384\.$/,
     ],
     [
       'a VPC without subnets',

@@ -59,6 +59,7 @@ export class OperatorRights extends Construct {
       timers.bindRetry(size);
       for (const queue of queues) queue.bindRedrive(size);
       functions.expiryDeadLetters.bindRead(size);
+      functions.expiryDeadLetters.bindPurge(size);
       agents.bindRedrive(size);
     }
     state.bindHolding(operator);

@@ -140,6 +140,15 @@ export class DeadLetterQueue extends Construct {
     });
   }
 
+  /** Lets somebody at a terminal delete what was read. */
+  bindPurge(grantee: Grantee): void {
+    Grant.addToPrincipal({
+      grantee,
+      actions: ['sqs:DeleteMessage'],
+      resourceArns: [this.queue.queueArn],
+    });
+  }
+
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       DEAD_LETTER_QUEUE_URL: this.queue.queueUrl,

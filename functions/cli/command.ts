@@ -37,6 +37,12 @@ export class CliError extends Error {
   override readonly name = 'CliError';
 }
 
+/** Asks whoever sits at the terminal. Rejects with `CliError` when nobody does. */
+export async function confirmed(question: string, confirm: CliDeps['confirm']): Promise<boolean> {
+  if (confirm) return confirm(question);
+  throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
+}
+
 /** The reason for what is forbidden or let go: somebody else will want to know it. */
 export const whyOption = (): Option =>
   new Option('--reason <text>', 'reason, recorded in the audit log').makeOptionMandatory();

@@ -4,7 +4,7 @@ import type { DeadLetter } from '#functions/operator/dead-letters.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import { type CliDeps, CliError } from './command.ts';
+import { type CliDeps, CliError, confirmed } from './command.ts';
 import {
   type Column,
   linesText,
@@ -30,6 +30,10 @@ interface ListOptions {
   readonly output: OutputFormat;
 }
 
+interface PurgeOptions extends RedriveOptions {
+  readonly yes: boolean;
+}
+
 interface RedriveOptions {
   readonly queue?: string;
   readonly limit: number;
@@ -45,6 +49,7 @@ export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
   addList(letters, deps);
   addShow(letters, deps);
   addRedrive(letters, deps);
+  addPurge(letters, deps);
 }
 
 function addList(letters: Command, deps: CliDeps): void {
@@ -132,8 +137,7 @@ function addRedrive(letters: Command, deps: CliDeps): void {
         deps.print(linesText([`Sent dead-letter message ${letter.id} to ${letter.queue} again.`]));
         return;
       }
-      if (id !== undefined || (queue === undefined) !== all)
-        throw new CliError('Specify exactly one of ID, --queue, or --all.');
+      refuseSeveral(id, queue, all);
       for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
         deps.progress(`Sending the dead-letter messages of ${each} again`);
         const count = await fleet.deadLetters.redrive(each);
@@ -145,6 +149,94 @@ function addRedrive(letters: Command, deps: CliDeps): void {
       }
     }),
   );
+}
+
+function addPurge(letters: Command, deps: CliDeps): void {
+  const command = letters
+    .command('purge')
+    .summary('Delete dead-letter messages')
+    .description(
+      'Delete dead-letter messages. What is lost is printed first. A queue is emptied, including messages that arrive meanwhile.',
+    )
+    .argument('[id]', 'message ID from list, or its first characters')
+    .addOption(queueOption())
+    .addOption(limitOption())
+    .option('--all', 'messages of all queues', false)
+    .option('--yes', 'skip the confirmation', false);
+  withExamples(
+    command,
+    'taintward dead-letters purge 7',
+    'taintward dead-letters purge --queue node-deltas.fifo',
+    'taintward dead-letters purge --all --yes',
+  ).action((id: string | undefined) =>
+    withFleet<PurgeOptions>(command, deps, async (fleet, { queue, limit, all, yes }) => {
+      const { deadLetters } = fleet;
+      if (id !== undefined && !all) {
+        const letter = await letterOf(id, fleet, limit, queue);
+        deps.print(lossText(letter.queue, 1, [letter]));
+        await mustConfirm(yes, deps);
+        await deadLetters.purgeOne(letter);
+        deps.print(linesText([`Deleted dead-letter message ${letter.id} of ${letter.queue}.`]));
+        return;
+      }
+      refuseSeveral(id, queue, all);
+      const found = Map.groupBy(await deadLetters.list(limit, queue), (letter) => letter.queue);
+      const counts = (await deadLetters.count()) ?? new Map<string, number>();
+      const queues = queue === undefined ? [...new Set([...found.keys(), ...counts.keys()])] : [queue];
+      const meant = queues.filter((each) => found.has(each) || (counts.get(each) ?? 0) > 0);
+      if (meant.length === 0) {
+        deps.print(
+          queue === undefined ? 'No dead-letter messages.\n' : `No dead-letter messages of ${queue}.\n`,
+        );
+        return;
+      }
+      for (const each of meant) {
+        const letters = found.get(each) ?? [];
+        deps.print(lossText(each, Math.max(letters.length, counts.get(each) ?? 0), letters));
+      }
+      await mustConfirm(yes, deps);
+      for (const each of meant) {
+        deps.progress(`Deleting the dead-letter messages of ${each}`);
+        const deleted = await deadLetters.purge(each);
+        deps.print(`Deleted ${countText(deleted)} of ${each}.\n`);
+      }
+    }),
+  );
+}
+
+function refuseSeveral(id: string | undefined, queue: string | undefined, all: boolean): void {
+  if (id === undefined && (queue === undefined) === all) return;
+  throw new CliError('Specify exactly one of ID, --queue, or --all.');
+}
+
+async function mustConfirm(yes: boolean, { confirm }: CliDeps): Promise<void> {
+  if (yes || (await confirmed('Delete them? They cannot be restored.', confirm))) return;
+  throw new CliError('Canceled. Nothing was changed.');
+}
+
+/** Reasons of messages that are shown before these are deleted. */
+const MOST_REASONS = 10;
+
+/** What is lost with the dead letters of a queue, of which some were read. */
+function lossText(queue: string, count: number, letters: readonly DeadLetter[]): string {
+  const reasons = [...Map.groupBy(letters, whyText)].sort(([, a], [, b]) => b.length - a.length);
+  const hidden = reasons.length - MOST_REASONS;
+  return linesText([
+    `${countText(count)} of ${queue}. ${outcomeText(queue)}`,
+    ...reasons.slice(0, MOST_REASONS).map(([reason, { length }]) => `  ${length}: ${reason}`),
+    ...(hidden > 0 ? [`  ${hidden} more reasons: see taintward dead-letters list.`] : []),
+  ]);
+}
+
+const countText = (count: number): string =>
+  count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`;
+
+/** What becomes of the evictions that are behind the dead letters of a queue. */
+function outcomeText(queue: string): string {
+  if (queue === EXPIRY) return 'The next resync, within 10 minutes, schedules their evictions again.';
+  if (queue === QUEUES.evictionsDue.name || agentOfQueue(queue) !== undefined)
+    return 'Failed evictions stay failed until taintward retry. The next resync, within 10 minutes, repeats other work.';
+  return 'The next resync, within 10 minutes, sends the same changes again.';
 }
 
 /** How many there are, about, of one queue or all; 0: only another process knows, or who asks may read these and not count all. */

@@ -16,7 +16,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, rightsNeededBy, rightText } from '#shared/kubernetes/rights.ts';
-import { type CliDeps, CliError } from './command.ts';
+import { type CliDeps, CliError, confirmed } from './command.ts';
 import {
   jsonText,
   linesText,
@@ -129,10 +129,7 @@ async function mayApply(
     ]);
     if (rows.length > 0) print(tableText([['NODE', 'NAMESPACE', 'PODS'], ...rows]));
   }
-  if (yes) return true;
-  if (!confirm)
-    throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
-  return confirm('Start evicting pods?');
+  return yes || confirmed('Start evicting pods?', confirm);
 }
 
 function addGet(policy: Command, deps: CliDeps): void {

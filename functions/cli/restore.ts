@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type CliDeps, CliError } from './command.ts';
+import { type CliDeps, CliError, confirmed } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -20,17 +20,14 @@ export function addRestoreCommand(program: Command, deps: CliDeps): void {
           `No table to restore into (${fleet.where}). Copy the directory back, or specify --table NAME for a deployment.`,
         );
       }
-      if (!yes && !(await asked(from, fleet.where, deps)))
+      if (
+        !yes &&
+        !(await confirmed(`Overwrite items in ${fleet.where} with items from ${from}?`, deps.confirm))
+      )
         throw new CliError('Canceled. Nothing was changed.');
       deps.progress(`Copying ${from}`);
       const count = await fleet.restoreFrom(from);
       deps.print(linesText([`Copied ${count} items from ${from} into ${fleet.where}.`]));
     }),
   );
-}
-
-async function asked(from: string, where: string, { confirm }: CliDeps): Promise<boolean> {
-  if (!confirm)
-    throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
-  return confirm(`Overwrite items in ${where} with items from ${from}?`);
 }

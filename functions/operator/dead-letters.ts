@@ -23,4 +23,8 @@ export interface DeadLetterBox {
   redrive(queue: string): Promise<number>;
   /** Sends one of them to its queue again. */
   redriveOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
+  /** Deletes all of a queue, and those that come meanwhile; tells how many. */
+  purge(queue: string): Promise<number>;
+  /** Deletes one of them. */
+  purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
 }

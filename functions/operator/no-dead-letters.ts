@@ -13,4 +13,6 @@ export const NO_DEAD_LETTERS: DeadLetterBox = {
   list: refuse,
   redrive: refuse,
   redriveOne: refuse,
+  purge: refuse,
+  purgeOne: refuse,
 };

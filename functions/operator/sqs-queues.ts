@@ -1,5 +1,6 @@
 import {
   ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
   DeleteMessageCommand,
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
@@ -102,12 +103,8 @@ export class SqsQueues implements DeadLetterBox {
 
   async redriveOne({ id, queue }: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
     const { name } = redrivable(queue);
-    const [from, to] = await Promise.all([this.#url(name), this.#url(queue)]);
-    const seen = new Map<string, Message>();
-    try {
-      await this.#receive(name, from, MOST_SEARCHED, seen, id);
-      const letter = seen.get(id);
-      if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
+    const to = await this.#url(queue);
+    await this.#takeOne({ id, queue }, name, async (letter) => {
       const { MessageGroupId } = letter.Attributes ?? {};
       // Sent before it is deleted: twice does no harm, never does.
       const command = new SendMessageCommand({
@@ -119,13 +116,59 @@ export class SqsQueues implements DeadLetterBox {
         ...(queue.endsWith('.fifo') ? { MessageDeduplicationId: `redrive-${id}` } : {}),
       });
       await this.#asked(queue, 'sqs:SendMessage', () => this.#client.send(command));
+    });
+  }
+
+  async purge(queue: string): Promise<number> {
+    const { name } = boxOf(queue);
+    const QueueUrl = await this.#url(name);
+    for (let deleted = 0; ; ) {
+      // SQS locks the message group of what it hands out, so the next ones of a node are seen only once these are deleted.
+      const seen = new Map<string, Message>();
+      await this.#receive(name, QueueUrl, MOST_AT_ONCE, seen);
+      if (seen.size === 0) return deleted;
+      await this.#delete(name, QueueUrl, [...seen.values()]);
+      deleted += seen.size;
+    }
+  }
+
+  async purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
+    await this.#takeOne(letter, boxOf(letter.queue).name, async () => undefined);
+  }
+
+  /** Deletes one of a box once it was used; the others that were looked through are given back. */
+  async #takeOne(
+    { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
+    name: string,
+    use: (letter: Message) => Promise<void>,
+  ): Promise<void> {
+    const QueueUrl = await this.#url(name);
+    const seen = new Map<string, Message>();
+    try {
+      await this.#receive(name, QueueUrl, MOST_SEARCHED, seen, id);
+      const letter = seen.get(id);
+      if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
+      await use(letter);
       const { ReceiptHandle } = letter;
       await this.#asked(name, 'sqs:DeleteMessage', () =>
-        this.#client.send(new DeleteMessageCommand({ QueueUrl: from, ReceiptHandle })),
+        this.#client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle })),
       );
       seen.delete(id);
     } finally {
-      await this.#giveBack(from, [...seen.values()]);
+      await this.#giveBack(QueueUrl, [...seen.values()]);
+    }
+  }
+
+  /** At most {@link MOST_AT_ONCE}. */
+  async #delete(name: string, QueueUrl: string, messages: readonly Message[]): Promise<void> {
+    const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }));
+    const { Failed: [failed] = [] } = await this.#asked(name, 'sqs:DeleteMessage', () =>
+      this.#client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries })),
+    );
+    if (failed) {
+      throw new FleetError(
+        `The queue ${this.#prefix}-${name} keeps messages (${failed.Message ?? failed.Code}). Purge it again.`,
+      );
     }
   }
 

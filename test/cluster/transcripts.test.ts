@@ -90,6 +90,7 @@ test('a session at a real API server', async (t) => {
   await at.say('explain', 'node', node, ...live);
   await at.say('dead-letters', 'list');
   await at.say('dead-letters', 'redrive', '--all');
+  await at.say('dead-letters', 'purge', '--all');
   await at.say('dead-letters', 'show', '7');
 
   const here = ['--namespace-selector', `kubernetes.io/metadata.name=${cluster.namespace}`];

@@ -38,10 +38,21 @@ export class KeptLetters implements DeadLetterBox {
     this.#send((letter) => letter.id === id);
   };
 
-  #send(isMeant: (letter: DeadLetter) => boolean): number {
-    const sent = this.#kept.filter(isMeant);
-    this.#redriven = [...this.#redriven, ...sent];
+  purge = async (queue: string): Promise<number> => this.#remove((letter) => letter.queue === queue).length;
+
+  purgeOne = async ({ id }: Pick<DeadLetter, 'id'>): Promise<void> => {
+    this.#remove((letter) => letter.id === id);
+  };
+
+  #remove(isMeant: (letter: DeadLetter) => boolean): readonly DeadLetter[] {
+    const removed = this.#kept.filter(isMeant);
     this.#kept = this.#kept.filter((letter) => !isMeant(letter));
+    return removed;
+  }
+
+  #send(isMeant: (letter: DeadLetter) => boolean): number {
+    const sent = this.#remove(isMeant);
+    this.#redriven = [...this.#redriven, ...sent];
     return sent.length;
   }
 }

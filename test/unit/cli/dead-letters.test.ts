@@ -45,6 +45,66 @@ test('of dead letters that are all shown, or cut by the limit, none is said to b
   assert.equal(state.complained, '');
 });
 
+test('purge prints what is lost, asks, and deletes the dead letters of a queue', async (t) => {
+  const { run, letters, state, asked } = commandLine(t);
+  for (const reason of ['it was given up', 'it was given up', 'cluster x is not registered'])
+    letters.add('evictions-due', { body: '{}' }, reason);
+  letters.add('expiry', { body: '{}' }, 'too late');
+  state.answer = true;
+  assert.equal(
+    await run('dead-letters', 'purge', '--queue', 'evictions-due'),
+    `3 dead-letter messages of evictions-due. Failed evictions stay failed until taintward retry. The next resync, within 10 minutes, repeats other work.
+  2: it was given up
+  1: cluster x is not registered
+Deleted 3 dead-letter messages of evictions-due.
+`,
+  );
+  assert.deepEqual(asked, ['Delete them? They cannot be restored.']);
+  assert.deepEqual([...(await letters.count())], [['expiry', 1]]);
+});
+
+test('purge deletes one message by its ID, or all messages of all queues', async (t) => {
+  const { run, letters } = commandLine(t);
+  letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
+  letters.add('agent-edge-1-evictions-due', { body: '{}' }, 'it was given up');
+  letters.add('expiry', { body: '{}' }, 'too late');
+  assert.match(
+    await run('dead-letters', 'purge', '1', '--yes'),
+    /sends the same changes again\.\n {2}1: nobody can read it\nDeleted dead-letter message 1 of node-deltas\.fifo\.\n$/,
+  );
+  assert.match(
+    await run('dead-letters', 'purge', '--all', '--yes'),
+    /until taintward retry.*\nDeleted 1 dead-letter message of agent-edge-1-evictions-due\.\nDeleted 1 dead-letter message of expiry\.\n$/s,
+  );
+  assert.equal((await letters.count()).size, 0);
+  assert.equal(await run('dead-letters', 'purge', '--all'), 'No dead-letter messages.\n');
+  assert.equal(
+    await run('dead-letters', 'purge', '--queue', 'expiry'),
+    'No dead-letter messages of expiry.\n',
+  );
+});
+
+test('purge shows the most frequent reasons, and counts the others', async (t) => {
+  const { run, letters } = commandLine(t);
+  for (let pod = 0; pod < 12; pod++) letters.add('evictions-due', { body: '{}' }, `pod ${pod}`);
+  assert.match(
+    await run('dead-letters', 'purge', '--all', '--yes'),
+    /\n {2}1: pod 9\n {2}2 more reasons: see taintward dead-letters list\.\n/,
+  );
+});
+
+test('purge deletes nothing without consent', async (t) => {
+  const { run, letters, state } = commandLine(t);
+  letters.add('evictions-due', { body: '{}' }, 'it was given up');
+  const refused = (message: RegExp) =>
+    assert.rejects(run('dead-letters', 'purge', '--all'), { name: 'CliError', message });
+  await refused(/^Cannot prompt: .* rerun with --yes\.$/);
+  state.answer = false;
+  await refused(/^Canceled\. Nothing was changed\.$/);
+  assert.equal((await letters.count()).size, 1);
+  await assert.rejects(run('dead-letters', 'purge', '1', '--all'), { message: /^Specify exactly one of ID/ });
+});
+
 test('a dead letter that is not there is not sent again', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('dead-letters', 'redrive', '2'), {

@@ -16,6 +16,7 @@ function queues(
   box = 'evictions-due-dlq',
   faults: Readonly<Record<string, string>> = {},
   agents: readonly string[] = [],
+  refuses = false,
 ) {
   const sent: { readonly name: string; readonly input: Record<string, unknown> }[] = [];
   let unread = [...letters];
@@ -44,6 +45,10 @@ function queues(
             ...(reason ? { MessageAttributes: { reason: { DataType: 'String', StringValue: reason } } } : {}),
           })),
         };
+      }
+      case 'DeleteMessageBatchCommand': {
+        const entries = input['Entries'] as readonly { readonly Id: string }[];
+        return refuses ? { Failed: entries.map(({ Id }) => ({ Id, Message: 'it is locked' })) } : {};
       }
       default:
         return {};
@@ -186,4 +191,49 @@ test('nothing is moved where there is nothing, and dead letters of expiry are no
   await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /can't be redriven/ });
   await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }), { message: /can't be redriven/ });
   assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
+});
+
+test('purge deletes page by page until nothing is handed out, also of expiry', async () => {
+  for (const [queue, box] of [
+    ['evictions-due', 'evictions-due-dlq'],
+    ['expiry', 'expiry-dlq'],
+    ['agent-edge-1-evictions-due', 'agent-edge-1-evictions-due-dlq'],
+  ] as const) {
+    const { box: queues1, of } = queues(many, box, {}, ['edge-1']);
+    assert.equal(await queues1.purge(queue), many.length);
+    const deleted = of('DeleteMessageBatchCommand');
+    assert.deepEqual(
+      deleted.map(({ QueueUrl }) => QueueUrl),
+      [`https://sqs/tw-${box}`, `https://sqs/tw-${box}`],
+    );
+    const handles = deleted.flatMap(({ Entries }) => Entries as { readonly ReceiptHandle: string }[]);
+    assert.deepEqual(
+      handles.map(({ ReceiptHandle }) => ReceiptHandle),
+      many.map(({ MessageId }) => MessageId),
+    );
+  }
+});
+
+test('purge deletes one letter, and gives the others back', async () => {
+  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x' }]);
+  await box.purgeOne({ id: 'm', queue: 'evictions-due' });
+  assert.deepEqual(
+    of('DeleteMessageCommand').map(({ ReceiptHandle }) => ReceiptHandle),
+    ['m'],
+  );
+  assert.deepEqual(of('SendMessageCommand'), []);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, many.length);
+});
+
+test('purge says what SQS keeps, and which right it lacks', async () => {
+  const kept = queues(many, 'evictions-due-dlq', {}, [], true).box;
+  await assert.rejects(kept.purge('evictions-due'), {
+    name: 'FleetError',
+    message: 'The queue tw-evictions-due-dlq keeps messages (it is locked). Purge it again.',
+  });
+  const denied = queues(many, 'evictions-due-dlq', { DeleteMessageBatchCommand: 'not authorized' }).box;
+  await assert.rejects(denied.purge('evictions-due'), {
+    message: /\(not authorized\).* sqs:DeleteMessage\.$/,
+  });
 });

@@ -40,6 +40,7 @@ const PLACES: readonly {
     notSaid: {
       'policy validate': 'it asks nobody: it is said at the others',
       'dead-letters redrive': 'the stand-in for AWS moves no messages: test/unit/operator/sqs-queues.test.ts',
+      'dead-letters purge': 'no session leaves a dead letter: test/unit/operator/sqs-queues.test.ts',
       'takeover adopt': 'it asks the cluster alone, as at a real API server',
       'takeover release': 'likewise',
     },

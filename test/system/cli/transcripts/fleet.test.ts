@@ -139,6 +139,7 @@ test('what cannot be done is refused in a sentence', async (t) => {
   await at.say('restore', '--from', 'restored');
   await at.say('pending', '--table', 'fleet');
   await at.say('dead-letters', 'redrive');
+  await at.say('dead-letters', 'purge', '--all');
   await at.say('dead-letters', 'show', '7');
   at.compare(t, golden('refusals'));
 });

@@ -51,7 +51,7 @@ const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
 const HOLDING_ATTRIBUTES = [
   ...KEY_ATTRIBUTES,
   ...['revision', 'stop', 'stoppedAt', 'holds', 'trips'],
-  ...['cluster', 'who', 'at', 'kind', 'what', 'why', 'ttl'],
+  ...['cluster', 'who', 'at', 'kind', 'does', 'what', 'why', 'ttl'],
 ];
 /** What is written of a policy beside, and of that in the audit. */
 const POLICY_ATTRIBUTES = ['policy', 'before', 'after'];

@@ -19,7 +19,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
     .command('audit')
     .summary('Show the audit log')
     .description(
-      'Show who changed policies, stops, holds, and the guard, when, and why. Newest entries first.',
+      'Show who changed policies, stops, holds, the guard, registered clusters, and takeovers, when, and why. Newest entries first.',
     )
     .argument('[cluster]', 'cluster name (default: all clusters)')
     .addOption(

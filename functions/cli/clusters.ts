@@ -1,5 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import { pendingOf } from '#functions/operator/pending.ts';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import {
   type Access,
@@ -12,7 +13,7 @@ import {
   type Part,
   type RegisteredCluster,
 } from '#shared/clusters/registry.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
@@ -23,8 +24,10 @@ import {
   preflight,
   RELAY_RIGHTS,
 } from '#shared/kubernetes/rights.ts';
+import { StoreError } from '#shared/store/store.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
-import { type CliDeps, CliError } from './command.ts';
+import { type CliDeps, CliError, confirmed } from './command.ts';
+import { noteAct } from './note-act.ts';
 import {
   type Column,
   linesText,
@@ -81,6 +84,7 @@ async function add(
     ? await checked(cluster, fleet, deps)
     : { found: 'Connection and permissions were not checked' };
   if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
+  await noteAct(fleet, cluster.name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
   deps.print(`Registered cluster ${cluster.name}. Taintward manages it within 30 s.\n`);
   deps.print(linesText([`${found}. To check the connection of its relay, run taintward status.`]));
   if (hint !== undefined) deps.print(linesText([hint]));
@@ -249,15 +253,51 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .command('remove')
     .summary('Remove a cluster from the registry')
     .description('Remove a cluster from the registry. The cluster itself is not changed.')
-    .addArgument(nameArgument());
+    .addArgument(nameArgument())
+    .option('--yes', 'skip the confirmation when evictions are pending', false);
   withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
-    withFleet(command, deps, async (fleet) => {
-      if ((await registryOf(fleet).remove(name)) === 'unknown') throw noSuchCluster(name);
+    withFleet<{ readonly yes: boolean }>(command, deps, async (fleet, { yes }) => {
+      const registry = registryOf(fleet);
+      if (!(await registry.get(name))) throw noSuchCluster(name);
+      if (!(await mayRemove(name, yes, fleet, deps))) throw new CliError('Canceled. Nothing was changed.');
+      if ((await registry.remove(name)) === 'unknown') throw noSuchCluster(name);
+      await noteAct(fleet, name, 'cluster-removed', 'removed the cluster from the registry', deps);
       deps.print(
         `Removed cluster ${name} from the registry. Taintward stops managing it within 30 s; its nodes and pods are not changed.\n`,
       );
     }),
   );
+}
+
+/** Shows what would be lost, and asks where something would. Rejects with `CliError` when it cannot. */
+async function mayRemove(
+  name: ClusterName,
+  yes: boolean,
+  fleet: Fleet,
+  { clock, print, confirm }: CliDeps,
+): Promise<boolean> {
+  const loss = await lossText(name, fleet, clock.now());
+  if (loss === undefined) return true;
+  print(linesText([loss]));
+  return yes || confirmed('Remove the cluster?', confirm);
+}
+
+/** What becomes of the pending evictions of a cluster that is removed; `undefined`: there are none. */
+async function lossText(
+  name: ClusterName,
+  { store }: Pick<Fleet, 'store'>,
+  now: EpochMs,
+): Promise<string | undefined> {
+  const outcome =
+    'Once due, they fail as unregistered, with a dead letter for each node. If you register the cluster again, its relay sends everything again.';
+  try {
+    const { length } = await pendingOf(store, name, now);
+    if (length === 0) return undefined;
+    return `Cluster ${name} has ${length} pending ${length === 1 ? 'eviction' : 'evictions'}. ${outcome}`;
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    return `Cluster ${name} may have pending evictions, which can't be counted (${error.message.replace(/\.$/, '')}). ${outcome}`;
+  }
 }
 
 function registryOf({ registry, where }: Fleet): ClusterRegistry {

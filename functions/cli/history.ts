@@ -184,6 +184,10 @@ const KINDS: Readonly<Record<AuditOutput['kind'], string>> = {
   retry: 'retry',
   'guard-tripped': 'guard tripped',
   'guard-calm': 'guard reset',
+  'cluster-added': 'cluster added',
+  'cluster-removed': 'cluster removed',
+  'takeover-applied': 'takeover applied',
+  'takeover-released': 'takeover released',
 };
 
 const CANCELLED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string>> = {

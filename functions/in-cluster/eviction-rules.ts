@@ -7,6 +7,7 @@ import {
   guardStateOf,
   holdSchema,
   stopSchema,
+  storedAudit,
   storedPolicySchema,
   tripsSchema,
 } from '#shared/clusters/stored-rules.ts';
@@ -143,10 +144,11 @@ export function withEntry(
 ): string {
   const before = historyBefore(entry.at, historyDays);
   let entries = [...auditOf(kept), entry].filter(({ at }) => at > before);
-  let packed = pack(entries);
+  const packedEntries = () => pack(entries.map(storedAudit));
+  let packed = packedEntries();
   while (packed.length > AUDIT_CHARS && entries.length > 1) {
     entries = entries.slice(Math.ceil(entries.length / 4));
-    packed = pack(entries);
+    packed = packedEntries();
   }
   return packed;
 }

@@ -9,7 +9,7 @@ import {
 } from '#functions/in-cluster/object-rulebook.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import type { AuditEntry, AuditQuery, Change, Rulings } from '#shared/clusters/rulebook.ts';
-import { auditSchema } from '#shared/clusters/stored-rules.ts';
+import { auditSchema, storedAudit } from '#shared/clusters/stored-rules.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
@@ -131,7 +131,9 @@ class SqliteAudit implements AuditLog {
 
   add(entry: AuditEntry): void {
     const { cluster, at } = entry;
-    this.#run(() => this.#statements.add.run({ cluster: cluster ?? null, at, json: JSON.stringify(entry) }));
+    this.#run(() =>
+      this.#statements.add.run({ cluster: cluster ?? null, at, json: JSON.stringify(storedAudit(entry)) }),
+    );
   }
 
   purge(before: EpochMs): void {

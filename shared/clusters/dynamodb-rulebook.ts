@@ -25,6 +25,7 @@ import {
   guardStateOf,
   holdSchema,
   stopSchema,
+  storedAudit,
   storedPolicySchema,
   tripsSchema,
 } from './stored-rules.ts';
@@ -257,7 +258,9 @@ function partitionOf({ cluster, kind }: AuditEntry): string {
 
 /** An update that makes an item, so that no right to put items is needed. */
 function auditUpdate(entry: AuditEntry, days: number): Update {
-  const fields = Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== undefined));
+  const fields = Object.fromEntries(
+    Object.entries(storedAudit(entry)).filter(([, value]) => value !== undefined),
+  );
   const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
   return {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },

@@ -6,7 +6,7 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
-import type { AuditEntry, Change, Orders, Rulebook } from './rulebook.ts';
+import type { AuditEntry, Change, ClusterAct, Orders, Rulebook } from './rulebook.ts';
 
 /** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
 export class OrderError extends Error {
@@ -212,6 +212,11 @@ export class Operator {
     const what = `retried failed evictions: ${evictions}`;
     const given = why === undefined ? {} : { why: reason(why) };
     await this.#rulebook.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
+  }
+
+  /** Notes what was done to a cluster beside its rules. */
+  async noteAct(cluster: ClusterName, kind: ClusterAct, what: string): Promise<void> {
+    await this.#rulebook.note(this.#entry({ cluster, kind, what }));
   }
 
   /** Changes the orders for a cluster, unless there is no `next`. */

@@ -48,13 +48,25 @@ export interface Rulings extends FleetRulings {
 /** What the guard does by itself: it holds evictions, or lets them go. */
 export type GuardAct = 'guard-tripped' | 'guard-calm';
 
+/** What operators do beside the rules: clusters are registered and removed, and takeovers are applied and released. */
+export type ClusterAct = 'cluster-added' | 'cluster-removed' | 'takeover-applied' | 'takeover-released';
+
 /** What governs a cluster, or all of them, was changed: by hand, or by its guard; or what was given up is tried again. */
 export interface AuditEntry {
   /** Absent: it concerns all clusters. */
   readonly cluster?: ClusterName;
   readonly who: string;
   readonly at: EpochMs;
-  readonly kind: 'policy' | 'stop' | 'resume' | 'hold' | 'release' | 'release-guard' | 'retry' | GuardAct;
+  readonly kind:
+    | 'policy'
+    | 'stop'
+    | 'resume'
+    | 'hold'
+    | 'release'
+    | 'release-guard'
+    | 'retry'
+    | GuardAct
+    | ClusterAct;
   /** What was done, for people. */
   readonly what: string;
   readonly why?: string;

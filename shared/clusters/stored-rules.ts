@@ -10,7 +10,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type { AppliedFile } from './policy-of-file.ts';
-import type { AuditEntry, GuardState } from './rulebook.ts';
+import type { AuditEntry, ClusterAct, GuardState } from './rulebook.ts';
 
 /*
  * What is stored of what governs clusters. Every object is strict: a field that this release does not know may forbid
@@ -84,24 +84,52 @@ export const storedPolicySchema = z.strictObject({
 /** What was applied last from the file of a policy. It forbids nothing, whatever a newer release adds to it. */
 export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({ hash: text, writtenAt: epochMs });
 
-/** An entry of the audit; what a newer release adds to it forbids nothing. */
-export const auditSchema: z.ZodType<AuditEntry> = z.object({
-  cluster: text.transform(clusterName).exactOptional(),
-  who: text,
-  at: epochMs,
-  kind: z.enum([
-    'policy',
-    'stop',
-    'resume',
-    'hold',
-    'release',
-    'release-guard',
-    'retry',
-    'guard-tripped',
-    'guard-calm',
-  ]),
-  what: text,
-  why: z.string().exactOptional(),
-  before: z.string().exactOptional(),
-  after: z.string().exactOptional(),
-});
+/** The kinds that every release reads. */
+const FIRST_KINDS = [
+  'policy',
+  'stop',
+  'resume',
+  'hold',
+  'release',
+  'release-guard',
+  'retry',
+  'guard-tripped',
+  'guard-calm',
+] as const;
+const CLUSTER_ACTS: readonly ClusterAct[] = [
+  'cluster-added',
+  'cluster-removed',
+  'takeover-applied',
+  'takeover-released',
+];
+/** Releases that know only the first kinds show an entry of another kind as one of these, by its `what`. */
+const SHOWN_AS = 'policy';
+
+/** An entry of the audit; what a newer release adds to it forbids nothing. `does`: its kind, where that is none of the first. */
+export const auditSchema: z.ZodType<AuditEntry> = z
+  .object({
+    cluster: text.transform(clusterName).exactOptional(),
+    who: text,
+    at: epochMs,
+    kind: z.enum(FIRST_KINDS),
+    does: z.unknown().optional(),
+    what: text,
+    why: z.string().exactOptional(),
+    before: z.string().exactOptional(),
+    after: z.string().exactOptional(),
+  })
+  .transform(
+    ({ does, ...entry }): AuditEntry => ({
+      ...entry,
+      kind: CLUSTER_ACTS.find((act) => act === does) ?? entry.kind,
+    }),
+  );
+
+/** An entry of the audit as it is stored, so that every release reads it. */
+export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {
+  readonly kind: string;
+  readonly does?: ClusterAct;
+} {
+  const does = CLUSTER_ACTS.find((act) => act === entry.kind);
+  return does === undefined ? entry : { ...entry, kind: SHOWN_AS, does };
+}

@@ -40,13 +40,14 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
     'taintward takeover apply prod --level pod --namespace-selector team=shop',
   ).action(async (name: string | undefined) => {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
-    await withCluster(name, command, deps, async (objects) => {
+    await withCluster(name, command, deps, async (objects, note) => {
       await mustServePolicies(objects);
       await mustHaveRights(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
       await applyAll(objects, objectsOf(wanted));
       if (wanted.at === 'pod') await untilTaken(objects, namespaces);
       else await mustWork(objects, deps);
+      await note('takeover-applied', `applied the takeover at ${wanted.at} level`);
       deps.print(wanted.at === 'node' ? afterNodes(wanted.spec.keys) : afterPods(namespaces));
     });
   });

@@ -40,17 +40,23 @@ export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
     'taintward takeover release prod --level node',
     'taintward takeover release prod --level pod',
   ).action((name: string | undefined) =>
-    withCluster(name, command, deps, async (objects) => {
+    withCluster(name, command, deps, async (objects, note) => {
       const { level: at } = command.opts<{ readonly level: Way }>();
-      if (at === 'node') await releaseNodes(objects, deps);
-      else await releasePods(objects, () => new ClusterObjects(objects.connection), deps);
+      const released = () => note('takeover-released', `released the takeover at ${at} level`);
+      if (at === 'node') await releaseNodes(objects, deps, released);
+      else await releasePods(objects, () => new ClusterObjects(objects.connection), deps, released);
     }),
   );
 }
 
-async function releaseNodes(objects: ClusterObjects, deps: CliDeps): Promise<void> {
+async function releaseNodes(
+  objects: ClusterObjects,
+  deps: CliDeps,
+  released: () => Promise<void>,
+): Promise<void> {
   // First what decides, last the kind by which it is alive.
   const removed = await removeAll(objects, [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()]);
+  if (removed > 0) await released();
   deps.print(
     removed === 0
       ? 'No node-level takeover is installed.\n'
@@ -62,6 +68,7 @@ async function releasePods(
   objects: ClusterObjects,
   anew: () => ClusterObjects,
   deps: CliDeps,
+  released: () => Promise<void>,
 ): Promise<void> {
   const installed = await installedAtPods(objects);
   await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
@@ -76,6 +83,7 @@ async function releasePods(
     (pod) => (pod.state.note === '' ? undefined : restored(pod.state)),
   );
   await removeAll(objects, podTakeover(POD_TAKEOVER));
+  if (installed) await released();
   report(deps, moves, 'restored');
 }
 

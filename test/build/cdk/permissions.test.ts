@@ -316,7 +316,7 @@ before(async () => {
   }
   await callFunction('heartbeat', 'heartbeat', {});
   const setAside = () => {
-    for (const queue of ['evictions-due-dlq', 'node-deltas-dlq.fifo'])
+    for (const queue of ['evictions-due-dlq', 'node-deltas-dlq.fifo', 'expiry-dlq'])
       aws.send(`taintward-${queue}`, '{}', { id: 'm1', group: 'm1' });
   };
   setAside();
@@ -331,6 +331,7 @@ before(async () => {
       'dead-letters redrive --queue evictions-due',
       'dead-letters redrive m1 --queue evictions-due',
       'dead-letters redrive m1 --queue node-deltas.fifo',
+      'dead-letters purge --all --yes',
       'doctor',
     ],
   );
@@ -342,7 +343,7 @@ before(async () => {
   setAside();
   await typed(
     'admin',
-    ...['doctor', 'dead-letters redrive m1 --queue evictions-due', 'clusters remove prod'],
+    ...['doctor', 'dead-letters redrive m1 --queue evictions-due', 'clusters remove prod --yes'],
   );
   const ended = once(relay, 'close');
   relay.kill('SIGTERM');

@@ -139,7 +139,7 @@ export class DeployedStage {
   }
 
   async unregister({ name }: ManagedCluster): Promise<void> {
-    await this.cli('clusters', 'remove', name);
+    await this.cli('clusters', 'remove', '--yes', name);
   }
 
   /** Starts one more, by default as a task of the stack; where that runs none, by the command that it prints. */

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/clusters/registry.ts';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EVICT_RIGHTS, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { aNode, someRecords } from '#test/contracts/partition-builders.ts';
 import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -48,7 +50,7 @@ async function commandLineOf(
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
   const clock = new DrivenClock(NOW);
-  const { fleet, rulebook } = embeddedFleet(
+  const { fleet, rulebook, store } = embeddedFleet(
     t,
     { clusters: [], clock },
     { kind: 'deployed', registry, ...parts },
@@ -79,7 +81,14 @@ async function commandLineOf(
     state.complaint += text;
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
-  return { run, state, content, strays, requests, host, rulebook, connected };
+  const audited = async () =>
+    (await rulebook.audit({ from: 0, to: NOW * 2 })).map(({ kind, cluster, who, what }) => [
+      kind,
+      cluster,
+      who,
+      what,
+    ]);
+  return { run, state, content, strays, requests, host, rulebook, store, connected, audited };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
@@ -338,6 +347,72 @@ test('a cluster is shown and removed by its name', async (t) => {
   await run('clusters', 'remove', 'prod');
   assert.match(state.printed, /Removed cluster prod from the registry/);
   assert.deepEqual([...content.keys()], ['other']);
+});
+
+test('the audit says who registered a cluster and how, and who removed it', async (t) => {
+  const { run, audited } = await commandLine(t, allowAll);
+  await run(...ADD);
+  await run('clusters', 'remove', 'prod');
+  assert.deepEqual((await audited()).toSorted(), [
+    ['cluster-added', 'prod', 'anna', 'registered the cluster: EKS cluster prod in eu-west-1'],
+    ['cluster-removed', 'prod', 'anna', 'removed the cluster from the registry'],
+  ]);
+});
+
+test('a cluster is registered with a warning where the audit cannot be written', async (t) => {
+  const operator = () => Promise.reject(new FleetError('Nobody knows who you are.'));
+  const { run, state, content } = await commandLineOf(t, { operator }, allowAll);
+  await run(...ADD);
+  assert.equal(content.size, 1);
+  assert.equal(
+    state.complaint,
+    'The audit log has no entry that you registered the cluster: EKS cluster prod in eu-west-1. Nobody knows who you are.\n',
+  );
+});
+
+describe('a cluster with pending evictions', () => {
+  const withPending = async (t: TestContext, parts: Partial<Fleet> = {}) => {
+    const found = await commandLineOf(t, parts, allowAll, registered('prod'));
+    const ref = { cluster: clusterName('prod'), node: nodeName('node-1') };
+    await found.store.commit(ref, 0, { node: aNode(), schedule: someRecords(2), end: [], live: true }, NOW);
+    return found;
+  };
+  const loss =
+    /^Cluster prod has 2 pending evictions\. Once due, they fail as unregistered, with a dead letter /;
+
+  test('is removed with --yes, and says what is lost', async (t) => {
+    const { run, state, content } = await withPending(t);
+    await run('clusters', 'remove', 'prod', '--yes');
+    assert.match(state.printed, loss);
+    assert.equal(content.size, 0);
+  });
+
+  test('is not removed where nobody can be asked', async (t) => {
+    const { run, state, content } = await withPending(t);
+    await assert.rejects(run('clusters', 'remove', 'prod'), {
+      name: 'CliError',
+      message: /^Cannot prompt: .* rerun with --yes\.$/,
+    });
+    assert.match(state.printed, loss);
+    assert.equal(content.size, 1);
+  });
+
+  test('that cannot be counted is not removed without --yes', async (t) => {
+    const store = {
+      // biome-ignore lint/correctness/useYield: it fails before the first.
+      async *taintedNodes() {
+        throw new StoreError('The table is away.');
+      },
+    } as unknown as Fleet['store'];
+    const { run, state, content } = await commandLineOf(t, { store }, allowAll, registered('prod'));
+    await assert.rejects(run('clusters', 'remove', 'prod'), { name: 'CliError' });
+    assert.match(
+      state.printed,
+      /may have pending evictions, which can't be counted \(The table is away\)\. /,
+    );
+    await run('clusters', 'remove', 'prod', '--yes');
+    assert.equal(content.size, 0);
+  });
 });
 
 test('a cluster that is not there can be neither shown nor removed', async (t) => {

@@ -30,8 +30,19 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
     (answer?.(request) ?? NOTHING)(response, request);
   });
   let printed = '';
+  const audited: string[] = [];
+  const operator = async () => ({
+    noteAct: async (...act: readonly string[]) => {
+      audited.push(act.join(': '));
+    },
+  });
+  const managing = {
+    ...{ kind: 'local', operator, close: () => undefined },
+    manages: async (name: string) => name === 'managed',
+  };
   const deps = {
     fleet: () => ({ registry: { get: async () => undefined }, close: () => undefined }),
+    live: async () => managing,
     connect: () => ({
       host,
       requestOptions: async () => ({ server: new URL(`http://${host}`), headers: {} }),
@@ -49,7 +60,7 @@ async function commandLine(t: TestContext, answers: Readonly<Record<string, (req
       .filter(({ method, url }) => method !== 'GET' && !url.includes('dryRun') && !url.startsWith(REVIEWS))
       .map(({ method, url }) => `${method} ${url.split('?')[0]}`);
   const objects = () => new ClusterObjects(deps.connect() as unknown as Connection);
-  return { run, wrote, printed: () => printed, objects, clock: deps.clock };
+  return { run, wrote, audited, printed: () => printed, objects, clock: deps.clock };
 }
 
 const allowed =
@@ -182,7 +193,7 @@ test('the heartbeat is made once the API server takes its kind, whichever others
 test('a takeover at pods is known to work by a namespace that admits pods, whichever are being deleted', async (t) => {
   const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-pods';
   let tries = 0;
-  const { run, printed } = await commandLine(t, {
+  const { run, printed, audited } = await commandLine(t, {
     ...ABLE,
     '/api/v1/namespaces': namespaces('leaving', 'web'),
     [`PATCH ${policy}`]: () => json({}),
@@ -197,6 +208,10 @@ test('a takeover at pods is known to work by a namespace that admits pods, which
   await run('apply', '--level', 'pod', '--context', 'x');
   assert.equal(tries, 3);
   assert.match(printed(), /^Applied\. /);
+  // Nobody manages it.
+  assert.deepEqual(audited, []);
+  await run('apply', '--level', 'pod', '--context', 'managed');
+  assert.deepEqual(audited, ['managed: takeover-applied: applied the takeover at pod level']);
 });
 
 test('a takeover works that is proven some times in a row, for the policy before it may have answered first', async (t) => {
@@ -253,4 +268,19 @@ test('every right that is asked for is one of the role', () => {
 test('there is nothing to adopt for without a takeover at pods', async (t) => {
   const { run } = await commandLine(t, {});
   await assert.rejects(run('adopt', '--context', 'x'), /No pod-level takeover is installed/);
+});
+
+test('the audit of the fleet that manages the cluster says who released a takeover', async (t) => {
+  let isThere = true;
+  const { run, audited, printed } = await commandLine(t, {
+    [`DELETE ${BINDING}`]: () => {
+      const answer = isThere ? json({}) : NOTHING;
+      isThere = false;
+      return answer;
+    },
+  });
+  await run('release', '--context', 'managed');
+  await run('release', '--context', 'managed');
+  assert.deepEqual(audited, ['managed: takeover-released: released the takeover at node level']);
+  assert.match(printed(), /^Released\. .*\nNo node-level takeover is installed\.\n$/);
 });

@@ -1,0 +1,22 @@
+import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import type { ClusterAct } from '#shared/clusters/rulebook.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/store/store.ts';
+import type { CliDeps } from './command.ts';
+import { linesText } from './output.ts';
+
+/** Notes in the audit what was done to a cluster. It stays done where that fails, so a failure is a warning. */
+export async function noteAct(
+  fleet: Pick<Fleet, 'operator'>,
+  cluster: ClusterName,
+  kind: ClusterAct,
+  what: string,
+  deps: Pick<CliDeps, 'complain'>,
+): Promise<void> {
+  try {
+    await (await fleet.operator()).noteAct(cluster, kind, what);
+  } catch (error) {
+    if (!(error instanceof FleetError || error instanceof StoreError)) throw error;
+    deps.complain(linesText([`The audit log has no entry that you ${what}. ${error.message}`]));
+  }
+}

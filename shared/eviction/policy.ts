@@ -2,6 +2,7 @@ import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { duration } from '#shared/time/written.ts';
 import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import { contradiction } from './label-contradiction.ts';
 import { isPattern } from './namespace-pattern.ts';
 import {
   byTaintKey,
@@ -23,6 +24,7 @@ import {
   settings,
   taintKeys,
   trueOrFalse,
+  whenApplied,
 } from './settings.ts';
 
 /*
@@ -67,16 +69,25 @@ const expression = settings({
   error: 'must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist',
 });
 
+const labelSelector = settings({
+  matchLabels: labelValues.exactOptional(),
+  matchExpressions: listOf(expression, 'expressions').exactOptional(),
+}).refine(({ matchLabels, matchExpressions }) => matchLabels ?? matchExpressions, {
+  error: 'must have matchLabels or matchExpressions',
+});
+labelSelector.register(whenApplied, {
+  faults(selector: LabelSelector) {
+    const conditions = contradiction(selector);
+    if (!conditions) return [];
+    return [
+      `can never match: no pod has ${conditions.join(' and ')}. Change or remove one of these conditions`,
+    ];
+  },
+});
+
 const writtenSelection = settings({
   namespaces: listOf(namespace, 'namespaces').exactOptional(),
-  labels: settings({
-    matchLabels: labelValues.exactOptional(),
-    matchExpressions: listOf(expression, 'expressions').exactOptional(),
-  })
-    .refine(({ matchLabels, matchExpressions }) => matchLabels ?? matchExpressions, {
-      error: 'must have matchLabels or matchExpressions',
-    })
-    .exactOptional(),
+  labels: labelSelector.exactOptional(),
   taints: taintKeys.exactOptional(),
   until: end('remove the entry, or write a time to come'),
 }).refine(({ namespaces, labels, taints }) => namespaces ?? labels ?? taints, {

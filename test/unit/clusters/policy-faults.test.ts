@@ -51,6 +51,14 @@ describe('a policy that can be read is not applied, with a sentence that names t
       `policy.include[0].labels.matchExpressions[0].values[1] has a character that is not allowed: ${LABEL_RULE}.`,
     ],
     [
+      'exclude: [{ labels: { matchLabels: { a: "1" }, matchExpressions: [{ key: a, operator: In, values: ["2"] }] } }]',
+      'policy.exclude[0].labels can never match: no pod has a=1 and a in (2). Change or remove one of these conditions.',
+    ],
+    [
+      'include: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b] }, { key: a, operator: DoesNotExist }] } }]',
+      'policy.include[0].labels can never match: no pod has a in (b) and !a. Change or remove one of these conditions.',
+    ],
+    [
       'exclude: [{ namespaces: [shop, "*"] }]',
       'policy.exclude[0].namespaces[1] must not match all namespaces: name some, or write a pattern like kube-*.',
     ],

@@ -1,0 +1,59 @@
+import type { LabelSelector } from './policy.ts';
+
+/** The conditions of a selector on one label. */
+interface Conditions {
+  /** As kubectl writes them. */
+  readonly texts: string[];
+  exists: boolean;
+  isAbsent: boolean;
+  /** The values that it may have; absent: any. */
+  allowed?: readonly string[];
+  readonly forbidden: Set<string>;
+}
+
+/** Conditions on one label that no object meets together, as kubectl writes them; `undefined`: some object matches the selector. */
+export function contradiction({
+  matchLabels = {},
+  matchExpressions = [],
+}: LabelSelector): readonly string[] | undefined {
+  const byKey = new Map<string, Conditions>();
+  const of = (key: string): Conditions => {
+    const conditions = byKey.get(key) ?? {
+      ...{ texts: [], exists: false, isAbsent: false, forbidden: new Set<string>() },
+    };
+    byKey.set(key, conditions);
+    return conditions;
+  };
+  const allow = (key: string, values: readonly string[], text: string) => {
+    const conditions = of(key);
+    conditions.texts.push(text);
+    conditions.exists = true;
+    conditions.allowed = conditions.allowed?.filter((value) => values.includes(value)) ?? values;
+  };
+  for (const [key, value] of Object.entries(matchLabels)) allow(key, [value], `${key}=${value}`);
+  for (const { key, operator, values = [] } of matchExpressions) {
+    switch (operator) {
+      case 'In':
+        allow(key, values, `${key} in (${values.join(', ')})`);
+        break;
+      case 'NotIn':
+        of(key).texts.push(`${key} notin (${values.join(', ')})`);
+        for (const value of values) of(key).forbidden.add(value);
+        break;
+      case 'Exists':
+        of(key).texts.push(key);
+        of(key).exists = true;
+        break;
+      case 'DoesNotExist':
+        of(key).texts.push(`!${key}`);
+        of(key).isAbsent = true;
+        break;
+      default:
+        operator satisfies never;
+    }
+  }
+  return [...byKey.values()].find(
+    ({ exists, isAbsent, allowed, forbidden }) =>
+      (exists && isAbsent) || allowed?.every((value) => forbidden.has(value)) === true,
+  )?.texts;
+}

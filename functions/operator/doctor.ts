@@ -15,6 +15,7 @@ import {
   missingRights,
   NEEDED_RIGHTS,
   nodeLeaseHint,
+  type Right,
   type RightsReview,
   rightsNeededBy,
   TAKEOVER_RIGHTS,
@@ -25,9 +26,10 @@ import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import type { Account } from './account.ts';
 import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
+import { accountRights, isNotReviewed, userOf } from './account-rights.ts';
 import { builtInOf } from './built-in.ts';
 import { bad, type Finding, ok, type Told, warn } from './finding.ts';
-import type { ContextFleet, Fleet } from './fleet.ts';
+import type { ContextFleet, Fleet, ServiceAccount } from './fleet.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { view } from './look.ts';
 import { isOfRelay, type Need } from './needs.ts';
@@ -267,7 +269,7 @@ async function examineLive(
     const groups = await Promise.all([
       looked('rights', 'Grant the permissions in all namespaces', () => rightsFindings(fleet, live, policy)),
       looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
-        evictorFindings(live, wanted, clock),
+        evictorFindings(live, wanted, clock, accountOf(fleet)),
       ),
     ]);
     return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
@@ -288,14 +290,55 @@ function provenFindings(version: string): readonly Told[] {
   ];
 }
 
-async function rightsFindings(
-  fleet: Fleet | ContextFleet,
-  { api }: LiveCluster,
+const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
+  fleet.kind === 'context' ? undefined : fleet.serviceAccount;
+
+const neededRights = (policy: Policy): readonly Right[] => [
+  ...NEEDED_RIGHTS,
+  ...rightsNeededBy(policy).flatMap(({ rights }) => rights),
+];
+
+/** Of a service in its cluster, which has an account there, whatever the caller may do. */
+async function accountFindings(
+  account: ServiceAccount,
+  review: RightsReview,
   policy: Policy,
 ): Promise<readonly Told[]> {
-  const needs = [...NEEDED_RIGHTS, ...rightsNeededBy(policy).flatMap(({ rights }) => rights)];
+  const whose = `ServiceAccount ${account.namespace}/${account.name}`;
+  try {
+    const missing = await missingRights(review, neededRights(policy));
+    const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
+    const found =
+      missing.length === 0
+        ? ok('rights', `${whose} has all permissions that the service needs.`)
+        : bad(
+            'rights',
+            `${whose} lacks permissions that the service needs: ${missing.join(', ')}.`,
+            'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.',
+          );
+    return [found, ...hints];
+  } catch (error) {
+    if (!isNotReviewed(error)) throw error;
+    return [
+      warn(
+        'rights',
+        `The permissions of ${whose} were not checked, because your credentials can't create subjectaccessreviews.`,
+        `Run this command as a cluster administrator, or run kubectl auth can-i --list --as ${userOf(account)}. If the service lacks permissions, taintward status says so.`,
+      ),
+    ];
+  }
+}
+
+async function rightsFindings(
+  fleet: Fleet | ContextFleet,
+  { api, objects }: LiveCluster,
+  policy: Policy,
+): Promise<readonly Told[]> {
+  const account = accountOf(fleet);
+  if (account) return accountFindings(account, accountRights(objects, api.host, account), policy);
+  const needs = neededRights(policy);
   const missing = await missingRights(api, needs);
-  const hints = asksLease({ policy }) ? await leaseFindings(api) : [];
+  const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
   // Of a deployment, its functions have identities of their own.
   const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
   if (missing.length === 0)
@@ -314,14 +357,14 @@ async function rightsFindings(
 }
 
 /** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
-async function leaseFindings(api: RightsReview): Promise<readonly Told[]> {
+async function leaseFindings(api: RightsReview, whose: string): Promise<readonly Told[]> {
   const hint = await nodeLeaseHint(api);
   return hint === undefined
     ? []
     : [
         warn(
           'rights',
-          'The credentials cannot read node Leases, which show whether an unreachable node is alive.',
+          `${whose} cannot read node Leases, which show whether an unreachable node is alive.`,
           hint,
         ),
       ];
@@ -348,32 +391,47 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
 
 /** Who evicts there, and whether somebody does. */
 async function evictorFindings(
-  { api, objects }: LiveCluster,
+  live: LiveCluster,
   wanted: Wanted | undefined,
   clock: Clock,
+  account: ServiceAccount | undefined,
 ): Promise<readonly Told[]> {
   const [builtIn, takeover] = await Promise.all([
-    builtInOf(objects),
-    takeoverState(objects, clock).catch(hiddenTakeover),
+    builtInOf(live.objects),
+    takeoverState(live.objects, clock).catch(hiddenTakeover),
   ]);
   if ('verdict' in takeover) return [builtInFinding(builtIn, wanted?.mode), takeover];
   return [
     builtInFinding(builtIn, wanted?.mode, takeover),
     ...takeoverFindings(takeover, wanted),
-    ...(takeover.nodes ? takeoverRightsFindings(await missingRights(api, TAKEOVER_RIGHTS)) : []),
+    ...(takeover.nodes ? await takeoverRightsFindings(live, account) : []),
   ];
 }
 
-const takeoverRightsFindings = (missing: readonly string[]): readonly Told[] =>
-  missing.length === 0
-    ? []
-    : [
-        warn(
-          'rights',
-          `The credentials cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
-          'If the relay uses these credentials, run taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
-        ),
-      ];
+async function takeoverRightsFindings(
+  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
+  account: ServiceAccount | undefined,
+): Promise<readonly Told[]> {
+  try {
+    const review = account ? accountRights(objects, api.host, account) : api;
+    const missing = await missingRights(review, TAKEOVER_RIGHTS);
+    if (missing.length === 0) return [];
+    const whose = account ? `ServiceAccount ${account.namespace}/${account.name}` : 'The credentials';
+    return [
+      warn(
+        'rights',
+        `${whose} cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
+        account
+          ? 'Set rbac.takeover of the chart, or apply deploy/in-cluster/takeover.yaml.'
+          : 'If the relay uses these credentials, run taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
+      ),
+    ];
+  } catch (error) {
+    // That they were not reviewed is a finding of all rights.
+    if (account && isNotReviewed(error)) return [];
+    throw error;
+  }
+}
 
 /** The service's own identity, by which some clusters are asked, may see none: nothing is wrong with that. */
 function hiddenTakeover(error: unknown): Told {

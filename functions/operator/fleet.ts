@@ -40,6 +40,12 @@ export interface ContextFleet extends Clusters {
   readonly kind: 'context';
 }
 
+/** Who a service is in its cluster. */
+export interface ServiceAccount {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** What is known of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in the cluster itself. */
 export interface Fleet extends Clusters {
   readonly kind: 'deployed' | 'local' | 'in-cluster';
@@ -56,6 +62,8 @@ export interface Fleet extends Clusters {
   checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /** Puts all that a restored table holds, but leases, over what is in this one; returns how many items. Absent where there is none. */
   restoreFrom?(table: string): Promise<number>;
+  /** As whom the service works in its own cluster; absent: as whoever runs it, or as an identity of AWS. */
+  readonly serviceAccount?: ServiceAccount;
   readonly deadLetters: DeadLetterBox;
   /** Where it is deployed; absent: an `npm start` is in no account. */
   readonly account?: Account;

@@ -9,6 +9,9 @@ import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 
+/** By the chart, which names nothing after its release. */
+const SERVICE_ACCOUNT = 'taintward';
+
 /** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
   const connection = localContextConnection(access);
@@ -20,6 +23,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     store: kept.store,
     history: kept.history,
     leases: kept.leases,
+    serviceAccount: { namespace, name: SERVICE_ACCOUNT },
     deadLetters: NO_DEAD_LETTERS,
     clusters: async () => [IN_CLUSTER],
     manages: async (cluster) => cluster === IN_CLUSTER,

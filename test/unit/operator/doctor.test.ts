@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import type { Account } from '#functions/operator/account.ts';
 import { examine } from '#functions/operator/doctor.ts';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
@@ -10,6 +10,7 @@ import { POD_TAKEOVER, podTakeover } from '#functions/operator/takeover/at-pods.
 import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
 import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import type { Right } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
@@ -370,6 +371,106 @@ test('the right to the Eviction API is asked for where the policy evicts by it, 
   assert.deepEqual(await verdicts(), ['ok']);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
   assert.deepEqual(await verdicts(), ['bad']);
+});
+
+describe('of a service in its cluster, the permissions of its account are examined:', () => {
+  const NEEDED = 'ServiceAccount evictions/taintward';
+  const inCluster = (
+    t: TestContext,
+    answer: (right: Right & { readonly subresource: string }) => boolean,
+    shown: Shown = {},
+  ) => {
+    const { fleet, clock, findings } = examined(t, shown);
+    const asked: object[] = [];
+    const create = async (path: string, body: object) => {
+      assert.equal(path, '/apis/authorization.k8s.io/v1/subjectaccessreviews');
+      asked.push(body);
+      const { resourceAttributes } = (body as { readonly spec: { readonly resourceAttributes: Right } }).spec;
+      return { status: { allowed: answer(resourceAttributes as Right & { readonly subresource: string }) } };
+    };
+    const found = () =>
+      findings({
+        ...fleet,
+        serviceAccount: { namespace: 'evictions', name: 'taintward' },
+        cluster: async () => {
+          const live = shownCluster(shown, clock.now());
+          const allowed = () => assert.fail('the caller was examined');
+          Object.assign(live.objects, { create });
+          return { ...live, api: Object.assign(live.api, { allowed }) };
+        },
+      });
+    return { fleet, asked, found };
+  };
+
+  test('it has them all', async (t) => {
+    const { asked, found } = inCluster(t, () => true);
+    assert.deepEqual(about('rights', await found()), [
+      ['ok', `${NEEDED} has all permissions that the service needs.`],
+    ]);
+    assert.deepEqual(asked[0], {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: 'system:serviceaccount:evictions:taintward',
+        groups: ['system:serviceaccounts', 'system:serviceaccounts:evictions', 'system:authenticated'],
+        resourceAttributes: { verb: 'list', resource: 'nodes', subresource: '' },
+      },
+    });
+  });
+
+  test('it lacks some, and some that the policy needs', async (t) => {
+    const { fleet, found } = inCluster(
+      t,
+      ({ verb, resource, subresource }) =>
+        verb !== 'delete' && subresource !== 'eviction' && resource !== 'leases',
+    );
+    await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+    assert.deepEqual(about('rights', await found()), [
+      ['bad', `${NEEDED} lacks permissions that the service needs: delete pods, create pods/eviction.`],
+      ['warn', `${NEEDED} cannot read node Leases, which show whether an unreachable node is alive.`],
+    ]);
+  });
+
+  test('the caller may not review them, and learns how to', async (t) => {
+    const { found } = inCluster(t, () => {
+      throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
+    });
+    const all = (await found()).filter(({ what }) => what === 'rights');
+    assert.deepEqual(
+      all.map(({ verdict, says, fix }) => [verdict, says, fix]),
+      [
+        [
+          'warn',
+          `The permissions of ${NEEDED} were not checked, because your credentials can't create subjectaccessreviews.`,
+          'Run this command as a cluster administrator, or run kubectl auth can-i --list --as system:serviceaccount:evictions:taintward. If the service lacks permissions, taintward status says so.',
+        ],
+      ],
+    );
+  });
+
+  test('it may not renew a takeover', async (t) => {
+    const lacks = inCluster(t, ({ name }) => name === undefined, atNodes(ALIVE));
+    await enforced(lacks.fleet, VIRTUAL);
+    assert.match(
+      String(about('rights', await lacks.found()).at(-1)),
+      /^warn,ServiceAccount evictions\/taintward cannot renew or verify the node-level takeover: get takeovers live, /,
+    );
+    const hidden = inCluster(
+      t,
+      () => {
+        throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
+      },
+      atNodes(ALIVE),
+    );
+    assert.equal(about('rights', await hidden.found()).length, 1);
+  });
+
+  test('the API server does not answer', async (t) => {
+    const { found } = inCluster(t, () => {
+      throw new ApiError('Cannot create subjectaccessreviews: 500.', 500, 'InternalError');
+    });
+    assert.deepEqual(about('rights', await found()), [['bad', 'Cannot create subjectaccessreviews: 500.']]);
+  });
 });
 
 test('rights to the Leases of nodes that are missing are worth a word, and no fault', async (t) => {

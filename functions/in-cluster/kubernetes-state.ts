@@ -1,6 +1,5 @@
 import type { ServiceState } from '#functions/local/service-state.ts';
-import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
-import { clusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
@@ -15,20 +14,20 @@ import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from './object-leases.ts';
 import { ObjectPermits } from './object-permits.ts';
 import { ObjectRulebook } from './object-rulebook.ts';
+import { askedUnder, type KeptByCluster, namesOf, underNames } from './shown-name.ts';
 
-/** The name under which a cluster is managed whose state is in itself. */
+/** The name under which a cluster is kept whose state is in itself, and shown unless it is given another one. */
 export const IN_CLUSTER = clusterName('in-cluster');
 
 /** Where it is kept, should neither the command line nor a pod say it. */
 export const DEFAULT_NAMESPACE = 'taintward';
 
 /** What is kept in a cluster, for whoever reads and writes it. */
-export interface KeptInCluster {
-  readonly store: KubernetesStore;
-  readonly rulebook: ObjectRulebook;
-  readonly permits: ObjectPermits;
-  readonly history: KubernetesHistory;
-  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+export interface KeptInCluster extends KeptByCluster {
+  /** The name by which the service that runs shows the cluster. Rejects with `StoreError`. */
+  shownName(): Promise<ClusterName>;
+  /** Removes what is to be kept no longer. Rejects with `StoreError`. */
+  purge(now: EpochMs): Promise<void>;
   /** What operators ask of whoever leads. */
   readonly asked: AskedWork;
   /** Ends the connections. */
@@ -40,11 +39,13 @@ export interface KeptInClusterOptions {
   readonly namespace: string;
   readonly historyDays: number;
   readonly clock: Clock;
+  /** By which name the cluster is shown; absent: as it is kept. */
+  readonly shownAs?: ClusterName | undefined;
 }
 
 /** What is kept in that namespace; `led`: by a replica, as the store takes that. Asks nobody anything yet. */
 export function keptInCluster(
-  { connection, namespace, historyDays, clock }: KeptInClusterOptions,
+  { connection, namespace, historyDays, clock, shownAs }: KeptInClusterOptions,
   led: Pick<KubernetesStoreOptions, 'leads' | 'unreadable'> = {},
 ): KeptInCluster {
   // Of its own: what is kept does not wait behind evictions.
@@ -54,12 +55,18 @@ export function keptInCluster(
   const store = new KubernetesStore({
     ...{ objects: objects(STATE_GROUP, NODE_EVICTIONS), own: IN_CLUSTER, historyDays, ...led },
   });
+  const leases = new ObjectLeases({
+    objects: objects(LEASE_GROUP, LEASES),
+    ...(shownAs === undefined ? {} : { shownAs }),
+  });
   return {
     store,
     rulebook: new ObjectRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
-    leases: new ObjectLeases({ objects: objects(LEASE_GROUP, LEASES) }),
+    leases,
+    shownName: async () => (await leases.shownName(IN_CLUSTER)) ?? IN_CLUSTER,
+    purge: (now) => store.purge(now),
     asked: new AskedWork(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
     close: () => transport.close(),
   };
@@ -74,19 +81,22 @@ export interface LedState {
 /** The state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
   const { clock, log } = options;
-  const { leases, asked, ...kept } = keptInCluster(options, {
+  const { shownAs = IN_CLUSTER } = options;
+  const names = namesOf(IN_CLUSTER, () => shownAs);
+  const { asked, close, purge, ...stored } = keptInCluster(options, {
     leads: () => leadership.mayAct(),
     unreadable: (reason) => log.error('state.unreadable', { error: reason }),
   });
-  const leadership: Leadership = new Leadership({ leases, clock, stopwatch: systemStopwatch });
+  const kept = underNames(stored, names);
+  const leadership: Leadership = new Leadership({ leases: kept.leases, clock, stopwatch: systemStopwatch });
   const state: ServiceState = {
     ...kept,
     leases: leadership,
     leads: leadership.begun,
     reachesLeases: leadership.reachesLeases,
     whenRegained: leadership.whenRegained,
-    asked: async () => (leadership.mayAct() ? asked.take() : []),
-    purge: (now) => kept.store.purge(now),
+    asked: async () => (leadership.mayAct() ? askedUnder(await asked.take(), names) : []),
+    ...{ purge, close },
   };
   return { state, leadership };
 }

@@ -12,6 +12,7 @@ import {
   type Leases,
   nextEpoch,
 } from '#shared/clusters/lease.ts';
+import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import { type StuckPod, stuckSchema } from '#shared/clusters/stuck.ts';
 import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
@@ -30,6 +31,8 @@ const REPORT = 'taintward.dev/report';
 const STUCK = 'taintward.dev/stuck';
 /** Of which a Lease's name says no more than a digest if it can be none. */
 const CLUSTER = 'taintward.dev/cluster';
+/** By which name the holder shows the cluster, where that is another. */
+const SHOWN_AS = 'taintward.dev/cluster-name';
 
 const objectSchema = z.object({
   metadata: z.object({
@@ -74,10 +77,23 @@ export interface FoundLease {
  */
 export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #objects: Objects;
+  readonly #shownAs: ClusterName | undefined;
 
-  /** `objects`: the Leases, of our namespace where that is in a cluster. */
-  constructor({ objects }: { readonly objects: Objects }) {
+  /**
+   * `objects`: the Leases, of our namespace where that is in a cluster. `shownAs`: the name by which this process shows their
+   * cluster, for whoever reads them.
+   */
+  constructor({ objects, shownAs }: { readonly objects: Objects; readonly shownAs?: ClusterName }) {
     this.#objects = objects;
+    this.#shownAs = shownAs;
+  }
+
+  /** The name by which a cluster was shown last; `undefined`: as it is kept. Rejects with `StoreError`. */
+  async shownName(cluster: ClusterName): Promise<ClusterName | undefined> {
+    const object = await orStoreError(this.#objects.get(leaseName(cluster)));
+    if (object === undefined) return undefined;
+    const { metadata } = parseStored(objectSchema, object, `lease of cluster ${cluster}`);
+    return clusterNameSchema.safeParse(metadata.annotations?.[SHOWN_AS]).data;
   }
 
   async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
@@ -173,8 +189,17 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     await changeObject(this.#objects, leaseName(cluster), (object) => {
       const found = read(cluster, object);
       const change = decide(found);
-      return change && leaseObject(cluster, { ...found, ...change });
+      return change && this.#named(leaseObject(cluster, { ...found, ...change }));
     });
+  }
+
+  #named(lease: ReturnType<typeof leaseObject>): ReturnType<typeof leaseObject> {
+    if (this.#shownAs === undefined) return lease;
+    const { metadata } = lease;
+    return {
+      ...lease,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, [SHOWN_AS]: this.#shownAs } },
+    };
   }
 }
 

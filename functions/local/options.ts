@@ -1,4 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './voice.ts';
@@ -8,8 +10,10 @@ export interface StartOptions {
   /** Contexts of the kubeconfig to manage; none, and not in a cluster: the simulated one. */
   readonly contexts: readonly string[];
   readonly kubeconfig: string | undefined;
-  /** Whether the state is kept in the cluster, and by which name of a namespace; its own when that is absent. */
-  readonly inCluster: { readonly namespace: string | undefined } | undefined;
+  /** Whether the state is kept in the cluster, and by which name of a namespace; its own when that is absent. Likewise the cluster's name. */
+  readonly inCluster:
+    | { readonly namespace: string | undefined; readonly clusterName: ClusterName | undefined }
+    | undefined;
   readonly stateDir: string;
   readonly host: string;
   readonly port: number;
@@ -52,6 +56,12 @@ export function parseOptions(argv: readonly string[]): StartOptions {
         '--namespace <name>',
         "namespace of the state, with --in-cluster (default: the pod's own; from outside: taintward)",
       ).argParser(notEmpty('a namespace')),
+    )
+    .addOption(
+      new Option(
+        '--cluster-name <name>',
+        'cluster name in status, metrics, and logs, with --in-cluster (default: in-cluster)',
+      ).argParser(parseClusterName),
     )
     .option('--enforce', 'evict pods in clusters without a policy (default: observe mode)', false)
     .addOption(
@@ -105,6 +115,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     kubeconfig?: string;
     inCluster: boolean;
     namespace?: string;
+    clusterName?: ClusterName;
     stateDir: string;
     state?: string;
     host: string;
@@ -125,6 +136,11 @@ export function parseOptions(argv: readonly string[]): StartOptions {
       'error: --namespace requires --in-cluster: it is the namespace of the state in the cluster',
     );
   }
+  if (found.clusterName !== undefined && !found.inCluster) {
+    command.error(
+      'error: --cluster-name requires --in-cluster: other clusters have the names of their contexts',
+    );
+  }
   if (found.inCluster && found.context.length > 1) {
     command.error('error: --in-cluster manages one cluster: specify at most one --context');
   }
@@ -136,7 +152,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
   return {
     contexts: found.context,
     kubeconfig: found.kubeconfig,
-    inCluster: found.inCluster ? { namespace: found.namespace } : undefined,
+    inCluster: found.inCluster ? { namespace: found.namespace, clusterName: found.clusterName } : undefined,
     stateDir: found.state ?? found.stateDir,
     host: found.host,
     port: found.port,
@@ -155,6 +171,12 @@ function notEmpty(what: string): (text: string) => string {
     if (text === '') throw new InvalidArgumentError(`name ${what}, or leave it out.`);
     return text;
   };
+}
+
+function parseClusterName(text: string): ClusterName {
+  const { data, error } = clusterNameSchema.safeParse(text);
+  if (data !== undefined) return data;
+  throw new InvalidArgumentError(`the name ${error.issues[0]?.message}.`);
 }
 
 function parseHistoryDays(text: string): number {

@@ -1,8 +1,10 @@
 import { IN_CLUSTER, keptInCluster } from '#functions/in-cluster/kubernetes-state.ts';
+import { namesOf, underNames } from '#functions/in-cluster/shown-name.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import { localUser } from '#shared/clusters/local-user.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import type { LocalContextAccess } from '#shared/clusters/registry.ts';
+import { madeOnce } from '#shared/made-once.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Fleet } from './fleet.ts';
@@ -15,7 +17,17 @@ const SERVICE_ACCOUNT = 'taintward';
 /** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
   const connection = localContextConnection(access);
-  const kept = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
+  const found = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
+  let name = IN_CLUSTER;
+  // Who may not read the Lease knows the cluster by the name by which it is kept.
+  const known = madeOnce(async () => {
+    name = await found.shownName().catch(() => IN_CLUSTER);
+    return name;
+  });
+  const kept = underNames(
+    found,
+    namesOf(IN_CLUSTER, () => name),
+  );
   return {
     kind: 'in-cluster',
     where: `namespace ${namespace} of context ${access.context}`,
@@ -25,13 +37,13 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     leases: kept.leases,
     serviceAccount: { namespace, name: SERVICE_ACCOUNT },
     deadLetters: NO_DEAD_LETTERS,
-    clusters: async () => [IN_CLUSTER],
-    manages: async (cluster) => cluster === IN_CLUSTER,
+    clusters: async () => [await known()],
+    manages: async (cluster) => cluster === (await known()),
     cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
     backlog: async () => undefined,
     service: async () => undefined,
     operator: async () => new Operator({ rulebook: kept.rulebook, clock, who: localUser() }),
-    dueQueue: async () => kept.asked,
-    close: () => kept.close(),
+    dueQueue: async () => found.asked,
+    close: () => found.close(),
   };
 }

@@ -187,7 +187,8 @@ test('a replica in the cluster is told what it takes, on the Node flags of npm s
   assert.deepEqual(
     { inCluster, host, port, log, historyDays, enforce },
     {
-      ...{ inCluster: { namespace: undefined }, host: '10.0.0.5', port: ports[0].containerPort },
+      ...{ inCluster: { namespace: undefined, clusterName: undefined } },
+      ...{ host: '10.0.0.5', port: ports[0].containerPort },
       ...{ log: 'json', historyDays: HISTORY_DAYS, enforce: false },
     },
   );

@@ -69,8 +69,13 @@ describe('the command line', () => {
     assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 
+  test('names the cluster in which a replica runs', () => {
+    const { inCluster } = parseOptions(['--in-cluster', '--cluster-name', 'prod-eu']);
+    assert.deepEqual(inCluster, { namespace: undefined, clusterName: 'prod-eu' });
+  });
+
   test('names the namespace in which a replica keeps its state', () => {
     const { inCluster } = parseOptions(['--in-cluster', '--namespace', 'evictions']);
-    assert.deepEqual(inCluster, { namespace: 'evictions' });
+    assert.deepEqual(inCluster, { namespace: 'evictions', clusterName: undefined });
   });
 });

@@ -77,6 +77,19 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'a toleration with a typo': [{ tolerations: [{ keys: 'x' }] }, /'\/tolerations\/0'.*'keys' not allowed/],
   'rights for people where nothing is kept': [{ ...AGENT, rbac: { userRoles: true } }, /'\/rbac\/userRoles'/],
   'a policy for nodes without the one for pods': [{ admissionPolicy: { nodes: true } }, /'\/admissionPolicy/],
+  'a policy with a setting that there is not': [
+    { service: { policy: 'mode: enforce\nexcludes: []\n' } },
+    /service\.policy has no setting excludes: there are mode, pausedUntil, /,
+  ],
+  'an entry of a policy with a setting that there is not': [
+    { service: { policy: 'mode: enforce\nexclude: [{ taints: [a] }, { namespace: [b] }]\n' } },
+    /service\.policy\.exclude\[1\] has no setting namespace: there are namespaces, labels, taints, until/,
+  ],
+  'a policy that is no YAML': [
+    { service: { policy: 'mode: [' } },
+    /service\.policy is not a policy document: /,
+  ],
+  'a name that no cluster has': [{ service: { clusterName: 'a b' } }, /'\/service\/clusterName'/],
   'an agent without a region': [{ ...AGENT, agent: { cluster: 'c', id: 'a' } }, /agent\.region: /],
   "an agent's ID that is none": [{ ...AGENT, agent: { id: 'Edge 1' } }, /'\/agent\/id'/],
   'an account that lost its zeros': [{ ...AGENT, agent: { account: 111122223333 } }, /'\/agent\/account'/],

@@ -4,6 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
+import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
+import { withPresentNames } from '#shared/clusters/policy-names.ts';
+import { policyDocument } from '#shared/eviction/policy.ts';
 import { LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
@@ -93,6 +96,20 @@ test('each value has a default, with a comment, and each default is a value', ()
     (line, index) => /^[a-z]\w*:/i.test(line) && !/^(#|$)/.test(lines[index - 1] ?? ''),
   );
   assert.deepEqual(uncommented, []);
+});
+
+test('the chart knows the settings of a policy that the service reads, former names included', () => {
+  const template = read('templates/_policy.tpl');
+  const listed = (name: string): readonly string[] =>
+    (new RegExp(`define "taintward\\.${name}" -}}\\n(.*)\\n`).exec(template)?.[1] ?? '').split(' ');
+  const Settings = z.object({ properties: z.record(z.string(), z.unknown()) });
+  const { properties } = Settings.parse(policyJsonSchema());
+  const formerNames = new Set<string>();
+  const values = { rate: 1, drain: 1, only: [], tolerationSeconds: {}, virtualKeys: [], giveUpAfter: '4d' };
+  withPresentNames(policyDocument, values, ({ before }) => formerNames.add(before));
+  assert.deepEqual(listed('policySettings'), [...Object.keys(properties), ...formerNames]);
+  const { items } = z.object({ items: Settings }).parse(properties['exclude']);
+  assert.deepEqual(listed('policyEntrySettings'), Object.keys(items.properties));
 });
 
 test('history is kept for as long as the service takes it', () => {

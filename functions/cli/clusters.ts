@@ -59,7 +59,7 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
   withExamples(
     addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions'),
     'taintward clusters add prod --eks prod --region eu-west-1',
-    'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:edge',
+    'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:taintward/edge',
     'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
     'taintward clusters add closed --agent edge-1',
   ).action(async (name: ClusterName) => {

@@ -5,6 +5,8 @@ import { timeText } from '#shared/time/time-text.ts';
 import { tableText } from './output.ts';
 import { causesJson, causeTexts } from './reasons.ts';
 
+const SECOND_MS = 1_000;
+
 /** A pod that the built-in controller evicted, or that was due by us, or both. */
 export interface ComparedPod {
   readonly ref: NodeRef;
@@ -55,8 +57,9 @@ export function compare(entries: readonly EntryOutput[]): Comparison {
 const isBoth = (pod: ComparedPod): pod is Required<ComparedPod> =>
   pod.builtInAt !== undefined && pod.oursAt !== undefined;
 
-/** By how much the built-in controller was later than we; milliseconds. */
-const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number => builtInAt - oursAt;
+/** By how much the built-in controller was later than we; milliseconds. Its time is known to the second, so ours is taken to the second, too. */
+const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number =>
+  builtInAt - Math.floor(oursAt / SECOND_MS) * SECOND_MS;
 
 /** Half of the pods differ by no more, and none by more than the most; milliseconds, either way. */
 function differences({

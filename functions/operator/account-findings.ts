@@ -93,7 +93,10 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
         bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, says),
       ),
     deaf.length === 0
-      ? ok('alarms', `All ${alarms.length} alarms have subscribers.`)
+      ? ok(
+          'alarms',
+          `All ${alarms.length} alarms have an action. Whether subscriptions of its topic are confirmed is not checked.`,
+        )
       : warn(
           'alarms',
           `${deaf.length} of ${alarms.length} alarms have no subscribers.`,

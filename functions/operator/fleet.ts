@@ -87,9 +87,17 @@ export async function clusterNamed(name: string, fleet: Clusters): Promise<Clust
   const { data } = clusterNameSchema.safeParse(name);
   if (data !== undefined && (await fleet.manages(data))) return data;
   const clusters = await fleet.clusters();
+  if (isContext(fleet)) {
+    throw new FleetError(
+      `Cluster "${name}" not found: with --context alone, only ${clusters.join()} is known. To examine a cluster of a fleet by that context, also specify --table NAME or --state-dir DIR.`,
+    );
+  }
   const known = clusters.length === 0 ? 'none is managed here' : `there are ${clusters.join(', ')}`;
   throw new FleetError(`Cluster "${name}" not found: ${known}.`);
 }
+
+const isContext = (fleet: Clusters | ContextFleet): fleet is ContextFleet =>
+  'kind' in fleet && fleet.kind === 'context';
 
 /** The cluster that a command names, or the only one. Rejects with `FleetError` when there are several, or none. */
 export async function theCluster(name: string | undefined, fleet: Clusters): Promise<ClusterName> {

@@ -193,6 +193,15 @@ test('what the built-in controller evicted is compared with what we would have',
   );
 });
 
+test('the difference is of whole seconds, as the time of the built-in controller is', async (t) => {
+  const { store, run, write } = commandLine(t);
+  const record = { ...pod('a'), fireAt: at(5) + 600 };
+  await write(0, [record]);
+  const deleted = { at: at(5), by: 'taint-manager' } as const;
+  await store.end(REF, [anEnding(record, { outcome: 'gone', deleted })], at(6));
+  assert.match(await run('prod', '--compare'), / 0\.0 s .*\n.*median difference 0\.0 s/s);
+});
+
 test('without anything to compare it says so', async (t) => {
   const { run } = commandLine(t);
   assert.equal(

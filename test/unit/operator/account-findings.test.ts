@@ -76,7 +76,7 @@ describe('alarms', () => {
 
   test('are well that tell somebody and do not ring', () => {
     assert.deepEqual(verdicts(alarmFindings([alarm('a'), alarm('b')])), [
-      'ok: All 2 alarms have subscribers.',
+      'ok: All 2 alarms have an action. Whether subscriptions of its topic are confirmed is not checked.',
     ]);
   });
 

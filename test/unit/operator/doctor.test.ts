@@ -435,9 +435,9 @@ describe('of a service in its cluster, the permissions of its account are examin
     const { found } = inCluster(t, () => {
       throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
     });
-    const all = (await found()).filter(({ what }) => what === 'rights');
+    const all = (await found()).filter(({ check }) => check === 'rights');
     assert.deepEqual(
-      all.map(({ verdict, says, fix }) => [verdict, says, fix]),
+      all.map(({ verdict, message, remediation }) => [verdict, message, remediation]),
       [
         [
           'warn',

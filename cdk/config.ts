@@ -118,7 +118,6 @@ const agent = z
 
 const schema = z
   .strictObject({
-    /** Names the stack and everything in it; two installations in one account and region need two names. */
     name: z
       .string('must be text like taintward')
       .regex(
@@ -130,12 +129,7 @@ const schema = z
         "must not contain -agent: that begins the names of agents' resources",
       )
       .default('taintward'),
-    /** `fargate`: the stack runs the relay. `external`: you run it, wherever it reaches the clusters from. */
     relay: z.enum(['fargate', 'external'], 'must be fargate or external').default('fargate'),
-    /**
-     * With `relay: external`: relays by name that follow some clusters alone, each with a policy that ends there; an object, or
-     * JSON. Absent: one policy for relays that follow them all.
-     */
     relays: z
       .preprocess(
         parsedJson,
@@ -146,37 +140,27 @@ const schema = z
         ),
       )
       .exactOptional(),
-    /** Agents by ID, each with a stack of its own: relay and evictor of the one cluster that they run in; an object, or JSON. */
     agents: z
       .preprocess(parsedJson, z.record(agentIdSchema, agent, 'must be like {"edge-1": {"cluster": "prod"}}'))
       .exactOptional(),
-    /** Relays that share the fleet; with two or more, one that dies is stood in for within seconds. */
     relayCount: count(1, 20).default(2),
-    /** Of one relay: vCPU in 1/1024, and memory. A relay of 512 MiB takes on 20,480 nodes, however many pods run there. */
     relayCpu: z.coerce
       .number()
       .refine((cpu) => FARGATE_CPUS.includes(cpu), `must be one of ${FARGATE_CPUS.join(', ')}`)
       .default(SMALLEST_FARGATE.cpu),
     relayMemoryMiB: count(512, 122_880).default(SMALLEST_FARGATE.memoryMiB),
-    /** The image that relays run, by its digest, such as a released one; absent: built of the `Dockerfile` while the stack is deployed. */
     relayImage: matching(
       /^[a-z0-9][a-z0-9.-]*(:\d{1,5})?(\/[a-z0-9][a-z0-9._-]*)+@sha256:[0-9a-f]{64}$/,
       'ghcr.io/taintward/taintward@sha256:… with all 64 digits',
     ).exactOptional(),
-    /** The VPC that the relay, and `evict` with it, run in; without, the relay gets a small one and `evict` none. */
     vpcId: matching(/^vpc-[0-9a-f]+$/, 'vpc-0123456789abcdef0').exactOptional(),
-    /** Private subnets of that VPC with a way to the clusters and to the AWS APIs (NAT or endpoints). */
     subnetIds: list(matching(/^subnet-[0-9a-f]+$/, 'subnet-0123456789abcdef0')).exactOptional(),
-    /** Whether relays, and `evict` with them, leave the stack's own VPC by addresses that stay: for allow-lists of clusters. */
     staticEgressIps: flag.default(false),
-    /** SNS topic that alarms are sent to. */
     alarmTopicArn: matching(
       /^arn:[^:]+:sns:[^:]+:\d{12}:.+$/,
       'arn:aws:sns:eu-west-1:123456789012:ops',
     ).exactOptional(),
-    /** Address that is told of alarms; AWS sends it a mail that asks for its consent first. */
     alarmEmail: matching(/^[^\s@]+@[^\s@]+\.[^\s@]+$/, 'ops@example.com').exactOptional(),
-    /** Event bus that is told what becomes of evictions: a name in this account and region, or an ARN. */
     eventBus: matching(
       /^(arn:[^:]+:events:[^:]+:\d{12}:event-bus\/)?[\w.-]{1,256}$/,
       'default or arn:aws:events:eu-west-1:123456789012:event-bus/ops',
@@ -185,47 +169,28 @@ const schema = z
       .number()
       .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)
       .default(30),
-    /** For how many days what became of evictions, and the audit, is kept. */
     historyDays: count(LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS).default(HISTORY_DAYS),
-    /** Whether the table survives `cdk destroy`, and nobody but a deployment may delete it. */
     retainTable: flag.default(true),
-    /** Write units a second that the table and its index take from one moment to the next; it can only be raised. */
     warmWriteUnitsPerSecond: count(LEAST_WARM_WRITES, MOST_WARM_WRITES).exactOptional(),
-    /** Batches handled at a time. Each may take as many requests to API servers as it has pods to evict. */
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
-    /** Whether Lambda keeps these for the functions, whatever else the account runs; 100 have to be left to all others. */
     reserveConcurrency: flag.default(false),
-    /**
-     * Names of the secrets in this account and region that may hold kubeconfigs, for relay and `evict` alike, and those for
-     * one of them alone; `*` at the end of a prefix.
-     */
     kubeconfigSecrets: secretNames.default(['taintward/*']),
     relayKubeconfigSecrets: secretNames.default(['taintward-relay/*']),
     evictKubeconfigSecrets: secretNames.default(['taintward-evict/*']),
-    /** KMS keys of these secrets, where they are not encrypted by the key of Secrets Manager itself. */
     secretKmsKeys: list(
       matching(
         /^arn:[^:]+:kms:[^:]+:\d{12}:key\/.+$/,
         'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab',
       ),
     ).exactOptional(),
-    /**
-     * Roles that may be assumed to reach EKS clusters, by relay and `evict` alike, and those by one of them alone; `*` for any
-     * account or at the end of a prefix.
-     */
     clusterRoles: roleArns.default([`${ALL_ROLES}taintward-access*`]),
     relayClusterRoles: roleArns.default([`${ALL_ROLES}taintward-relay*`]),
     evictClusterRoles: roleArns.default([`${ALL_ROLES}taintward-evict*`]),
-    /** The AWS organization in whose accounts these roles are; absent: in any account, by their names alone. */
     organization: matching(/^o-[a-z0-9]{10,32}$/, 'o-a1b2c3d4e5').exactOptional(),
-    /** Whether `evict` counts by cluster, too: up to 8 metrics for each, which CloudWatch bills by the metric. */
     metricsByCluster: flag.default(false),
-    /** Whether X-Ray traces the functions. */
     tracing: flag.default(false),
-    /** Whether the clusters' gate `TaintTolerationComparisonOperators` is on, so that `Lt` and `Gt` match. */
     comparisonOperators: flag.default(false),
-    /** `localstack`: the stack is for LocalStack, and for no account of AWS. */
     endpoint: z.enum(['aws', 'localstack'], 'must be aws or localstack').default('aws'),
   })
   .refine(({ endpoint, relay }) => endpoint === 'aws' || relay === 'external', {
@@ -272,6 +237,63 @@ export type AgentConfig = z.output<typeof agent>;
 
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
+
+/** What each key is for, for people. */
+export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
+  name: 'Name of the stack and its resources. Two installations in one account and region need two names.',
+  relay: 'fargate: the stack runs the relays. external: you run them.',
+  relays: 'With relay external: relays by name that manage some clusters alone, each with its own policy.',
+  agents: 'Agents by ID, each with its own stack, cluster, and identity.',
+  relayCount: 'Number of relays. With two or more, a failed relay is replaced within seconds.',
+  relayCpu: 'CPU of a relay in 1/1024 vCPU. CPU and memory are a combination that Fargate runs.',
+  relayMemoryMiB: 'Memory of a relay. Its capacity is 40 nodes per MiB; a cluster counts as 100 more nodes.',
+  relayImage:
+    'Image of the relays, by digest: a released one, or a copy in ECR. It must be of the deployed release, and needs no Docker for the deployment. Default: built during the deployment.',
+  vpcId:
+    'VPC of relays and evict, if clusters are reachable only from a VPC. Default: a small VPC for the relays.',
+  subnetIds: 'Private subnets of that VPC with routes to the clusters and to the AWS APIs.',
+  staticEgressIps:
+    'Whether relays and evict use static addresses, behind a NAT gateway in each of two zones, for clusters with an allow-list. Some $73 a month.',
+  alarmTopicArn: 'Your SNS topic for alarms.',
+  alarmEmail: 'Email address for alarms. Its owner must confirm an email from AWS first.',
+  eventBus: 'Name or ARN of an EventBridge bus for notifications about evictions.',
+  logRetentionDays: 'Retention of the logs in CloudWatch, in days.',
+  historyDays:
+    'Retention of history and audit log, in days. The table has it as the tag taintward:history-days, because commands write the audit log.',
+  retainTable: 'Whether the table survives cdk destroy, and only a deployment may delete it.',
+  warmWriteUnitsPerSecond:
+    'Write units per second that the table and its index accept without warm-up. It can be raised, but not lowered. Default: the peak that the table has reached.',
+  evictConcurrency:
+    'Number of concurrent batches of evict. Each may send as many requests to API servers as it has pods to evict.',
+  deltaConcurrency: 'Number of concurrent batches of node-delta and pod-delta each.',
+  reserveConcurrency:
+    'Whether Lambda reserves this concurrency for the functions, 95 by default. Lambda requires 100 unreserved, so the quota must be at least 195.',
+  kubeconfigSecrets: 'Secrets with kubeconfigs, for both relay and evict. A name may end with *.',
+  relayKubeconfigSecrets: 'Secrets that only relays may read.',
+  evictKubeconfigSecrets: 'Secrets that only evict may read.',
+  secretKmsKeys:
+    'ARNs of the KMS keys of these secrets, if they are not encrypted with the key of Secrets Manager. Relays, evict, and administrators may use them through Secrets Manager only.',
+  clusterRoles:
+    'Roles that both relay and evict may assume for access to clusters. An ARN may end with *, and have * as its account.',
+  relayClusterRoles: 'Roles that only relays may assume.',
+  evictClusterRoles: 'Roles that only evict may assume.',
+  organization: 'ID of your AWS organization: then only roles of its accounts are assumed.',
+  metricsByCluster:
+    'Whether CloudWatch has the metrics of evict by cluster, with graphs in the dashboard: up to $2.40 a month for each cluster.',
+  tracing: 'Whether X-Ray samples traces of the functions: wait, duration, and result of invocations.',
+  comparisonOperators:
+    'Whether the toleration operators Lt and Gt match, like the feature gate TaintTolerationComparisonOperators of your clusters.',
+  endpoint:
+    'localstack: the stack is for LocalStack, where it runs no relay. cdk and the deployed components reject it in any account but 000000000000.',
+};
+
+/** The value of a key that is not set, as text; absent: it has none. */
+export function defaultOf(key: keyof typeof schema.shape): string | undefined {
+  const value: unknown = schema.shape[key].safeParse(undefined).data;
+  if (value === undefined) return undefined;
+  // The partition is known to a deployment only.
+  return [value].flat().join(', ').replaceAll(Aws.PARTITION, 'aws');
+}
 
 /** Keys by their former names. */
 const RENAMED: Readonly<Record<string, string>> = {

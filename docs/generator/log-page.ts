@@ -39,7 +39,7 @@ export function logPage(code: ServiceCode): string {
 
 <!-- Made from the code by npm run docs. -->
 
-The functions on AWS, the relay, and \`npm start -- --log json\` write one JSON line for each change of state. Each line has these fields:
+Look up a log event and its fields. The functions on AWS, the relay, and \`npm start -- --log json\` write one JSON line for each change of state. Each line has these fields:
 
 - \`level\`: \`info\`, \`warn\`, or \`error\`. Events of level \`debug\` aren't written.
 - \`time\`: RFC 3339, in UTC.

@@ -6,6 +6,7 @@ import { createProgram } from '#functions/cli/program.ts';
 import { referenceOf } from '#functions/cli/reference.ts';
 import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
+import { configurationPage } from './configuration-page.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
 import { policyPage } from './policy-page.ts';
@@ -28,6 +29,7 @@ export async function pages(): Promise<readonly Page[]> {
   return [
     page('metrics.md', await metricsPage(code)),
     page('log-events.md', logPage(code)),
+    page('configuration.md', configurationPage()),
     // Nothing of the program is run.
     page('cli.md', referenceOf(createProgram({} as CliDeps))),
     schema('notifications.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),

@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { agentEnvironment } from '#shared/aws/environment.ts';
-import { environmentText } from '#shared/aws/environment-text.ts';
+import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
 /** What an agent was asked on its command line: how it reaches its cluster, if not as a pod of it. */
@@ -29,6 +29,8 @@ const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = 
   PROBE_PORT: 'port for them',
 };
 
+export const AGENT_VARIABLES = environmentVariables(agentEnvironment, PURPOSES);
+
 /** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
 export function parseOptions(argv: readonly string[]): AgentOptions {
   const command = new Command('npm run agent --')
@@ -51,7 +53,7 @@ export function parseOptions(argv: readonly string[]): AgentOptions {
     )
     .addHelpText(
       'after',
-      `\nEnvironment, which the agent's stack prints:\n${environmentText(agentEnvironment, PURPOSES)}`,
+      `\nEnvironment, which the agent's stack prints:\n${environmentText(AGENT_VARIABLES)}`,
     )
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' });

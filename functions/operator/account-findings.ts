@@ -6,7 +6,7 @@ import { bad, ok, type Told, warn } from './finding.ts';
 const OTHER_INVOCATIONS = 2;
 /** What a pod costs when it is scheduled: its record, and its share of the transaction. */
 const WRITES_PER_POD = 2;
-/** What fleets of more than so many nodes need, the largest first: the table in docs/how-to/run-on-aws.md says it to people. */
+/** What fleets of more than so many nodes need, the largest first: the table in docs/reference/quotas-and-costs.md says it to people. */
 const SIZES = [
   { nodes: 20_000, evictBatches: 500, deltaBatches: 100, writesAtOnce: 20_000 },
   { nodes: 5_000, evictBatches: 200, deltaBatches: 0, writesAtOnce: 0 },

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { relayEnvironment } from '#shared/aws/environment.ts';
-import { environmentText } from '#shared/aws/environment-text.ts';
+import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
 /** What each variable of the relay's environment is for. */
@@ -17,6 +17,8 @@ const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = 
   PROBE_PORT: 'port for them',
 };
 
+export const RELAY_VARIABLES = environmentVariables(relayEnvironment, PURPOSES);
+
 /**
  * Reads the command line, which says nothing: a relay is told all by its environment. Prints usage or the version and
  * exits for `--help` and `--version`, and with one sentence for anything else.
@@ -30,7 +32,7 @@ export function parseCommandLine(argv: readonly string[]): void {
     .version(VERSION)
     .addHelpText(
       'after',
-      `\nEnvironment, which the stack prints for a relay of your own:\n${environmentText(relayEnvironment, PURPOSES)}`,
+      `\nEnvironment, which the stack prints for a relay of your own:\n${environmentText(RELAY_VARIABLES)}`,
     )
     .allowExcessArguments(false)
     .parse(argv, { from: 'user' });

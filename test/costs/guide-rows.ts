@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const GUIDE = join(import.meta.dirname, '../../docs/how-to/run-on-aws.md');
+const GUIDE = join(import.meta.dirname, '../../docs/reference/quotas-and-costs.md');
 
 /** The rows of the guide's tables, as lists of cells without emphasis. */
 export const guideRows = (): readonly (readonly string[])[] =>

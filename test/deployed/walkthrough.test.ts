@@ -25,36 +25,39 @@ async function enforceAgain(): Promise<void> {
 
 // The last file, by its name: what pages do stays in the history that sessions show.
 
-test('the guide does what it says, command after command', async (t) => {
+test('who installs, upgrades, and recovers a deployment finds the guides true, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
   const env = deployed().guideEnvironment;
-  await followPage(t, 'how-to/run-on-aws.md', {
-    suite: 'deployed',
-    sections: (heading) => heading !== 'Uninstall',
-    names: GUIDE_NAMES,
-    policy,
-    env,
-    without: without(),
-  });
+  for (const page of ['install-on-aws', 'review-history', 'upgrade', 'recover']) {
+    await followPage(t, `how-to/${page}.md`, {
+      suite: 'deployed',
+      names: GUIDE_NAMES,
+      policy,
+      env,
+      without: without(),
+    });
+  }
 });
 
-test('policies, stops and holds are as their page says, command after command', async (t) => {
+test('policies, stops and holds are as their pages say, command after command', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
   // What the page holds has to exist.
   const { cluster } = deployed().alpha;
   const node = await cluster.addNode('held');
   await cluster.addPod(node, 'db-0', { owner: node });
-  await followPage(t, 'reference/policy.md', {
+  const env = deployed().guideEnvironment;
+  await followPage(t, 'reference/policy.md', { suite: 'deployed', names: GUIDE_NAMES, env });
+  await followPage(t, 'how-to/stop-and-hold.md', {
     suite: 'deployed',
+    env,
     names: [
       ...GUIDE_NAMES,
       ['shop/Deployment/checkout', `${cluster.namespace}/Node/${node}`],
       ['shop/db-0', `${cluster.namespace}/db-0`],
       ['node-17', node],
     ],
-    env: deployed().guideEnvironment,
   });
 });
 
@@ -123,7 +126,7 @@ test('who follows the guide to the end leaves nothing of the service in the acco
   const ours = async () => (await accountContents(account.url)).filter((name) => name.includes('taintward'));
   await deployed().withRelays(0);
   assert.ok((await ours()).includes(state.tableName));
-  await followPage(t, 'how-to/run-on-aws.md', {
+  await followPage(t, 'how-to/uninstall.md', {
     suite: 'deployed',
     sections: (heading) => heading === 'Uninstall',
     names: GUIDE_NAMES,

@@ -35,8 +35,8 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
       'npm start': ITS_CI,
       'npm test': ITS_CI,
       'npm start -- --context staging --context production': OWN_CLUSTER,
-      'npx cdk bootstrap': 'how-to/run-on-aws.md has it, and is followed',
-      'npx cdk deploy': 'how-to/run-on-aws.md has it, and is followed',
+      'npx cdk bootstrap': 'how-to/install-on-aws.md has it, and is followed',
+      'npx cdk deploy': 'how-to/install-on-aws.md has it, and is followed',
       'npx taintward clusters add --help': 'is help',
     },
   },
@@ -45,27 +45,43 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'tutorials/simulated-cluster.md': { by: 'system' },
   'how-to/move-to-enforce.md': { by: 'cluster' },
-  'how-to/run-on-aws.md': {
+  'how-to/install-on-aws.md': {
     by: 'deployed',
     except: {
       'npm ci': ITS_CI,
-      'git pull': 'would change what is tested',
       'aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com':
         'is refused where that role is, which the page says is fine',
       'AWS_REGION=eu-west-1 npx cdk deploy': ANOTHER_STACK,
       'AWS_REGION=eu-west-1 npx cdk deploy -c taintward:name=staging': ANOTHER_STACK,
-      'npx cdk deploy --import-existing-resources': ANOTHER_STACK,
+      'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
+      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION_NAME=… npm run relay':
+        'has values left out; the suite starts a relay by the command that the stack prints',
+    },
+  },
+  'how-to/review-history.md': {
+    by: 'deployed',
+    except: { 'npx taintward history --state-dir .taintward': NPM_START },
+  },
+  'how-to/upgrade.md': {
+    by: 'deployed',
+    except: { 'npm ci': ITS_CI, 'git pull': 'would change what is tested' },
+  },
+  'how-to/recover.md': {
+    by: 'deployed',
+    except: {
       'npx taintward restore --from taintward-restored':
         'asks first whether it may overwrite, and nobody is there to answer; its own tests answer',
       'npx taintward dead-letters redrive ID':
         'has an ID to be filled in; the suite redrives each dead letter by it',
-      'npx taintward clusters add prod --eks prod --region eu-west-1': EKS,
-      'AWS_REGION=… TABLE_NAME=… NODE_DELTAS_URL=… POD_DELTAS_URL=… METRIC_NAMESPACE=… INSTALLATION_NAME=… npm run relay':
-        'has values left out; the suite starts a relay by the command that the stack prints',
-      'npx taintward history --state-dir .taintward': NPM_START,
+      'npx taintward dead-letters purge --queue node-deltas.fifo':
+        'asks first, and nobody is there to answer; its own tests answer',
       'aws sqs start-message-move-task --source-arn "$arn-dlq" --destination-arn "$arn"':
         'the stand-in has no such task',
     },
+  },
+  'how-to/uninstall.md': {
+    by: 'deployed',
+    except: { 'npx cdk deploy --import-existing-resources': ANOTHER_STACK },
   },
   'how-to/grant-cluster-access.md': {
     by: 'deployed',
@@ -83,11 +99,16 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   },
   'reference/notifications.md': { by: 'deployed' },
   'tutorials/localstack.md': { by: 'localstack', except: { 'npm ci': ITS_CI } },
-  'reference/policy.md': {
+  'how-to/stop-and-hold.md': {
     by: 'deployed',
     except: {
       "npx taintward release guard prod --reason 'these nodes are dead for certain'":
         'no guard has tripped; npm run test:controllers releases one that has',
+    },
+  },
+  'reference/policy.md': {
+    by: 'deployed',
+    except: {
       'npm start -- --context staging --enforce': OWN_CLUSTER,
       'npm start -- --context staging --policy policy.yaml': OWN_CLUSTER,
       'npx taintward --state-dir .taintward policy apply -f policy.yaml staging': NPM_START,

@@ -30,7 +30,7 @@ const whole = (count: number): string => Math.round(count).toLocaleString('en-US
 
 const inGuide = (...cells: readonly string[]): void => {
   const row = rowText(...cells);
-  assert.ok(guideHas(row), `docs/how-to/run-on-aws.md is to say:\n${row}`);
+  assert.ok(guideHas(row), `docs/reference/quotas-and-costs.md is to say:\n${row}`);
 };
 
 /** By cluster, and by relay, what each minute takes of the table. */

@@ -10,7 +10,7 @@ test('the guide says what the stand-in for an account lacks of the version that 
   const [, version] = /ministack==([\d.]+)/.exec(read('.ci/ministack')) ?? [];
   assert.ok(version);
   assert.ok(
-    read('docs/how-to/run-on-aws.md').includes(`What MiniStack ${version}, which CI installs, does not do:`),
-    `docs/how-to/run-on-aws.md: ask MiniStack ${version} for each row of the table, and name it`,
+    read('docs/internals/evidence.md').includes(`What MiniStack ${version}, which CI installs, does not do:`),
+    `docs/internals/evidence.md: ask MiniStack ${version} for each row of the table, and name it`,
   );
 });

@@ -9,7 +9,7 @@ export const configurationPage = (): string => `# Configuration
 
 <!-- Made from the code by npm run docs: change cdk/config.ts or the command lines of relay and agent, and run that. -->
 
-Look up every setting of a deployment on AWS, of a relay or an agent that you run, and of the chart. What is evicted, and how, is set by the [policy](policy.md).
+Look up every setting of a deployment on AWS, of a relay or an agent that you run, and of the chart. The [policy](policy.md) defines which pods are evicted, and how.
 
 ## CDK context
 

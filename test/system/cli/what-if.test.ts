@@ -56,7 +56,7 @@ describe('taintward what-if, in the simulated cluster', () => {
   test('programs get it as JSON, or YAML, with moments as texts', async () => {
     const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', ALL, '-o', 'json');
     const answer = JSON.parse(printed);
-    assert.deepEqual([answer.pods, answer.now, answer.later, answer.stays], [17, 7, 6, 4]);
+    assert.deepEqual([answer.pods, answer.now, answer.later, answer.keep], [17, 7, 6, 4]);
     assert.match(answer.pace.lastAt, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
     assert.equal(answer.each.length, 17);
     const yaml = await run('--taint', 'maintenance:NoExecute', '--nodes', ALL, '-o', 'yaml');

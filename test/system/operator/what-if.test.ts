@@ -80,8 +80,8 @@ describe('in the simulated cluster', () => {
     const { budgets, breaks } = await ask(ALL);
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: 'default', name: 'checkout', allowed: 1, going: 4, together: 4, blocked: 0 },
-        ...{ known: 'asked', breaks: true, heeded: false },
+        ...{ namespace: 'default', name: 'checkout', allowed: 1, evicted: 4, together: 4, blocked: 0 },
+        ...{ source: 'eviction-api', breaks: true, heeded: false },
       },
     ]);
     assert.deepEqual(
@@ -110,7 +110,7 @@ describe('in the simulated cluster', () => {
     );
     assert.deepEqual(
       budgets.map(({ source: known, breaks }) => [known, breaks]),
-      [['computed', true]],
+      [['status', true]],
     );
     assert.equal(unknown.length, 1);
     assert.match(unknown[0] ?? '', /Eviction API cannot be used in namespace default.*forbidden/);
@@ -171,6 +171,6 @@ describe('in the simulated cluster', () => {
       web?.keep.map(({ cause: because, pods }) => [because, pods]),
       [['hold', 6]],
     );
-    assert.deepEqual([answer.policy, answer.gate?.kind], ['its', 'observe']);
+    assert.deepEqual([answer.policy, answer.gate?.kind], ['applied', 'observe']);
   });
 });

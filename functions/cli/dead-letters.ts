@@ -156,7 +156,7 @@ function addPurge(letters: Command, deps: CliDeps): void {
     .command('purge')
     .summary('Delete dead-letter messages')
     .description(
-      'Delete dead-letter messages. It prints the lost messages first. A queue is emptied, including messages that arrive meanwhile.',
+      'Delete dead-letter messages. The command first prints the messages and the consequences. A queue is emptied, including messages that arrive meanwhile.',
     )
     .argument('[id]', 'message ID from list, or its first characters')
     .addOption(queueOption())

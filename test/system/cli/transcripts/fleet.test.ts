@@ -54,7 +54,8 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
   await at.say('status', '-o', 'yaml');
   await at.say('resume', 'simulated', '--reason', 'go on');
   await at.say('stop', '--all', '--reason', 'an incident', '--for', '1h');
-  await at.say('status');
+  // A decision may still be on its way.
+  await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status']);
   await at.say('resume', '--all', '--reason', 'over');
   await at.say('audit');
   await at.say('dead-letters', 'list');

@@ -121,7 +121,7 @@ describe('of two clusters the one', () => {
     const service = await startPair(t, 'no-token');
     await service.untilSaid(`${OTHER}  cluster.access-denied`, 'the credentials were refused');
     const [refused, live, why] = (await service.states()) ?? [];
-    assert.deepEqual([refused, live], [`${OTHER} refused`, `${CONTEXT} live`]);
+    assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
     await writePair(stage().account.token);
     await service.untilSaid(`${OTHER}  watching`);

@@ -24,7 +24,7 @@ test('what is foretold of pods is what happens to them while nothing changes', a
     for (const [what, count] of Object.entries(prophecies.told)) told[what] = (told[what] ?? 0) + count;
   }
   context.diagnostic(JSON.stringify(told));
-  for (const what of ['goes', 'goes, held before', 'held', 'stays'])
+  for (const what of ['evict', 'goes, held before', 'held', 'keep'])
     assert.ok((told[what] ?? 0) > 10, `it was hardly ever told that a pod ${what}`);
 });
 

@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
 import { DEFAULT_TABLE } from '#functions/operator/open-fleet.ts';
 import { VERSION } from '#shared/version.ts';
@@ -37,7 +37,13 @@ export function createProgram(deps: CliDeps): Command {
       outputError: (text, write) => write(text.replace(BROKEN_LINE, '\\u000a')),
     })
     .version(VERSION)
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      optionDescription(option) {
+        const text = Help.prototype.optionDescription.call(this, option);
+        return option.mandatory ? `${text} (required)` : text;
+      },
+    })
     .showHelpAfterError('For usage and examples, add --help to the command.')
     .summary('Operate Taintward')
     .description(

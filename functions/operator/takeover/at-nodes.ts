@@ -28,14 +28,14 @@ export const NODE_TAKEOVER: NodeTakeover = {
   lapseSeconds: DEFAULT_LAPSE_SECONDS,
 };
 
-/** What is said above the objects of {@link nodeTakeover}. */
+/** The comment above the objects of {@link nodeTakeover}. */
 export const NODE_TAKEOVER_COMMENT = `
-Takeover at the node. While Taintward is alive, the NoExecute taints that the node controller puts on nodes that are down are
-not admitted. Their NoSchedule twins stay, and Taintward reads those as NoExecute (policy: treatAsNoExecute). It is alive while
-the heartbeat of takeovers/live and the taint's own timeAdded are less than the lapse apart. The node controller asks again every few seconds:
-once Taintward is gone its taint gets in, and the built-in controller evicts as upstream. Taints without timeAdded (kubectl's)
-always get in, and whatever goes wrong here lets any taint in.
-Needs Kubernetes 1.36 (MutatingAdmissionPolicy v1). kubectl has to apply it twice: an API server knows a new kind a moment later.`;
+Node-level takeover. While Taintward is alive, admission removes the NoExecute taints that the node controller adds to nodes that
+are down. Their NoSchedule twins stay, and Taintward treats them as NoExecute (policy: treatAsNoExecute). Taintward is alive while
+the heartbeat of takeovers/live and the taint's timeAdded differ by less than the heartbeat timeout. The node controller retries
+every few seconds: once the heartbeat expires, its taint is admitted, and the built-in controller evicts as upstream. Taints
+without timeAdded, as kubectl sets them, are always admitted. Any error admits the taint.
+Requires Kubernetes 1.36 (MutatingAdmissionPolicy v1). Apply the manifest twice with kubectl: an API server serves a new kind a moment later.`;
 
 /** The CRD of `takeovers`. The heartbeat is the relay's alone: applied again, the manifest does not touch it. */
 export const TAKEOVER_CRD: Manifest = {

@@ -40,12 +40,12 @@ export const POD_TAKEOVER: PodTakeover = {
 
 /** What is said above the objects of a takeover at the pod. */
 export const POD_TAKEOVER_COMMENT = `
-Takeover at the pod. For each key, the toleration that decides (the first that matches, as upstream) is given more seconds, the
-fallback, and the annotation ${TAKEOVER_ANNOTATION} says so: "<key>=<own>+<fallback>,...". The built-in controller waits own +
-fallback, Taintward own. A wildcard toleration is left as it is: one for the key is put before it. Pods that tolerate for
-ever, and with them DaemonSets and static pods, stay as they are. On CREATE it is every pod of the namespaces that are
-selected, on UPDATE only those that carry the annotation, to keep both in accord (kubectl apply, GitOps, webhooks).
-A pod that slips through is evicted as ever: nothing here keeps a pod from being made.`;
+Pod-level takeover. For each key, admission adds the fallback delay to the seconds of the deciding toleration, which is the first
+that matches, as upstream. The annotation ${TAKEOVER_ANNOTATION} records this: "<key>=<own>+<fallback>,...". The
+built-in controller waits for both, Taintward only for the pod's own seconds. A wildcard toleration stays unchanged: a toleration
+for the key is inserted before it. Pods that tolerate the taint indefinitely stay unchanged, and so do DaemonSets and static pods.
+CREATE changes every pod of the selected namespaces. UPDATE changes only pods with the annotation, so that both stay consistent
+(kubectl apply, GitOps, webhooks). A pod that bypasses admission is evicted as usual. No error prevents the creation of pods.`;
 
 const NAME_LABEL = 'kubernetes.io/metadata.name';
 /** What keeps a namespace out, however it is chosen. */

@@ -38,7 +38,7 @@ export const POD_TAKEOVER: PodTakeover = {
   namespaces: [{ key: TAKEOVER_LABEL, operator: 'In', values: OPTED_IN }],
 };
 
-/** What is said above the objects of a takeover at the pod. */
+/** The comment above the objects of a pod-level takeover. */
 export const POD_TAKEOVER_COMMENT = `
 Pod-level takeover. For each key, admission adds the fallback delay to the seconds of the deciding toleration, which is the first
 that matches, as upstream. The annotation ${TAKEOVER_ANNOTATION} records this: "<key>=<own>+<fallback>,...". The

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { describe, test } from 'node:test';
+import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+
+const PAGES = globSync('**/*.md', {
+  cwd: PROJECT_DIR,
+  exclude: (name) => /(^|\/)(node_modules|cdk\.out|\.git)$/.test(name),
+});
+const CODE = globSync('{functions,shared,cdk,deploy,docs,test,release,bin}/**/*.{ts,js,yaml,txt}', {
+  cwd: PROJECT_DIR,
+  exclude: (name) => /(^|\/)(node_modules|cdk\.out)$/.test(name),
+});
+const SCHEME = /^[a-z]+:/;
+
+const textOf = (file: string): string => readFileSync(join(PROJECT_DIR, file), 'utf8');
+
+/** The text without what stands in fences and in backticks, where brackets are no links. */
+const proseOf = (text: string): string =>
+  text.replaceAll(/^ *```.*?^ *```$/gms, '').replaceAll(/(`+)[^`].*?\1/g, '');
+
+/** Where links lead to: in brackets, in references, and in HTML. */
+const linksOf = (text: string): readonly string[] =>
+  [...proseOf(text).matchAll(/\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]: (\S+)|(?:src|srcset|href)="([^"]+)"/gm)]
+    .map(([, inline, reference, html]) => inline ?? reference ?? html ?? '')
+    .filter((target) => !SCHEME.test(target));
+
+/** As GitHub makes them of headings; of equal ones, the later get a number. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of text.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)) {
+    const bare = heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = bare;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${bare}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** Why a link leads nowhere; absent: it resolves. */
+function faultOf(page: string, target: string): string | undefined {
+  const [path = '', anchor] = target.split('#');
+  const file = path === '' ? page : relative('', join(dirname(page), decodeURI(path)));
+  if (!existsSync(join(PROJECT_DIR, file))) return `${page}: there is no ${target}`;
+  if (anchor === undefined || statSync(join(PROJECT_DIR, file)).isDirectory() || !file.endsWith('.md'))
+    return undefined;
+  return anchorsOf(textOf(file)).has(anchor) ? undefined : `${page}: ${file} has no heading #${anchor}`;
+}
+
+describe('links of Markdown pages', () => {
+  test('lead to files and headings that exist', () => {
+    assert.ok(PAGES.length > 50);
+    const faults = PAGES.flatMap((page) =>
+      linksOf(textOf(page)).flatMap((target) => faultOf(page, target) ?? []),
+    );
+    assert.deepEqual(faults, []);
+  });
+
+  test('lead from the index to every page of the documentation', () => {
+    const linked = new Set(linksOf(textOf('docs/README.md')).map((target) => join('docs', target)));
+    const pages = PAGES.filter(
+      (page) => page.startsWith('docs/') && page !== 'docs/README.md' && !page.includes('/decisions/'),
+    );
+    assert.deepEqual(
+      pages.filter((page) => ![...linked].some((target) => target.split('#')[0] === page)),
+      [],
+    );
+  });
+});
+
+test('pages that code names, with their headings, exist', () => {
+  const faults = CODE.flatMap((file) =>
+    [...textOf(file).matchAll(/(?<![\w./-])docs\/[\w/-]+\.md(?:#[\w-]+)?/g)].flatMap(
+      ([named]) => faultOf('README.md', named) ?? [],
+    ),
+  );
+  assert.deepEqual([...new Set(faults)], []);
+});

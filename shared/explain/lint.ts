@@ -9,7 +9,7 @@ import { DOWN_KEYS, type MatchOptions, type Taint, type Toleration } from '#shar
  */
 export type Level = 'error' | 'warning' | 'note';
 
-/** What is looked for; docs/how-to/lint-tolerations.md tells more of each. */
+/** The rules of lint; docs/reference/lint-rules.md explains each of them. */
 export const LINT_RULES = {
   'unreadable-manifest': {
     level: 'error',

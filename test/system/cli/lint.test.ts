@@ -11,7 +11,9 @@ import { systemClock } from '#shared/time/clock.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
 import { type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
 
-const DOC = readFileSync(new URL('../../../docs/how-to/lint-tolerations.md', import.meta.url), 'utf8');
+const pageOf = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), 'utf8');
+const GUIDE = pageOf('how-to/lint-tolerations.md');
+const RULES = pageOf('reference/lint-rules.md');
 
 async function lint(args: readonly string[], fleet?: ContextFleet) {
   const { state, deps } = plainOutput();
@@ -86,7 +88,7 @@ describe('taintward lint, in the simulated cluster', () => {
 
   test('prints what the documentation shows', async () => {
     const { printed, exitCode } = await lint([], settled.fleet);
-    assert.ok(DOC.includes(`\n${printed}\`\`\`\n`), printed);
+    assert.ok(GUIDE.includes(`\n${printed}\`\`\`\n`), printed);
     assert.equal(exitCode, 2);
   });
 
@@ -104,7 +106,7 @@ describe('taintward lint, in the simulated cluster', () => {
 });
 
 test('the documentation has each rule, with its level', () => {
-  const documented = [...DOC.matchAll(/^\| `([a-z-]+)` \| (error|warning|note) \|/gm)].map(
+  const documented = [...RULES.matchAll(/^\| `([a-z-]+)` \| (error|warning|note) \|/gm)].map(
     ([, rule, level]) => [rule, level],
   );
   assert.deepEqual(

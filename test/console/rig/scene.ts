@@ -9,6 +9,8 @@ import { unansweredConsole } from './unanswered-console.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
+/** Nobody renews its leases, and they are held for as long as a scene is looked at. */
+const SCENE_MS = 10 * MINUTE_MS;
 /** A store takes no more of them in one commit without dividing it. */
 const PODS_OF_A_NODE = 90;
 
@@ -45,6 +47,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     t,
     { clusters, clock },
     {
+      kind: 'deployed',
       where: 'table taintward in eu-west-1',
       cluster: async () => {
         throw new FleetError('It is a scene: there is no cluster behind it.');
@@ -56,7 +59,12 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     await operator.applyPolicy(cluster, POLICY, 'as agreed with its owners');
   for (const [index, cluster] of clusters.entries()) {
     const lease = await leases.take(cluster, undefined, 'relay-1', now);
-    if (lease) await leases.renew(lease, { renewedAt: now, heardAt: now, nodes: [214, 388, 24][index] ?? 0 });
+    if (lease)
+      await leases.renew(lease, {
+        renewedAt: now + SCENE_MS,
+        heardAt: now + SCENE_MS,
+        nodes: [214, 388, 24][index] ?? 0,
+      });
   }
   const { id } = await operator.hold(
     PROD_EU,

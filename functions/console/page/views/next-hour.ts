@@ -29,7 +29,7 @@ export function NextHour(): VNode {
         </ul>
       </div>
       <div class="bars" role="img" aria-label=${timeline ? summary(timeline) : 'The timeline is loading'}>
-        ${most > 1 && html`<span class="most">${counted(most, 'pod')} a minute</span>`}
+        ${most > 1 && html`<span class="most">${counted(most, 'pod')} per minute</span>`}
         ${(timeline?.minutes ?? []).map(
           (minute, index) => html`
             <div key=${index} class="minute" title=${minuteText(timeline, index)}>

@@ -100,8 +100,8 @@ describe('what a taint would do on a real API server', () => {
     const { budgets, breaks, workloads, unknown } = await ask();
     assert.deepEqual(budgets, [
       {
-        ...{ namespace: cluster.namespace, name: 'what-if', allowed: 1, going: 2, together: 2, blocked: 0 },
-        ...{ known: 'asked', breaks: true, heeded: false },
+        ...{ namespace: cluster.namespace, name: 'what-if', allowed: 1, evicted: 2, together: 2, blocked: 0 },
+        ...{ source: 'eviction-api', breaks: true, heeded: false },
       },
     ]);
     assert.deepEqual(
@@ -140,7 +140,7 @@ describe('what a taint would do on a real API server', () => {
     const { budgets, unknown } = await ask(await limitedTo('asker', rights));
     assert.deepEqual(
       budgets.map(({ name, blocked, source: known, breaks }) => [name, blocked, known, breaks]),
-      [[undefined, 2, 'asked', true]],
+      [[undefined, 2, 'eviction-api', true]],
     );
     assert.equal(unknown.length, 2);
     assert.match(unknown.join('\n'), /Budgets in namespace .* cannot be read/);

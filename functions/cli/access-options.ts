@@ -146,7 +146,7 @@ function secretOf(options: AccessOptions): ByPart<string> {
   const check = (each: string, flag: string): void => {
     if (SECRET_ARN.test(each)) return;
     throw new CliError(
-      `${flag} is not the ARN of a secret: it is like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
+      `${flag} is not the ARN of a secret. Specify one like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
     );
   };
   if (typeof arn === 'string') {

@@ -92,7 +92,7 @@ const addQuestionOptions = (command: Command): Command =>
 function parsePod(text: string): NamedPod {
   const [namespace, name, ...more] = text.split('/');
   if (namespace && name && more.length === 0) return { namespace, name };
-  throw new InvalidArgumentError('Name a pod as NAMESPACE/NAME, like shop/web-0.');
+  throw new InvalidArgumentError('Specify NAMESPACE/NAME, for example shop/web-0.');
 }
 
 /** Fields that hold a moment. */

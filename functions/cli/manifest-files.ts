@@ -28,7 +28,7 @@ export async function manifestFiles(
     } catch (error) {
       const why = errorMessage(error);
       throw new CliError(
-        `${path} cannot be read (${why}): name a file, a directory, or - for standard input.`,
+        `${path} cannot be read (${why}). Specify a file, a directory, or - for standard input.`,
       );
     }
   }

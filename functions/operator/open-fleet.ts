@@ -42,11 +42,11 @@ export function openFleet(
   if (table !== undefined) return deployedFleet(table, { clock, connect });
   if (!runsHere(hint)) {
     hintOnFailure?.(
-      `No npm start runs in this directory, so that was asked of table ${DEFAULT_TABLE}: name another with --table, or a state directory with --state-dir.`,
+      `No npm start runs in this directory, so the command used table ${DEFAULT_TABLE}. To use another fleet, specify --table or --state-dir.`,
     );
     return deployedFleet(DEFAULT_TABLE, { clock, connect });
   }
-  hint(`Of the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
+  hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
   return localFleet(DEFAULT_STATE, clock, { found: true });
 }
 
@@ -74,7 +74,7 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
       local.close();
       return bare;
     }
-    deps.hint(`Of the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
+    deps.hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
     return askedBy(access, local, deps.clock);
   }
   return askedBy(access, openFleet(choice, deps), deps.clock);

@@ -28,31 +28,31 @@ export function dynamoDbStoreError(error: unknown, tableName: string): StoreErro
 function sentence(error: Error, table: string): string {
   const { name, message } = error;
   if (name === 'ResourceNotFoundException') {
-    return `${table} (or its index) does not exist in this account and region: deploy the stack, or correct the table's name (taintward --table, TAINTWARD_TABLE) or the region (AWS_REGION).`;
+    return `${table} (or its index) does not exist in this account and region. Deploy the stack, or correct the name of the table (taintward --table, TAINTWARD_TABLE) or the region (AWS_REGION).`;
   }
   // The SDK's errors about regions have no names of their own.
   if (message === 'Region is missing') {
-    return `No AWS region for ${table}: set AWS_REGION, or AWS_PROFILE to a profile that has one.`;
+    return `No AWS region for ${table}. Set AWS_REGION, or set AWS_PROFILE to a profile with a region.`;
   }
   if (message.startsWith('Region not accepted')) {
-    return `The AWS region for ${table} is none: correct AWS_REGION, or the region of the profile.`;
+    return `The AWS region for ${table} is invalid. Correct AWS_REGION, or the region of the profile.`;
   }
   if (NO_CREDENTIALS.has(name)) {
-    return `No AWS credentials for ${table}: give the process a role, a profile (AWS_PROFILE) or a key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) (${message}).`;
+    return `No AWS credentials for ${table} (${message}). Give the process a role, a profile (AWS_PROFILE), or a key (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY).`;
   }
   if (NO_RIGHT.has(name)) {
-    return `AWS refuses the call to ${table}: check the credentials and the role's rights (${name}: ${message}).`;
+    return `AWS denies access to ${table} (${name}: ${message}). Check the credentials and the permissions of the role.`;
   }
   if (codesOf(error).some((code) => THROTTLED.has(code))) {
-    return `${table} takes no more for now: the work is retried; if it lasts, raise the table's limits (${name}: ${message}).`;
+    return `${table} is throttled (${name}: ${message}). The work is retried. If this lasts, raise the table's limits.`;
   }
   if (name === 'TransactionConflictException') {
-    return `${table}: others wrote to the same item in every attempt: the work is retried (${message}).`;
+    return `Other writes to ${table} changed the same item in every attempt (${message}). The work is retried.`;
   }
   if (error instanceof DynamoDBServiceException) {
-    return `${table} refuses the call: check that the stack is of this release (${name}: ${message}).`;
+    return `${table} rejects the call (${name}: ${message}). Check that the stack is of this release.`;
   }
-  return `${table} cannot be reached: check the region, the endpoint and the network (${name}: ${message}).`;
+  return `${table} cannot be reached (${name}: ${message}). Check the region, the endpoint, and the network.`;
 }
 
 function codesOf(error: Error): readonly string[] {

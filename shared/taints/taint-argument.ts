@@ -18,11 +18,11 @@ const REMOVAL_EXAMPLE = 'maintenance:NoExecute- or maintenance-';
 /** Reads `key=value:Effect` or `key:Effect`, as `kubectl taint` does. Throws `TaintArgumentError`. */
 export function parseTaint(text: string): Taint {
   if (text.endsWith('-')) {
-    throw new TaintArgumentError(`"${text}" removes a taint: to add one leave the - at its end out`);
+    throw new TaintArgumentError(`"${text}" removes a taint. To add one, omit the trailing -`);
   }
   const { key, value, effect } = parts(text, ADDITION_EXAMPLE);
   if (effect === undefined) {
-    throw new TaintArgumentError(`"${text}" has no effect: write for example ${ADDITION_EXAMPLE}`);
+    throw new TaintArgumentError(`"${text}" has no effect. Specify one, for example ${ADDITION_EXAMPLE}`);
   }
   return valid(text, { key, ...(value === '' ? {} : { value }), effect }, ADDITION_EXAMPLE);
 }

@@ -50,16 +50,16 @@ test('what goes wrong is one sentence and exit code 1', () => {
   );
 });
 const LACKS: readonly [string, Readonly<Record<string, string>>, RegExp][] = [
-  ['a region', KEY, /^taintward: No AWS region for DynamoDB table taintward: set AWS_REGION, [^\n]*\n$/],
+  ['a region', KEY, /^taintward: No AWS region for DynamoDB table taintward\. Set AWS_REGION, [^\n]*\n$/],
   [
     'a usable region',
     { ...KEY, AWS_REGION: 'us east' },
-    /^taintward: The AWS region for DynamoDB table taintward is none: correct AWS_REGION, [^\n]*\n$/,
+    /^taintward: The AWS region for DynamoDB table taintward is invalid\. Correct AWS_REGION, [^\n]*\n$/,
   ],
   [
     'credentials',
     REGION,
-    /^taintward: No AWS credentials for DynamoDB table taintward: .*AWS_PROFILE[^\n]*\n$/,
+    /^taintward: No AWS credentials for DynamoDB table taintward \(.*\)\. .*AWS_PROFILE[^\n]*\n$/,
   ],
 ];
 for (const [what, aws, message] of LACKS) {
@@ -71,7 +71,7 @@ for (const [what, aws, message] of LACKS) {
     // Who tries it meant another, perhaps.
     assert.match(
       more.join(''),
-      /^No npm start runs in this directory, so that was asked of table taintward: [^\n]*\n$/,
+      /^No npm start runs in this directory, so the command used table taintward\. [^\n]*\n$/,
     );
   });
 }

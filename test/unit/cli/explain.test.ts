@@ -99,7 +99,7 @@ test('a node is shown by workload, and each of its pods where there is room', as
 test('a pod is named with its namespace, and a cluster where there are several', async (t) => {
   const { run, state } = await bench(t);
   await assert.rejects(run('explain', 'pod', 'web-1'));
-  assert.match(state.complaint, /Name a pod as NAMESPACE\/NAME, like shop\/web-0\./);
+  assert.match(state.complaint, /Specify NAMESPACE\/NAME, for example shop\/web-0\./);
   await assert.rejects(run('explain', 'pod', 'default/web-1'), {
     message: 'Missing cluster name. Specify one of: prod, stage.',
   });

@@ -46,7 +46,7 @@ test('without a word the fleet is that of the npm start that runs here, and that
   t.after(() => fleet.close());
   assert.equal(fleet.kind, 'local');
   assert.deepEqual(await fleet.clusters(), ['prod']);
-  assert.deepEqual(hints, ['Of the npm start that runs in this directory (--state-dir .taintward).']);
+  assert.deepEqual(hints, ['Using the npm start that runs in this directory (--state-dir .taintward).']);
   state.release();
 });
 
@@ -59,7 +59,7 @@ test('without a word the fleet is the table of a stack where no npm start runs',
   assert.deepEqual(hints, []);
   assert.match(
     onFailure.join(),
-    /^No npm start runs in this directory, so that was asked of table taintward/,
+    /^No npm start runs in this directory, so the command used table taintward/,
   );
 });
 

@@ -137,7 +137,7 @@ describe('DynamoDbStore.commit', () => {
     await against([cancelled('ThrottlingError', 'None')], (store) =>
       assert.rejects(store.commit(REF, 1, CHANGE, NOW), {
         name: 'StoreError',
-        message: /^DynamoDB table taintward takes no more for now: .* raise the table's limits/,
+        message: /^DynamoDB table taintward is throttled .* raise the table's limits/,
       }),
     );
   });
@@ -230,18 +230,21 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
   const cases: readonly (readonly [string, RegExp])[] = [
     [
       'ResourceNotFoundException',
-      /^DynamoDB table taintward \(or its index\) does not exist .*: deploy the stack/,
+      /^DynamoDB table taintward \(or its index\) does not exist .*\. Deploy the stack/,
     ],
-    ['AccessDeniedException', /^AWS refuses the call to DynamoDB table taintward: check the credentials/],
+    [
+      'AccessDeniedException',
+      /^AWS denies access to DynamoDB table taintward \(.*\)\. Check the credentials/,
+    ],
     [
       'UnrecognizedClientException',
-      /^AWS refuses the call to DynamoDB table taintward: check the credentials/,
+      /^AWS denies access to DynamoDB table taintward \(.*\)\. Check the credentials/,
     ],
     [
       'ProvisionedThroughputExceededException',
-      /^DynamoDB table taintward takes no more for now: .* raise the table's limits/,
+      /^DynamoDB table taintward is throttled .* raise the table's limits/,
     ],
-    ['ValidationException', /^DynamoDB table taintward refuses the call: .*\(ValidationException: no\)/],
+    ['ValidationException', /^DynamoDB table taintward rejects the call \(ValidationException: no\)\./],
   ];
   for (const [error, message] of cases) {
     test(`after ${error}, in every method`, async () => {
@@ -267,7 +270,7 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
     const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
     await assert.rejects(store.load(REF, NOW), {
       name: 'StoreError',
-      message: /^No AWS credentials for DynamoDB table taintward: give the process a role/,
+      message: /^No AWS credentials for DynamoDB table taintward \(.*\)\. Give the process a role/,
     });
   });
 
@@ -277,7 +280,7 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
     const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));
     await assert.rejects(store.load(REF, NOW), {
       name: 'StoreError',
-      message: /^DynamoDB table taintward cannot be reached: check the region, the endpoint/,
+      message: /^DynamoDB table taintward cannot be reached \(.*\)\. Check the region, the endpoint/,
     });
   });
 });

@@ -29,7 +29,7 @@ describe('a taint written as for kubectl', () => {
   }
 
   for (const [text, fault] of [
-    ['maintenance', /"maintenance" has no effect: write for example maintenance=now:NoExecute/],
+    ['maintenance', /"maintenance" has no effect\. Specify one, for example maintenance=now:NoExecute/],
     ['maintenance=now', /"maintenance=now" is no taint: write for example/],
     [
       'maintenance:NoRun',
@@ -45,7 +45,7 @@ describe('a taint written as for kubectl', () => {
       'a=!!:NoExecute',
       /^"a=!!:NoExecute" is no taint: value has a character that is not allowed: [^;]+ at both ends; for/,
     ],
-    ['maintenance:NoExecute-', /removes a taint: to add one leave the - at its end out/],
+    ['maintenance:NoExecute-', /removes a taint\. To add one, omit the trailing -/],
   ] as const) {
     test(`${text === '' ? 'nothing' : text} is refused with what to write instead`, () => {
       assert.throws(() => parseTaint(text), refused(fault));

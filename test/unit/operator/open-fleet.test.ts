@@ -57,10 +57,7 @@ test('without a word the fleet is the table of a stack where no npm start runs',
   const fleet = openFleet({}, { ...deps, hintOnFailure: (text) => onFailure.push(text) });
   assert.equal(fleet.where, 'table taintward');
   assert.deepEqual(hints, []);
-  assert.match(
-    onFailure.join(),
-    /^No npm start runs in this directory, so the command used table taintward/,
-  );
+  assert.match(onFailure.join(), /^No npm start runs in this directory, so the command used table taintward/);
 });
 
 test('a state directory goes before a table, and a table before what runs here', async (t) => {

@@ -34,12 +34,12 @@ export interface Comparison {
 export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();
   for (const entry of entries) {
-    const { cluster, node, uid, namespace, pod: name, event, dueAt, causes, deleted } = entry;
+    const { cluster, node, uid, namespace, pod, event, dueAt, causes, deleted } = entry;
     const byBuiltIn = deleted?.by === 'taint-manager';
     const byUs = event === 'would-evict' || event === 'evicted' || (byBuiltIn && causes.length > 0);
     if (!byBuiltIn && !byUs) continue;
     pods.set(uid, {
-      ...{ ref: { cluster, node }, namespace, name, causes },
+      ...{ ref: { cluster, node }, namespace, name: pod, causes },
       ...pods.get(uid),
       ...(byBuiltIn ? { builtInAt: deleted.at } : {}),
       ...(byUs ? { oursAt: dueAt, causes } : {}),

@@ -48,11 +48,8 @@ function findingsText(findings: readonly Finding[], paint: Paint): string {
     .join('\n');
 }
 
-function findingLines(
-  { verdict, check: what, message: says, remediation: fix }: Finding,
-  paint: Paint,
-): readonly string[] {
+function findingLines({ verdict, check, message, remediation }: Finding, paint: Paint): readonly string[] {
   const { text, style } = VERDICTS[verdict];
-  const advice = fix === undefined ? [] : [`${' '.repeat(21)}${paint('dim', fix)}`];
-  return [`  ${paint(style, text)} ${what.padEnd(13)} ${says}`, ...advice];
+  const advice = remediation === undefined ? [] : [`${' '.repeat(21)}${paint('dim', remediation)}`];
+  return [`  ${paint(style, text)} ${check.padEnd(13)} ${message}`, ...advice];
 }

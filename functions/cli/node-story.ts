@@ -10,7 +10,7 @@ import { sectionsText, tableLines } from './sections.ts';
 
 /** A node's story for people: the answer, then what it rests on; `wide`: with each pod. */
 export function nodeStoryText(
-  { headline, taints, workloads, pods, gates: brakes, policy, builtIn, history, unknown }: NodeStory,
+  { headline, taints, workloads, pods, gates, policy, builtIn, history, unknown }: NodeStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
 ): string {
   const table = <Row>(rows: readonly Row[], columns: readonly Column<Row>[]) =>
@@ -26,12 +26,12 @@ export function nodeStoryText(
         heading: 'Rules',
         lines: [
           ...(policy ? [`policy: ${policy.mode}`] : []),
-          ...brakes.map((brake) => `held by: ${brakeText(brake, timeText)}`),
+          ...gates.map((brake) => `held by: ${brakeText(brake, timeText)}`),
           `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
         ],
       },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Unknown', lines: unknown.map(({ what, reason: why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, reason }) => `${what}: ${reason}`) },
     ],
     paint,
   );
@@ -64,14 +64,13 @@ const WORKLOAD_COLUMNS: readonly Column<NodeWorkload>[] = [
   },
   {
     head: 'HELD',
-    of: ({ held: kept }) =>
-      kept.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
+    of: ({ held }) => held.map(({ by, pods }) => `${pods} ${by.map(keptLabel).join(' and ')}`).join(', '),
   },
   {
     head: 'STAY',
-    of: ({ keep: stays }) => stays.map(({ cause: because, pods }) => `${pods}: ${STAYS[because]}`).join(', '),
+    of: ({ keep }) => keep.map(({ cause, pods }) => `${pods}: ${STAYS[cause]}`).join(', '),
   },
-  { head: 'TERMINATING', of: ({ terminating: leaving }) => (leaving === 0 ? '' : String(leaving)) },
+  { head: 'TERMINATING', of: ({ terminating }) => (terminating === 0 ? '' : String(terminating)) },
 ];
 
 const STAYS: Readonly<Record<NodeWorkload['keep'][number]['cause'], string>> = {
@@ -86,23 +85,23 @@ const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'OUTCOME', of: fateText },
 ];
 
-function fateText({ outcome: fate, heldBy }: NodePod): string {
-  switch (fate.kind) {
+function fateText({ outcome, heldBy }: NodePod): string {
+  switch (outcome.kind) {
     case 'evict':
-      return `evicted at ${timeText(fate.at)}`;
+      return `evicted at ${timeText(outcome.at)}`;
     case 'held':
-      return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(fate.dueAt)}`;
+      return `${heldBy.map(({ kind }) => keptLabel(kind)).join(' and ')}, due ${timeText(outcome.dueAt)}`;
     case 'blocked':
-      return `${fate.by.length > 0 ? `budget ${fate.by.join(', ')}` : 'rejected by admission'}, due ${timeText(fate.dueAt)}`;
+      return `${outcome.by.length > 0 ? `budget ${outcome.by.join(', ')}` : 'rejected by admission'}, due ${timeText(outcome.dueAt)}`;
     case 'failed':
-      return `failed at ${timeText(fate.at)}`;
+      return `failed at ${timeText(outcome.at)}`;
     case 'keep':
-      return `stays: ${STAYS[fate.cause]}`;
+      return `stays: ${STAYS[outcome.cause]}`;
     case 'terminating':
       return 'terminating';
     case 'unknown':
       return 'unknown';
     default:
-      return fate satisfies never;
+      return outcome satisfies never;
   }
 }

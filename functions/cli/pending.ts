@@ -90,10 +90,10 @@ interface PendingRow extends PendingLook {
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
-  const { issues: needs, unknown } = statusOf(seen);
-  const blind = needs
-    .filter(({ type: kind }) => isBlind(kind))
-    .map(({ cluster, message: text }) => (cluster === undefined ? text : `${cluster}: ${text}`));
+  const { issues, unknown } = statusOf(seen);
+  const blind = issues
+    .filter(({ type }) => isBlind(type))
+    .map(({ cluster, message }) => (cluster === undefined ? message : `${cluster}: ${message}`));
   const why = [...blind, ...unknown];
   if (why.length === 0) return seen;
   deps.complain(linesText(why.map((each) => `This list may be outdated. ${each}`)));

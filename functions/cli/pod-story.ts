@@ -26,7 +26,7 @@ export function podStoryText(
       { heading: 'How to keep the pod', lines: keepingLines(story) },
       { heading: 'How to release it', lines: story.release },
       { heading: 'History', lines: podHistoryLines(history, { wide, paint }) },
-      { heading: 'Unknown', lines: unknown.map(({ what, reason: why }) => `${what}: ${why}`) },
+      { heading: 'Unknown', lines: unknown.map(({ what, reason }) => `${what}: ${reason}`) },
     ],
     paint,
   );
@@ -64,13 +64,7 @@ function tolerationText({ toleration, changedBy, seconds }: TaintAccount): strin
 const placeText = ({ index, seconds }: PlacedToleration): string =>
   `[${index}] ${seconds === undefined ? 'indefinitely' : `${seconds} s`}`;
 
-function governingLines({
-  policy,
-  gates: brakes,
-  budgets = [],
-  builtIn,
-  ...story
-}: PodStory): readonly string[] {
+function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodStory): readonly string[] {
   const lines: string[] = workloadLines(story);
   if (policy) {
     const { mode, method, evictionRate } = policy;
@@ -79,7 +73,7 @@ function governingLines({
       `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
     );
   }
-  for (const brake of brakes) lines.push(`held by: ${brakeText(brake, timeText)}`);
+  for (const brake of gates) lines.push(`held by: ${brakeText(brake, timeText)}`);
   for (const { name, allowed } of budgets) {
     const heeded = policy?.method.kind === 'evict' ? '' : '; this method ignores it';
     lines.push(
@@ -108,10 +102,10 @@ function schedulingLines({
   owner,
   workload,
   node,
-  outcome: fate,
+  outcome,
   taints,
 }: PodStory): readonly string[] {
-  if (!scheduling || fate.kind === 'keep') return [];
+  if (!scheduling || outcome.kind === 'keep') return [];
   const { replacedBy, keptOffBy, loops } = scheduling;
   const maker = workload ?? owner;
   const by = maker ? `${maker.kind} ${maker.name}` : '';
@@ -142,8 +136,8 @@ function schedulingLines({
   }
 }
 
-function keepingLines({ remediations: remedies, builtIn }: PodStory): readonly string[] {
-  return remedies.flatMap((remedy) => {
+function keepingLines({ remediations, builtIn }: PodStory): readonly string[] {
+  return remediations.flatMap((remedy) => {
     switch (remedy.kind) {
       case 'tolerate':
         return [

@@ -62,7 +62,7 @@ export function addStatusCommand(program: Command, deps: CliDeps): void {
 }
 
 function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
-  const { clusters, relays, where, versions, deadLetters, backlog, unknown, issues: needs, at } = status;
+  const { clusters, relays, where, versions, deadLetters, backlog, unknown, issues, at } = status;
   const table =
     clusters.length === 0
       ? 'No clusters are managed.\n'
@@ -81,22 +81,24 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   ];
   const lines = linesText(facts.map(([name, text]) => `${`${name}:`.padEnd(14)} ${text}`));
   const found =
-    needs.length === 0
+    issues.length === 0
       ? unknown.length === 0
         ? `${paint('green', 'No action required.')}\n`
         : `${paint('yellow', 'Unknown whether an action is required.')}\n`
       : linesText([
           paint('bold', 'Action required'),
-          ...needs.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
+          ...issues.map((need) => `  ${paint('red', '!')} ${needText(need)}`),
         ]);
   const spoken = relays.length === 0 ? '' : `\n${tableOf(relays, relayColumns(at, paint), { wide, paint })}`;
   return `${table}${spoken}\n${lines}\n${found}`;
 }
 
-const needText = ({ cluster, message: text, remediation: remedy }: Need): string =>
-  [...(cluster === undefined ? [] : [`${cluster}:`]), text, ...(remedy === undefined ? [] : [remedy])].join(
-    ' ',
-  );
+const needText = ({ cluster, message, remediation }: Need): string =>
+  [
+    ...(cluster === undefined ? [] : [`${cluster}:`]),
+    message,
+    ...(remediation === undefined ? [] : [remediation]),
+  ].join(' ');
 
 const countsText = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
@@ -130,12 +132,12 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'BUILT-IN', of: ({ builtIn }) => bad(builtIn?.state ?? '?', builtIn?.state === 'on') },
     {
       head: 'LAST CONTACT',
-      of: ({ connection: hearing, lastContactAt: heardAt }) =>
-        heardAt === undefined
-          ? hearing === undefined
+      of: ({ connection, lastContactAt }) =>
+        lastContactAt === undefined
+          ? connection === undefined
             ? '?'
             : bad('never', true)
-          : bad(`${spanText(Math.max(0, at - heardAt))} ago`, hearing !== 'connected'),
+          : bad(`${spanText(Math.max(0, at - lastContactAt))} ago`, connection !== 'connected'),
     },
     { head: 'NODES', of: ({ nodes }) => count(nodes) },
     { head: 'TAINTED', of: ({ tainted }) => count(tainted) },
@@ -143,10 +145,10 @@ function columnsAt(at: EpochMs, paint: Paint): readonly Column<ClusterStatus>[] 
     { head: 'HELD', of: ({ held }) => count(held) },
     {
       head: 'STUCK',
-      of: ({ stuck, failed: gaveUp = 0 }) =>
-        stuck === undefined ? '?' : bad(`${stuck + gaveUp}`, stuck + gaveUp > 0),
+      of: ({ stuck, failed = 0 }) =>
+        stuck === undefined ? '?' : bad(`${stuck + failed}`, stuck + failed > 0),
     },
-    { head: 'DELAY', of: ({ delayMs: lateMs = 0 }) => (lateMs < 1_000 ? '' : spanText(lateMs)) },
+    { head: 'DELAY', of: ({ delayMs = 0 }) => (delayMs < 1_000 ? '' : spanText(delayMs)) },
     { head: 'NEXT', of: ({ nextAt }) => (nextAt === undefined ? '' : `in ${spanText(nextAt - at)}`) },
     {
       head: 'GUARD',
@@ -175,16 +177,16 @@ function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
 }
 
 /** For programs. */
-function statusJson({ at, clusters, relays, stop, issues: needs, ...status }: FleetStatus): object {
+function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStatus): object {
   return {
     at: timeText(at),
     ...status,
-    needs: needs.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
+    needs: issues.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
     clusters: clusters.map(
       ({
-        lastContactAt: heardAt,
+        lastContactAt,
         nextAt,
         pausedUntil,
         trips,
@@ -196,8 +198,8 @@ function statusJson({ at, clusters, relays, stop, issues: needs, ...status }: Fl
         ...rest
       }) => ({
         ...rest,
-        ...momentsJson({ heardAt, renewedAt, nextAt, pausedUntil }),
-        ...(heardAt === undefined ? {} : { contactAgeMs: Math.max(0, at - heardAt) }),
+        ...momentsJson({ heardAt: lastContactAt, renewedAt, nextAt, pausedUntil }),
+        ...(lastContactAt === undefined ? {} : { contactAgeMs: Math.max(0, at - lastContactAt) }),
         ...(service ? { service: serviceJson(service) } : {}),
         ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
         ...(faults ? { faults: faults.map(faultJson) } : {}),

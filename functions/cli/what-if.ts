@@ -116,10 +116,10 @@ const withTimes = (answer: WhatIfAnswer): unknown =>
 const MOMENT = /^(?:at|since|until)$|At$/;
 
 function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
-  const { cluster, taint, nodes, pods, now, later, keep: stays, at } = answer;
+  const { cluster, taint, nodes, pods, now, later, keep, at } = answer;
   const which = nodes.length === 1 ? `node ${nodes[0]}` : `${nodes.length} nodes`;
   const lines = [
-    `With taint ${taintText(taint)} on ${which} of cluster ${cluster}, of ${pods} ${pods === 1 ? 'pod' : 'pods'}, ${now} would be evicted immediately, ${later} later, and ${stays} would stay.`,
+    `With taint ${taintText(taint)} on ${which} of cluster ${cluster}, of ${pods} ${pods === 1 ? 'pod' : 'pods'}, ${now} would be evicted immediately, ${later} later, and ${keep} would stay.`,
     ...provisosOf(answer),
     paceText(answer),
   ].filter((line) => line !== '');
@@ -134,12 +134,12 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
 }
 
 /** What the answer depends on. */
-function provisosOf({ policy, gate: brake, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
+function provisosOf({ policy, gate, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'
       ? ['The policy of the cluster is unknown. This preview uses the default policy in enforce mode.']
       : []),
-    ...(brake ? [`All evictions are held by ${wordsOf(brake).name(brake)} until it ends.`] : []),
+    ...(gate ? [`All evictions are held by ${wordsOf(gate).name(gate)} until it ends.`] : []),
     ...(guarded > 0
       ? [`The guard would hold ${guarded} of these evictions, until it resets or is released.`]
       : []),
@@ -152,12 +152,12 @@ function provisosOf({ policy, gate: brake, guarded, guard, unknown }: WhatIfAnsw
   ];
 }
 
-function paceText({ at, pace, gate: brake, guarded }: WhatIfAnswer): string {
+function paceText({ at, pace, gate, guarded }: WhatIfAnswer): string {
   if (pace.lastAt === undefined) return '';
   const when = pace.lastAt <= at ? 'immediately' : `in ${spanText(pace.lastAt - at)}`;
   const rate = pace.evictionRate === undefined ? '' : `, at ${pace.evictionRate} per second`;
   const drained =
-    brake || guarded > 0
+    gate || guarded > 0
       ? `; held pods are evicted within ${spanText(pace.releaseMs)} of their release, at ${pace.releaseRate} per second`
       : '';
   return `The last pod is evicted ${when}${rate}${drained}.`;
@@ -170,7 +170,7 @@ const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
   { head: 'LATER', of: ({ later }) => laterText(later, now) },
   {
     head: 'STAY',
-    of: ({ keep: stays }) => stays.map((stay) => `${stay.pods} (${stayText(stay)})`).join(', ') || '0',
+    of: ({ keep }) => keep.map((stay) => `${stay.pods} (${stayText(stay)})`).join(', ') || '0',
   },
   {
     head: 'READY LEFT',
@@ -186,24 +186,23 @@ function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadFate['later'], now
   return `${pods} in ${first === last ? first : `${first} to ${last}`}`;
 }
 
-const stayText = ({ cause: because, hold }: Stay): string =>
-  hold === undefined ? because : `${because} ${hold}`;
+const stayText = ({ cause, hold }: Stay): string => (hold === undefined ? cause : `${cause} ${hold}`);
 
 const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   { head: 'BUDGET', of: (budget) => budgetText(budget) },
   { head: 'ALLOWS', of: ({ allowed }) => (allowed === undefined ? '?' : String(allowed)) },
-  { head: 'PODS EVICTED', of: ({ evicted: going }) => String(going) },
+  { head: 'PODS EVICTED', of: ({ evicted }) => String(evicted) },
   { head: 'READY PODS AT ONCE', of: ({ together }) => String(together) },
   {
     head: 'REJECTED ONE BY ONE',
-    of: ({ blocked, source: known }) => (known === 'eviction-api' ? String(blocked) : '?'),
+    of: ({ blocked, source }) => (source === 'eviction-api' ? String(blocked) : '?'),
   },
   { head: 'BREAKS', of: ({ breaks }) => (breaks ? 'yes' : 'no') },
   {
     head: 'SOURCE',
-    of: ({ source: known }) => (known === 'eviction-api' ? 'Eviction API' : 'budget status'),
+    of: ({ source }) => (source === 'eviction-api' ? 'Eviction API' : 'budget status'),
   },
-  { head: 'MESSAGE', of: ({ reason, error: why }) => reason ?? why ?? '', wide: true },
+  { head: 'MESSAGE', of: ({ reason, error }) => reason ?? error ?? '', wide: true },
 ];
 
 const budgetText = ({ namespace, name }: BudgetFate): string =>
@@ -212,11 +211,11 @@ const budgetText = ({ namespace, name }: BudgetFate): string =>
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'NODE', of: ({ node }) => node },
-  { head: 'OUTCOME', of: ({ outcome: fate }) => fateText(fate, now) },
+  { head: 'OUTCOME', of: ({ outcome }) => fateText(outcome, now) },
   {
     head: 'CAUSE',
-    of: ({ outcome: fate }) =>
-      'causes' in fate ? fate.causes.map(({ taint }) => taintText(taint)).join(', ') : '',
+    of: ({ outcome }) =>
+      'causes' in outcome ? outcome.causes.map(({ taint }) => taintText(taint)).join(', ') : '',
   },
 ];
 

@@ -115,8 +115,8 @@ async function seenOf(
 function rowOf(pending: PendingLook, rulings: Rulings | undefined, at: EpochMs): PendingRow {
   const { cluster, node, record, brakes } = pending;
   const { uid, namespace, name, fireAt, reasons } = record;
-  const { state: standing, note } = standingOf(pending, rulings, at);
+  const { state, note } = standingOf(pending, rulings, at);
   const taints = reasons.map(({ taint }) => taintText(taint)).join(', ');
   const holds = brakes.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
-  return [uid, cluster, node, namespace, name, fireAt, standing, taints, note, holds];
+  return [uid, cluster, node, namespace, name, fireAt, state, taints, note, holds];
 }

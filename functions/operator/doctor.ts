@@ -159,12 +159,12 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
 
 /** Of the one process; a deployment has none. */
 function processFindings(
-  { process, issues: needs, unknown }: FleetStatus,
+  { process, issues, unknown }: FleetStatus,
   service: ServiceView | undefined,
 ): readonly Told[] {
   if (process === undefined) return [];
   if (!service) {
-    const down = needs.filter(({ type: kind }) => kind === 'not-running' || kind === 'not-responding');
+    const down = issues.filter(({ type }) => type === 'not-running' || type === 'not-responding');
     const silent = warn('process', unknown.join(' '), 'Run the command again in a few seconds.');
     return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
   }
@@ -175,9 +175,9 @@ function processFindings(
   return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
 }
 
-const needFinding = (what: Told['check'], { message: text, remediation: remedy }: Need): Told => ({
-  ...{ check: what, verdict: 'bad', message: text },
-  ...(remedy === undefined ? {} : { remediation: remedy }),
+const needFinding = (what: Told['check'], { message, remediation }: Need): Told => ({
+  ...{ check: what, verdict: 'bad', message },
+  ...(remediation === undefined ? {} : { remediation }),
 });
 
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
@@ -237,17 +237,16 @@ const notEntered = (agent: string): Told =>
   );
 
 /** Of who speaks for a cluster; of a process that is down only that is said. */
-function relayFindings({ at, issues: needs, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
-  const { connection: hearing, lastContactAt: heardAt = at } =
-    clusters.find((each) => each.cluster === cluster) ?? {};
-  const found = needs
+function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
+  const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
+  const found = issues
     .filter((need) => need.cluster === cluster && isOfRelay(need.type))
     .map((need): Told => {
       const finding = needFinding('relay', need);
       return need.type === 'api-server-unreachable' ? { ...finding, verdict: 'warn' } : finding;
     });
-  if (found.length > 0 || hearing !== 'connected') return found;
-  return [ok('relay', `Last contact ${Math.round((at - heardAt) / 1000)} s ago.`)];
+  if (found.length > 0 || connection !== 'connected') return found;
+  return [ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`)];
 }
 
 async function examineLive(

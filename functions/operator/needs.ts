@@ -140,16 +140,7 @@ function processNeeds(
 }
 
 function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Need[] {
-  const {
-    cluster,
-    error,
-    service,
-    trips = [],
-    failed: gaveUp = 0,
-    stuck = 0,
-    delayMs: lateMs = 0,
-    stop,
-  } = facts;
+  const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop } = facts;
   const needs: Need[] = [];
   const need = (kind: Need['type'], text: string, more: Pick<Need, 'since' | 'remediation'>) =>
     void needs.push({ type: kind, cluster, message: text, ...more });
@@ -169,14 +160,14 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
       remediation: `If these evictions are intended, run taintward release guard ${cluster}.`,
     });
   }
-  if (lateMs >= LATE_MS) {
-    need('delayed', `An eviction is overdue by ${durationText(lateMs)}, and nothing holds it.`, {
-      since: at - lateMs,
+  if (delayMs >= LATE_MS) {
+    need('delayed', `An eviction is overdue by ${durationText(delayMs)}, and nothing holds it.`, {
+      since: at - delayMs,
       remediation: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
     });
   }
-  if (gaveUp > 0) {
-    need('failed', `${gaveUp === 1 ? '1 eviction' : `${gaveUp} evictions`} failed.`, {
+  if (failed > 0) {
+    need('failed', `${failed === 1 ? '1 eviction' : `${failed} evictions`} failed.`, {
       remediation: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
     });
   }
@@ -200,15 +191,15 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
 
 /** That nobody hears it, or that it does not answer, if so. */
 function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
-  const { cluster, connection: hearing, lastContactAt: heardAt, renewedAt, holder } = facts;
-  if (hearing === undefined) return [];
-  if (hearing === 'connected') {
+  const { cluster, connection, lastContactAt, renewedAt, holder } = facts;
+  if (connection === undefined) return [];
+  if (connection === 'connected') {
     const text = 'Its API server does not respond. Requests are retried every few seconds.';
     return isOutOfReach(facts)
       ? [{ type: 'api-server-unreachable', cluster, message: text, remediation: LOOK_AT_SERVER }]
       : [];
   }
-  if (hearing === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
+  if (connection === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
     const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
     const text =
       holder === undefined
@@ -218,10 +209,10 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
     return [{ ...{ type: 'lease-expired', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
   }
   const text =
-    hearing === 'never-connected'
+    connection === 'never-connected'
       ? `${holder} holds its lease, but has never connected to the cluster.`
       : `${holder} holds its lease, but is disconnected from the cluster: changes are not noticed.`;
-  const since = heardAt === undefined ? {} : { since: heardAt };
+  const since = lastContactAt === undefined ? {} : { since: lastContactAt };
   return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
 }
 

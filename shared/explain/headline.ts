@@ -18,52 +18,54 @@ export type MomentText = (at: EpochMs) => string;
  * controller goes its own way.
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
-  const { namespace, name, before, outcome: fate, unknown } = answer;
+  const { namespace, name, before, outcome, unknown } = answer;
   const told = `${namespace}/${name} ${fateText(answer, moment)}`;
   const deaf = deafText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
-  const isUnseen = fate.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
+  const isUnseen = outcome.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
   const unseen = isUnseen ? 'This is its record: the pod could not be read.' : '';
   const moved =
-    answer.takeoverInProgress && fate.kind !== 'terminating' && !told.includes(BEING_MOVED)
+    answer.takeoverInProgress && outcome.kind !== 'terminating' && !told.includes(BEING_MOVED)
       ? BEING_MOVED
       : '';
   return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
 function fateText(answer: PodAnswer, moment: MomentText): string {
-  const { outcome: fate, at: now, decidedBy } = answer;
-  switch (fate.kind) {
+  const { outcome, at: now, decidedBy } = answer;
+  switch (outcome.kind) {
     case 'evict':
-      return decidedBy === 'built-in' ? builtInText(fate, answer, moment) : goesText(fate, answer, moment);
+      return decidedBy === 'built-in'
+        ? builtInText(outcome, answer, moment)
+        : goesText(outcome, answer, moment);
     case 'held':
-      return heldText(fate, answer, moment);
+      return heldText(outcome, answer, moment);
     case 'blocked':
-      return `${dueText(fate.dueAt, now, moment)}, and stays as long as ${blockText(fate.by, fate.rejected)}: the policy never deletes such a pod.`;
+      return `${dueText(outcome.dueAt, now, moment)}, and stays as long as ${blockText(outcome.by, outcome.rejected)}: the policy never deletes such a pod.`;
     case 'failed':
-      return `was due at ${moment(fate.dueAt)}, and its eviction failed at ${moment(fate.at)}, with all retries exhausted: ${fate.error}.`;
+      return `was due at ${moment(outcome.dueAt)}, and its eviction failed at ${moment(outcome.at)}, with all retries exhausted: ${outcome.error}.`;
     case 'keep':
-      return `stays: ${staysText(fate.cause, answer)}.`;
+      return `stays: ${staysText(outcome.cause, answer)}.`;
     case 'terminating':
-      return leavingText(fate, answer, moment);
+      return leavingText(outcome, answer, moment);
     case 'evicted':
     case 'deleted':
     case 'not-found':
-      return pastText(fate, answer, moment);
+      return pastText(outcome, answer, moment);
     case 'unknown':
-      return `may be evicted or stay: ${fate.reason}.`;
+      return `may be evicted or stay: ${outcome.reason}.`;
     default:
-      return fate satisfies never;
+      return outcome satisfies never;
   }
 }
 
 type Going = Extract<Fate, { kind: 'evict' }>;
 
-function goesText(fate: Going, { at: now, policy, gates: brakes }: PodAnswer, moment: MomentText): string {
-  const { at, dueAt, causes: reasons, retrying, blockedBy, rejected, pacedBy } = fate;
-  const because = reasonsText(reasons);
-  const held = heldBy(brakes, moment);
+function goesText(fate: Going, { at: now, policy, gates }: PodAnswer, moment: MomentText): string {
+  const { at, dueAt, causes, retrying, blockedBy, rejected, pacedBy } = fate;
+  const because = reasonsText(causes);
+  const held = heldBy(gates, moment);
   if (held !== '')
     return `${dueText(dueAt, now, moment)} because ${because}; it is held by ${held}, and will be evicted at ${moment(at)}.`;
   if (retrying)
@@ -82,12 +84,8 @@ function goesText(fate: Going, { at: now, policy, gates: brakes }: PodAnswer, mo
 }
 
 /** Where only the cluster was asked. */
-function builtInText(
-  { at, causes: reasons }: Going,
-  { at: now, builtIn }: PodAnswer,
-  moment: MomentText,
-): string {
-  const because = reasonsText(reasons);
+function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
+  const because = reasonsText(causes);
   const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
   switch (builtIn?.state) {
     case 'on':
@@ -100,16 +98,16 @@ function builtInText(
 }
 
 function heldText(
-  { dueAt, causes: reasons, by }: Extract<Fate, { kind: 'held' }>,
-  { at: now, gates: brakes }: PodAnswer,
+  { dueAt, causes, by }: Extract<Fate, { kind: 'held' }>,
+  { at: now, gates }: PodAnswer,
   moment: MomentText,
 ): string {
-  const because = reasonsText(reasons);
-  if (by.kind === 'observe' && brakes.length < 2) {
+  const because = reasonsText(causes);
+  if (by.kind === 'observe' && gates.length < 2) {
     const would = dueAt <= now ? 'would have been evicted' : 'would be evicted';
     return `${would} at ${moment(dueAt)} because ${because}; the cluster is in observe mode.`;
   }
-  return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(brakes, moment)}.`;
+  return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(gates, moment)}.`;
 }
 
 /** All that keeps a pod. */
@@ -159,13 +157,13 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
     case 'evicted':
       return `was evicted from node ${fate.node} at ${moment(fate.at)} because ${reasonsText(fate.causes)}.`;
     case 'deleted': {
-      const { at, node, by, dueAt, causes: reasons, cancelReason, observed } = fate;
+      const { at, node, by, dueAt, causes, cancelReason, observed } = fate;
       const ours =
         dueAt === undefined
           ? '; Taintward did not request this'
           : cancelReason
             ? `; its eviction had been canceled because ${cancelReason === 'taint-removed' ? 'the taint was removed' : 'it tolerates the taint indefinitely'}`
-            : `; Taintward ${observed ? 'would have evicted' : 'was to evict'} it at ${moment(dueAt)} because ${reasonsText(reasons)}`;
+            : `; Taintward ${observed ? 'would have evicted' : 'was to evict'} it at ${moment(dueAt)} because ${reasonsText(causes)}`;
       if (by === 'taint-manager')
         return `was evicted from node ${node} by the built-in controller at ${moment(at)}${ours}.`;
       if (by === 'other') return `was deleted from node ${node} by another actor at ${moment(at)}${ours}.`;
@@ -200,10 +198,11 @@ function deafText(
 const SPARED_MS = 10 * 60_000;
 
 /** That the built-in controller evicts the pod, where Taintward would not, or not yet. */
-function rivalText({ at: now, decidedBy, outcome: fate, builtIn }: PodAnswer, moment: MomentText): string {
+function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
-  const standing = fate.kind === 'evict' ? fate.at : fate.kind === 'terminating' ? -Infinity : Infinity;
+  const standing =
+    outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
   if (evictsAt >= standing) return '';
   const isDue = evictsAt <= now;
   if (builtIn?.state === 'on') {
@@ -229,7 +228,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const deaf = deafText(answer, evictions, moment);
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
-  const going = pods.flatMap(({ outcome: fate }) => (fate.kind === 'evict' ? [fate.at] : []));
+  const going = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome.at] : []));
   const [first, last] = [Math.min(...going), Math.max(...going)];
   const when =
     last <= now
@@ -237,11 +236,11 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
       : first === last
         ? `at ${moment(last)}`
         : `by ${moment(last)}, the first ${first <= now ? 'now' : `at ${moment(first)}`}`;
-  const kept = pods.filter(({ outcome: fate }) =>
-    ['held', 'blocked', 'failed', 'unknown'].includes(fate.kind),
+  const kept = pods.filter(({ outcome }) =>
+    ['held', 'blocked', 'failed', 'unknown'].includes(outcome.kind),
   ).length;
   const observed = pods.filter(
-    ({ outcome: fate }) => fate.kind === 'held' && fate.by.kind === 'observe',
+    ({ outcome }) => outcome.kind === 'held' && outcome.by.kind === 'observe',
   ).length;
   const by = decidedBy === 'built-in' ? builtInSubject(builtIn) : '';
   const parts = [
@@ -249,7 +248,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
     observed > 0 ? `${countText(observed, 'would be evicted', 'would be evicted')} in enforce mode` : '',
     kept > observed ? `${countText(kept - observed, 'is kept', 'are kept')}` : '',
     ...(['terminating', 'keep'] as const).map((kind) => {
-      const count = pods.filter(({ outcome: fate }) => fate.kind === kind).length;
+      const count = pods.filter(({ outcome }) => outcome.kind === kind).length;
       if (count === 0) return '';
       return kind === 'terminating'
         ? countText(count, 'is terminating', 'are terminating')
@@ -275,8 +274,9 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
 /** That the built-in controller evicts pods of a node that Taintward would not, or not yet. */
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
-  const earlier = pods.flatMap(({ outcome: fate, builtInAt }) => {
-    const standing = fate.kind === 'evict' ? fate.at : fate.kind === 'terminating' ? -Infinity : Infinity;
+  const earlier = pods.flatMap(({ outcome, builtInAt }) => {
+    const standing =
+      outcome.kind === 'evict' ? outcome.at : outcome.kind === 'terminating' ? -Infinity : Infinity;
     return builtInAt !== undefined && builtInAt < standing ? [builtInAt] : [];
   });
   const first = Math.min(...earlier);

@@ -286,15 +286,15 @@ const runnerOf = ({ workload, owner }: NodePod): NodeWorkload['owner'] =>
 function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): NodeWorkload {
   const owner = runnerOf(first);
   const moments = pods
-    .flatMap(({ outcome: fate }) => (fate.kind === 'evict' ? [Math.max(fate.at, now)] : []))
+    .flatMap(({ outcome }) => (outcome.kind === 'evict' ? [Math.max(outcome.at, now)] : []))
     .sort((a, b) => a - b);
   const [firstAt, lastAt] = [moments[0], moments.at(-1)];
-  const kept = pods.map(({ outcome: fate, heldBy }): readonly KeptBy[] => {
-    if (fate.kind === 'held') return heldBy.map(({ kind }) => kind);
-    if (fate.kind === 'blocked') return [fate.by.length > 0 ? 'blocked' : 'rejected'];
-    return fate.kind === 'failed' ? [fate.kind] : [];
+  const kept = pods.map(({ outcome, heldBy }): readonly KeptBy[] => {
+    if (outcome.kind === 'held') return heldBy.map(({ kind }) => kind);
+    if (outcome.kind === 'blocked') return [outcome.by.length > 0 ? 'blocked' : 'rejected'];
+    return outcome.kind === 'failed' ? [outcome.kind] : [];
   });
-  const stays = pods.flatMap(({ outcome: fate }) => (fate.kind === 'keep' ? [fate.cause] : []));
+  const stays = pods.flatMap(({ outcome }) => (outcome.kind === 'keep' ? [outcome.cause] : []));
   return {
     namespace: first.namespace,
     ...(owner ? { owner } : {}),
@@ -307,7 +307,7 @@ function workloadOf(first: NodePod, pods: readonly NodePod[], now: EpochMs): Nod
     held: [...Map.groupBy(kept, (by) => by.join()).values()].flatMap((each) =>
       each.slice(0, 1).flatMap((by) => (by.length === 0 ? [] : [{ by, pods: each.length }])),
     ),
-    terminating: pods.filter(({ outcome: fate }) => fate.kind === 'terminating').length,
+    terminating: pods.filter(({ outcome }) => outcome.kind === 'terminating').length,
     keep: [...Map.groupBy(stays, (cause) => cause)].map(([cause, each]) => ({
       cause,
       pods: each.length,

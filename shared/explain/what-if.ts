@@ -363,7 +363,7 @@ function stayOf(fate: Fate): Stay | undefined {
   }
 }
 
-const stayKey = ({ cause: because, hold = '' }: Stay): string => `${because} ${hold}`;
+const stayKey = ({ cause, hold = '' }: Stay): string => `${cause} ${hold}`;
 
 /** What nobody relies on to be ready at any moment. */
 const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];

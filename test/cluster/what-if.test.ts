@@ -139,7 +139,7 @@ describe('what a taint would do on a real API server', () => {
     const rights = [...LEAST_RIGHTS, { resource: 'pods/eviction', verbs: ['create'] }];
     const { budgets, unknown } = await ask(await limitedTo('asker', rights));
     assert.deepEqual(
-      budgets.map(({ name, blocked, source: known, breaks }) => [name, blocked, known, breaks]),
+      budgets.map(({ name, blocked, source, breaks }) => [name, blocked, source, breaks]),
       [[undefined, 2, 'eviction-api', true]],
     );
     assert.equal(unknown.length, 2);

@@ -182,7 +182,7 @@ async function lint(pod: unknown, labels: unknown, whitelist: string): Promise<O
     [{ name: 'f', text: stringifyInt64Json(pod as object) }],
     matching,
   );
-  for (const { message, remediation: fix } of [...findings, ...ofText])
-    for (const text of [message, fix]) sentence(text);
+  for (const { message, remediation } of [...findings, ...ofText])
+    for (const text of [message, remediation]) sentence(text);
   return findings.length > 0 ? 'refused' : 'accepted';
 }

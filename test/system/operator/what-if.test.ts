@@ -61,8 +61,8 @@ describe('in the simulated cluster', () => {
   test('all pods of the nodes are told of, by what runs them', async () => {
     const { workloads, pods, policy, unknown } = await ask(ALL);
     assert.deepEqual(
-      workloads.map(({ kind, name, now, later, keep: stays, replicas }) => ({
-        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: stays.map((stay) => stay.cause) },
+      workloads.map(({ kind, name, now, later, keep, replicas }) => ({
+        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: keep.map((stay) => stay.cause) },
         ready: replicas?.ready,
       })),
       [
@@ -109,7 +109,7 @@ describe('in the simulated cluster', () => {
       refusing((path) => path.endsWith('/eviction')),
     );
     assert.deepEqual(
-      budgets.map(({ source: known, breaks }) => [known, breaks]),
+      budgets.map(({ source, breaks }) => [source, breaks]),
       [['status', true]],
     );
     assert.equal(unknown.length, 1);
@@ -168,7 +168,7 @@ describe('in the simulated cluster', () => {
     const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
     const web = answer.workloads.find(({ name }) => name === 'web');
     assert.deepEqual(
-      web?.keep.map(({ cause: because, pods }) => [because, pods]),
+      web?.keep.map(({ cause, pods }) => [cause, pods]),
       [['hold', 6]],
     );
     assert.deepEqual([answer.policy, answer.gate?.kind], ['applied', 'observe']);

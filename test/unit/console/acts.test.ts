@@ -35,9 +35,9 @@ test('an act is shown before it is done, with how many pods go by it', async (t)
   const { ask, operator, perform, orders } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
-  const { messages: says, evicted: goes } = await ask('POST api/preview', act);
+  const { messages, evicted } = await ask('POST api/preview', act);
   assert.deepEqual(
-    [says, goes],
+    [messages, evicted],
     [
       [
         'Evictions are resumed in cluster prod.',
@@ -91,13 +91,13 @@ test('the guard is released with what goes at once and what goes when it is due'
   const ref = { cluster: PROD, node: nodeName('node-2') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
-  const { messages: says, evicted: goes } = await ask('POST api/preview', {
+  const { messages, evicted } = await ask('POST api/preview', {
     kind: 'release-guard',
     cluster: PROD,
     reason: 'x',
   });
-  assert.equal(goes, 2);
-  assert.deepEqual(says.slice(1), [
+  assert.equal(evicted, 2);
+  assert.deepEqual(messages.slice(1), [
     '2 pods are due and will be evicted, at 5 per second.',
     '2 more will be evicted at their deadlines.',
   ]);

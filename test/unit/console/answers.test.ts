@@ -135,9 +135,9 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW - 5 * MINUTE, nodes: 9 });
   await operator.stop(PROD, { why: 'a drill', forMs: MINUTE });
-  const { issues: needs, clusters } = await ask('GET api/status', {});
+  const { issues, clusters } = await ask('GET api/status', {});
   assert.deepEqual(
-    needs.map(({ type: kind, message: text }) => [kind, text]),
+    issues.map(({ type, message }) => [type, message]),
     [
       [
         'disconnected',
@@ -150,24 +150,15 @@ test('the status says how each cluster stands, and what needs somebody, the most
   );
   const [prod] = clusters;
   assert.ok(prod);
-  const {
-    mode,
-    connection: hearing,
-    nodes,
-    tainted,
-    pending,
-    states: standings,
-    delayMs: lateMs,
-    nextAt,
-  } = prod;
+  const { mode, connection, nodes, tainted, pending, states, delayMs, nextAt } = prod;
   assert.deepEqual(
-    { mode, hearing, nodes, tainted, pending, lateMs, nextAt },
+    { mode, hearing: connection, nodes, tainted, pending, lateMs: delayMs, nextAt },
     {
       ...{ mode: 'observe', hearing: 'disconnected', nodes: 9, tainted: 1, pending: 3 },
       ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
     },
   );
-  assert.deepEqual([standings?.stopped, standings?.['failed'], standings?.scheduled], [1, 1, 1]);
+  assert.deepEqual([states?.stopped, states?.['failed'], states?.scheduled], [1, 1, 1]);
 });
 
 test('a cluster that cannot be read says so beside the others', async (t) => {
@@ -177,7 +168,7 @@ test('a cluster that cannot be read says so beside the others', async (t) => {
     if (cluster !== PROD) throw new Error('it was written by a newer release');
     return read(cluster);
   });
-  const { clusters, issues: needs } = await ask('GET api/status', {});
+  const { clusters, issues } = await ask('GET api/status', {});
   assert.deepEqual(
     clusters.map(({ cluster, pending, error }) => [cluster, pending, error]),
     [
@@ -185,7 +176,7 @@ test('a cluster that cannot be read says so beside the others', async (t) => {
       ['torn', undefined, 'it was written by a newer release'],
     ],
   );
-  assert.deepEqual([needs[0]?.type, needs[0]?.cluster], ['unreadable', 'torn']);
+  assert.deepEqual([issues[0]?.type, issues[0]?.cluster], ['unreadable', 'torn']);
 });
 
 test('the timeline counts what goes in each minute of the next hour, and what something holds then', async (t) => {

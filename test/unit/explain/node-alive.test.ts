@@ -46,9 +46,9 @@ const held: EvictionRecord = (() => {
 describe('a pod of a node that is called unreachable', () => {
   test('is told to be held for as long as its node is alive', () => {
     assert.equal(line(asking({ life: ALIVE })), KEPT);
-    const { gates: brakes, release } = explainPod(asking({ life: ALIVE }));
+    const { gates, release } = explainPod(asking({ life: ALIVE }));
     assert.deepEqual(
-      brakes.map(({ by }) => by),
+      gates.map(({ by }) => by),
       [{ ...ALIVE, kind: 'node-alive', revision: 1, guardRevision: 0 }],
     );
     assert.deepEqual(release, ['taintward policy apply -f policy.yaml c1']);

@@ -97,7 +97,7 @@ test('the first line tells how many pods go and when, and how many are kept, ter
 test('pods are told by workload, the first to go first', () => {
   const { workloads, pods } = explainNode(question());
   assert.deepEqual(
-    pods.map(({ name, outcome: fate }) => [name, fate.kind]),
+    pods.map(({ name, outcome }) => [name, outcome.kind]),
     [
       ['web-2', 'evict'],
       ['web-0', 'evict'],
@@ -106,7 +106,7 @@ test('pods are told by workload, the first to go first', () => {
     ],
   );
   assert.deepEqual(
-    workloads.map(({ owner, pods: count, evict: goes, keep: stays }) => [owner?.name, count, goes, stays]),
+    workloads.map(({ owner, pods, evict, keep }) => [owner?.name, pods, evict, keep]),
     [
       ['agent', 1, { pods: 0 }, [{ cause: 'tolerated', pods: 1 }]],
       ['db', 1, { pods: 1, firstAt: at(NOW), lastAt: at(NOW) }, []],
@@ -152,8 +152,8 @@ test('what holds some of the pods is told once, with who said so and why', () =>
     why: 'a backup',
     target: { kind: 'node', node: ref.node },
   } as const;
-  const { gates: brakes, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
-  assert.deepEqual(brakes, [
+  const { gates, workloads } = explainNode(question(ruledBy({}, { holds: [hold] })));
+  assert.deepEqual(gates, [
     {
       by: { kind: 'hold', id: 'h1' },
       act: { actor: 'anna', at: at(90), reason: 'a backup' },
@@ -161,7 +161,7 @@ test('what holds some of the pods is told once, with who said so and why', () =>
     },
   ]);
   assert.deepEqual(
-    workloads.map(({ held: kept }) => kept),
+    workloads.map(({ held }) => held),
     [[], [{ by: ['hold'], pods: 1 }], [{ by: ['hold'], pods: 2 }]],
   );
 });
@@ -178,7 +178,7 @@ test('rules that cannot be read leave open what becomes of those that are due', 
     }),
   );
   assert.deepEqual(
-    answer.pods.map(({ outcome: fate }) => fate.kind),
+    answer.pods.map(({ outcome }) => outcome.kind),
     ['unknown', 'unknown', 'unknown', 'keep'],
   );
   assert.deepEqual(answer.unknown, [{ what: 'rules', reason: 'the table is away' }]);

@@ -56,11 +56,8 @@ interface Operation {
 }
 
 /** What `kubectl patch --type json` makes of tolerations. */
-function patched(
-  tolerated: readonly Toleration[],
-  { remediations: remedies }: PodAnswer,
-): readonly Toleration[] {
-  const remedy = remedies.find(({ kind }) => kind === 'tolerate');
+function patched(tolerated: readonly Toleration[], { remediations }: PodAnswer): readonly Toleration[] {
+  const remedy = remediations.find(({ kind }) => kind === 'tolerate');
   const [, json = '[]'] = /--patch '(.+)'$/.exec(remedy?.kind === 'tolerate' ? remedy.command : '') ?? [];
   return (JSON.parse(json) as readonly Operation[]).reduce<readonly Toleration[]>((all, { path, value }) => {
     const [, index] = /^\/spec\/tolerations\/(\d+)\/tolerationSeconds$/.exec(path) ?? [];

@@ -369,12 +369,12 @@ test('where nothing but a time limit keeps it away, the next pod may come back t
 });
 
 test('what would keep the pod is told as commands', () => {
-  const { remediations: remedies } = explainPod(
+  const { remediations } = explainPod(
     aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {
       pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating(NOT_READY, 300)] })),
     }),
   );
-  assert.deepEqual(remedies, [
+  assert.deepEqual(remediations, [
     {
       kind: 'tolerate',
       command: `kubectl patch pod web-0 --namespace shop --type json --patch '[{"op":"remove","path":"/spec/tolerations/0/tolerationSeconds"},{"op":"remove","path":"/spec/tolerations/1/tolerationSeconds"},{"op":"add","path":"/spec/tolerations/-","value":{"key":"b","operator":"Exists","effect":"NoExecute"}}]'`,
@@ -412,9 +412,9 @@ test('all that keeps a pod is told, each with who said so and the command that e
     [since(20)],
     governed({ exclude: [{ namespaces: ['shop'] }] }, { holds: [hold()], stops: [stop] }),
   );
-  const { gates: brakes, release } = explainPod(asked);
+  const { gates, release } = explainPod(asked);
   assert.deepEqual(
-    brakes.map(({ by }) => by.kind),
+    gates.map(({ by }) => by.kind),
     ['stopped', 'hold', 'excluded'],
   );
   assert.deepEqual(release, [

@@ -247,8 +247,8 @@ describe('what breaks', () => {
 });
 
 test('what forbids everything is told, and what would follow it all the same', () => {
-  const { gate: brake, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
-  assert.deepEqual(brake, { kind: 'observe' });
+  const { gate, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
+  assert.deepEqual(gate, { kind: 'observe' });
   assert.equal(now, 1);
 });
 
@@ -288,8 +288,8 @@ test('what would happen is what is planned once it has happened', () => {
       const ruled = byPolicy({ virtualKeys });
       const pods = tolerations.map((each, index) => podOf(`u${index}`, { tolerations: each }));
       const nodes = [nodeOf(ref.node, taints)];
-      const { each, now, later, keep: stays } = answered({ taint, nodes, pods, rules: ruled });
-      assert.equal(now + later + stays, pods.length);
+      const { each, now, later, keep } = answered({ taint, nodes, pods, rules: ruled });
+      assert.equal(now + later + keep, pods.length);
 
       const others = taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect);
       const isVirtual = ({ key, effect }: LiveTaint) =>
@@ -314,8 +314,8 @@ test('what would happen is what is planned once it has happened', () => {
       };
       const { schedule } = planned(emptyPartition, delta, {}, ruled);
       assert.deepEqual(
-        each.flatMap(({ uid, outcome: fate }) =>
-          fate.kind === 'evict' ? [[uid, fate.at, fate.causes.length]] : [],
+        each.flatMap(({ uid, outcome }) =>
+          outcome.kind === 'evict' ? [[uid, outcome.at, outcome.causes.length]] : [],
         ),
         schedule.map(({ uid, fireAt, reasons }) => [uid, fireAt, reasons.length]),
       );
@@ -339,8 +339,8 @@ test('each pod of any cluster goes now, later or stays, and is of one workload',
         const answer = answered({ nodes, pods, rules: byPolicy({ exclude }) });
         const sum = (counts: readonly number[]) => counts.reduce((all, count) => all + count, 0);
         assert.equal(answer.now + answer.later + answer.keep, pods.length);
-        for (const { now, later, keep: stays, pods: all } of answer.workloads)
-          assert.equal(now + later.pods + sum(stays.map((stay) => stay.pods)), all);
+        for (const { now, later, keep, pods: all } of answer.workloads)
+          assert.equal(now + later.pods + sum(keep.map((stay) => stay.pods)), all);
         assert.equal(sum(answer.workloads.map((workload) => workload.pods)), pods.length);
       },
     ),

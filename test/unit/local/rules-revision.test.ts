@@ -153,13 +153,13 @@ describe('a database that lacks changes which its note has', () => {
     const stop = await fleet.rulebook.fleetStop();
     fleet.close();
     assert.ok(stop);
-    const [{ message: text, remediation: remedy } = assert.fail('nothing needs anybody')] = needsOf({
+    const [{ message, remediation } = assert.fail('nothing needs anybody')] = needsOf({
       at: NOW,
       clusters: [],
       stop: stopOutput(stop),
     });
-    assert.equal(text, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
-    assert.equal(remedy, 'To resume, run taintward resume --all.');
+    assert.equal(message, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
+    assert.equal(remediation, 'To resume, run taintward resume --all.');
     assert.equal((await start()).logged.length, 1);
   });
 

@@ -6,8 +6,8 @@ import type { Told } from '#functions/operator/finding.ts';
 import { VERSION } from '#shared/version.ts';
 
 const verdicts = (findings: readonly Told[]) =>
-  findings.map(({ verdict, message: says }) => `${verdict}: ${says}`);
-const fixes = (findings: readonly Told[]) => findings.flatMap(({ remediation: fix }) => fix ?? []);
+  findings.map(({ verdict, message }) => `${verdict}: ${message}`);
+const fixes = (findings: readonly Told[]) => findings.flatMap(({ remediation }) => remediation ?? []);
 
 describe('quotas', () => {
   const quotas = (more: Partial<Quotas> = {}): Quotas => ({

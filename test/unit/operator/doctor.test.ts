@@ -38,7 +38,7 @@ function examined(t: TestContext, shown: Shown) {
 }
 
 const about = (what: string, findings: Awaited<ReturnType<typeof examine>>) =>
-  findings.filter((finding) => finding.check === what).map(({ verdict, message: says }) => [verdict, says]);
+  findings.filter((finding) => finding.check === what).map(({ verdict, message }) => [verdict, message]);
 
 test('a pause that is over is told as what it is then: enforced', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
@@ -262,8 +262,8 @@ const WELL: Account = {
 };
 const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
   findings
-    .filter(({ check: what }) => ['versions', 'quotas', 'alarms'].includes(what))
-    .map(({ check: what, verdict }) => `${what} ${verdict}`);
+    .filter(({ check }) => ['versions', 'quotas', 'alarms'].includes(check))
+    .map(({ check, verdict }) => `${check} ${verdict}`);
 
 test('of a deployment, releases, quotas for all of its nodes, and alarms are looked at', async (t) => {
   const { fleet, leases, findings } = examined(t, {});

@@ -11,7 +11,7 @@ const kindsOf = (facts: Partial<ClusterFacts>) =>
   needsOf({
     at: NOW,
     clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', ...facts }],
-  }).map(({ type: kind }) => kind);
+  }).map(({ type }) => type);
 
 test('a cluster is deaf when it was not heard for as long as the heartbeat waits', () => {
   assert.equal(hearingOf(NOW - DEAF_AFTER_MS, NOW), 'connected');

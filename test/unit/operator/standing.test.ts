@@ -9,8 +9,8 @@ const by = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, 
 test('the console shows a pod that is held because its node is alive as such', () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
-  const { state: standing, note } = standingOf({ record, brakes: [by] }, undefined, at(61));
-  assert.equal(standing, 'node-alive');
+  const { state, note } = standingOf({ record, brakes: [by] }, undefined, at(61));
+  assert.equal(state, 'node-alive');
   assert.match(note, /^its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z/);
-  assert.equal(STANDING[standing].text, 'on a live node');
+  assert.equal(STANDING[state].text, 'on a live node');
 });

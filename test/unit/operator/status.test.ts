@@ -35,12 +35,11 @@ async function heard(t: TestContext) {
 
 test('a fleet that goes on by itself needs nobody', async (t) => {
   const { status } = await heard(t);
-  const { issues: needs, clusters } = await status();
-  assert.deepEqual(needs, []);
-  const [
-    { mode, holder, lastContactAt: heardAt, nodes, pending, builtIn } = assert.fail('there is no cluster'),
-  ] = clusters;
-  assert.deepEqual([mode, holder, heardAt, nodes, pending], ['observe', 'relay-1', NOW, 7, 0]);
+  const { issues, clusters } = await status();
+  assert.deepEqual(issues, []);
+  const [{ mode, holder, lastContactAt, nodes, pending, builtIn } = assert.fail('there is no cluster')] =
+    clusters;
+  assert.deepEqual([mode, holder, lastContactAt, nodes, pending], ['observe', 'relay-1', NOW, 7, 0]);
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
 
@@ -78,33 +77,26 @@ test('what needs somebody is told, the most urgent first', async (t) => {
   letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
   await (await fleet.operator()).stop(prod, { why: 'an incident' });
   await clock.advanceTo(NOW + 3 * MINUTE_MS);
-  const { issues: needs, clusters } = await status();
+  const { issues, clusters } = await status();
   assert.deepEqual(
-    needs.map(({ type: kind }) => kind),
+    issues.map(({ type }) => type),
     ['guard-tripped', 'lease-expired', 'delayed', 'failed', 'dead-letters', 'stuck-terminating', 'stopped'],
   );
-  const [
-    { tainted, pending, held, failed: gaveUp, delayMs: lateMs, nextAt } = assert.fail('there is no cluster'),
-  ] = clusters;
-  assert.deepEqual([tainted, pending, held, gaveUp], [1, 4, 1, 1]);
-  assert.deepEqual([lateMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
+  const [{ tainted, pending, held, failed, delayMs, nextAt } = assert.fail('there is no cluster')] = clusters;
+  assert.deepEqual([tainted, pending, held, failed], [1, 4, 1, 1]);
+  assert.deepEqual([delayMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
 });
 
 test('what cannot be read of one cluster, or of the queues, keeps nothing else back', async (t) => {
   const { status, fleet } = await heard(t);
   const gone = () => Promise.reject(new StoreError('It is away.'));
-  const {
-    issues: needs,
-    unknown,
-    clusters,
-    deadLetters,
-  } = await status({
+  const { issues, unknown, clusters, deadLetters } = await status({
     ...fleet,
     leases: { look: gone, stuck: gone },
     deadLetters: { ...fleet.deadLetters, count: gone },
   });
   assert.deepEqual(
-    needs.map(({ type: kind, message: text }) => [kind, text]),
+    issues.map(({ type, message }) => [type, message]),
     [['unreadable', 'Its state is unreadable: It is away.']],
   );
   assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
@@ -130,13 +122,13 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await (await fleet.operator()).stopAll({ why: 'an incident', forMs: MINUTE_MS });
   assert.deepEqual(
-    (await status()).issues.map(({ type: kind }) => kind),
+    (await status()).issues.map(({ type }) => type),
     ['stopped'],
   );
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
-  const { stop, issues: needs } = await status();
-  assert.deepEqual([stop, needs], [undefined, []]);
+  const { stop, issues } = await status();
+  assert.deepEqual([stop, issues], [undefined, []]);
 });
 
 test('a stop of a cluster that has expired needs nobody', async (t) => {
@@ -145,8 +137,8 @@ test('a stop of a cluster that has expired needs nobody', async (t) => {
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
-  const { clusters, issues: needs } = await status();
-  assert.deepEqual([clusters[0]?.stop, needs], [undefined, []]);
+  const { clusters, issues } = await status();
+  assert.deepEqual([clusters[0]?.stop, issues], [undefined, []]);
 });
 
 test('of the one process its own word counts, which is newer than what its lease says', async (t) => {
@@ -175,8 +167,8 @@ test('what was given up counts as that, and not as held', async (t) => {
   const held = { by: { kind: 'observe' }, since: NOW } as const;
   const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
   await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
-  const [{ held: counted, failed: gaveUp } = assert.fail('there is no cluster')] = (await status()).clusters;
-  assert.deepEqual([counted, gaveUp], [1, 1]);
+  const [{ held: counted, failed } = assert.fail('there is no cluster')] = (await status()).clusters;
+  assert.deepEqual([counted, failed], [1, 1]);
 });
 
 test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {
@@ -197,9 +189,9 @@ test('a cluster whose API server does not answer needs somebody before it counts
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
   await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
-  const { issues: needs, clusters } = await status();
+  const { issues, clusters } = await status();
   assert.deepEqual(
-    needs.map(({ type: kind }) => kind),
+    issues.map(({ type }) => type),
     ['api-server-unreachable'],
   );
   assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
@@ -209,13 +201,13 @@ test('an npm start that is dead needs somebody, and nothing that it said is show
   const { status, fleet, clock, lease, leases } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
   await clock.advanceTo(NOW + 3_000);
-  const { issues: needs, process } = await status({ ...fleet, service: async () => undefined });
+  const { issues, process } = await status({ ...fleet, service: async () => undefined });
   assert.equal(process, 'not-running');
   assert.deepEqual(
-    needs.map(({ type: kind, since }) => [kind, since]),
+    issues.map(({ type, since }) => [type, since]),
     [['not-running', NOW]],
   );
-  assert.match(needs[0]?.message ?? '', /Its last lease renewal was 3s ago\.$/);
+  assert.match(issues[0]?.message ?? '', /Its last lease renewal was 3s ago\.$/);
 });
 
 test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
@@ -231,9 +223,9 @@ test('an npm start that does not answer is unknown while its lease is fresh, and
     ['not-responding', [], ['It does not answer.']],
   );
   await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
-  const { issues: needs, clusters } = await status(silent);
+  const { issues, clusters } = await status(silent);
   assert.deepEqual(
-    needs.map(({ type: kind }) => kind),
+    issues.map(({ type }) => type),
     ['not-responding'],
   );
   assert.equal(clusters[0]?.connection, 'stale');
@@ -245,9 +237,9 @@ test('a relay that renews no more is told once its lease is over, with the clust
   const seen = await look(deployed, [prod], { clock });
   assert.deepEqual(statusOf(seen).issues, []);
   await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
-  const { issues: needs, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
+  const { issues, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
   assert.deepEqual(
-    needs.map(({ type: kind, since }) => [kind, since]),
+    issues.map(({ type, since }) => [type, since]),
     [['lease-expired', NOW]],
   );
   assert.deepEqual([clusters[0]?.connection, clusters[0]?.faults], ['stale', undefined]);
@@ -282,8 +274,8 @@ test('a cluster whose lease was just taken is not known yet, and is not called u
   const clock = new DrivenClock(NOW);
   const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
   const told = async () => {
-    const { issues: needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
-    return [needs.map(({ type: kind }) => kind), unknown];
+    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [issues.map(({ type }) => type), unknown];
   };
   assert.deepEqual(await told(), [['lease-expired'], []]);
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
@@ -300,8 +292,8 @@ test('what a relay finds wrong is told with its remedy, and that an older one do
   const { fleet, clock, lease, leases } = await heard(t);
   const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
     await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
-    const { issues: needs, unknown } = statusOf(await look(fleet, [prod], { clock }));
-    return [...needs.map(({ type: kind }) => kind), ...unknown];
+    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [...issues.map(({ type }) => type), ...unknown];
   };
   for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
   const unread = aFault('list-failing');
@@ -318,7 +310,7 @@ test('what a relay finds wrong is told with its remedy, and that an older one do
   };
   const { issues: needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
   assert.deepEqual(
-    needs.filter(({ type: kind }) => kind !== 'api-server-unreachable'),
+    needs.filter(({ type }) => type !== 'api-server-unreachable'),
     [],
   );
   assert.deepEqual(unknown, [
@@ -343,16 +335,16 @@ describe('of a bare context', () => {
       '/api/v1/nodes': nodes,
       '/version': { gitVersion: 'v1.36.3' },
     };
-    const { clusters, issues: needs, relays } = await statusIn(shownCluster(shown, NOW));
-    assert.deepEqual([needs, relays], [[], []]);
+    const { clusters, issues, relays } = await statusIn(shownCluster(shown, NOW));
+    assert.deepEqual([issues, relays], [[], []]);
     const [{ nodes: all, tainted, kubernetes, builtIn, mode } = assert.fail()] = clusters;
     assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
   });
 
   test('one that does not let us in needs somebody', async () => {
-    const { issues: needs } = await statusIn(shownCluster({}, NOW, () => true));
+    const { issues } = await statusIn(shownCluster({}, NOW, () => true));
     assert.deepEqual(
-      needs.map(({ type: kind }) => kind),
+      issues.map(({ type }) => type),
       ['unreadable'],
     );
   });

@@ -22,7 +22,7 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
   };
 }
 
-const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message: says }) => says);
+const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
 
 describe('the built-in controller rests', () => {
   test('while the heartbeat of the takeover is fresh', () => {

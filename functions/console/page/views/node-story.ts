@@ -25,7 +25,7 @@ export function NodeStory(): VNode {
   const hold = clusters.value
     .find((each) => each.cluster === cluster)
     ?.holds?.find(({ target }) => target.kind === 'node' && target.node === node);
-  const gaveUp = answer?.pods.some(({ outcome: fate }) => fate.kind === 'failed') ?? false;
+  const gaveUp = answer?.pods.some(({ outcome }) => outcome.kind === 'failed') ?? false;
   return html`
     <${Title} title=${node} lead=${answer ? html`<${Where} answer=${answer} />` : 'Loading …'}>
       ${gaveUp && html`<${ActButton} intent=${retry(cluster, node)} />`}
@@ -117,16 +117,16 @@ const podColumns = (cluster: string): readonly Column<NodePod>[] => [
     head: 'In',
     width: 'minmax(5rem, 0.6fr)',
     numeric: true,
-    cell: ({ outcome: fate }) =>
-      fate.kind === 'evict' ? html`<span class="left"><${Countdown} at=${fate.at} /></span>` : '',
+    cell: ({ outcome }) =>
+      outcome.kind === 'evict' ? html`<span class="left"><${Countdown} at=${outcome.at} /></span>` : '',
   },
   {
     key: 'due',
     head: 'Deadline',
     width: 'minmax(6rem, 0.8fr)',
     numeric: true,
-    cell: ({ outcome: fate }) =>
-      'dueAt' in fate && fate.dueAt !== undefined ? html`<${Moment} at=${fate.dueAt} />` : '',
+    cell: ({ outcome }) =>
+      'dueAt' in outcome && outcome.dueAt !== undefined ? html`<${Moment} at=${outcome.dueAt} />` : '',
   },
   {
     key: 'workload',

@@ -149,8 +149,8 @@ function soonest(most: number): readonly PendingRow[] {
 const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
 
 /** What forbids it somebody said, or the guard. */
-const heldOf = ({ states: by }: ClusterStatus): number | undefined =>
-  by && BRAKE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : by[kind]), 0);
+const heldOf = ({ states }: ClusterStatus): number | undefined =>
+  states && BRAKE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
 
 /** What is not known is shown as that. */
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';

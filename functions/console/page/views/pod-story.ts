@@ -83,10 +83,10 @@ function Where({ answer: { cluster, node, owner, workload } }: { readonly answer
 
 /** What happens, and when. */
 function Verdict({ answer }: { readonly answer: Story }): VNode {
-  const { outcome: fate } = answer;
-  const at = fate.kind === 'evict' && fate.at > now.value ? fate.at : undefined;
+  const { outcome } = answer;
+  const at = outcome.kind === 'evict' && outcome.at > now.value ? outcome.at : undefined;
   return html`
-    <div class="card verdict" data-tone=${toneOf(fate.kind)}>
+    <div class="card verdict" data-tone=${toneOf(outcome.kind)}>
       ${at !== undefined && html`<p class="big" aria-hidden="true"><${Countdown} at=${at} /></p>`}
       <p>${localText(answer.headline, answer.at)}</p>
     </div>

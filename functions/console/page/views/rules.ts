@@ -73,12 +73,8 @@ function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
   }
 }
 
-const Acts = ({
-  of: { cluster, mode, stop, failed: gaveUp = 0 },
-}: {
-  readonly of: ClusterStatus;
-}): VNode => html`
-  ${gaveUp > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
+const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: ClusterStatus }): VNode => html`
+  ${failed > 0 && html`<${ActButton} intent=${retry(cluster)} />`}
   ${
     mode === 'paused'
       ? html`<${ActButton} intent=${unpauseCluster(cluster)} icon="resume" />`

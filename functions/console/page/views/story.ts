@@ -55,12 +55,12 @@ export function Around({
   policy,
   builtIn,
   budgets,
-  gates: brakes,
+  gates,
   unknown,
   further = [],
 }: AroundProps): VNode | undefined {
   const facts: readonly (readonly [string, VNode | string])[] = [
-    ...brakes.map(({ by, act, trip }) => {
+    ...gates.map(({ by, act, trip }) => {
       const said = act
         ? html`(${act.reason}) <span class="soft small">${act.actor}, <${Ago} at=${act.at} /> ago</span>`
         : trip && `(${trip})`;
@@ -84,7 +84,7 @@ export function Around({
           ] as const,
         ]
       : []),
-    ...unknown.map(({ what, reason: why }) => [`Unknown: ${what}`, why] as const),
+    ...unknown.map(({ what, reason }) => [`Unknown: ${what}`, reason] as const),
   ];
   if (facts.length === 0) return undefined;
   return html`

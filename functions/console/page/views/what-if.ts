@@ -81,26 +81,12 @@ const names = (text: string): string =>
     .join(',');
 
 function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluster: string }): VNode {
-  const {
-    at,
-    taint,
-    nodes,
-    pods,
-    now,
-    later,
-    keep: stays,
-    gate: brake,
-    guard,
-    breaks,
-    workloads,
-    budgets,
-    pace,
-    unknown,
-  } = answer;
+  const { at, taint, nodes, pods, now, later, keep, gate, guard, breaks, workloads, budgets, pace, unknown } =
+    answer;
   const numbers: readonly (readonly [number, string, string | undefined])[] = [
     [now, 'evicted now', now > 0 ? 'goes' : undefined],
     [later, 'evicted later', later > 0 ? 'held' : undefined],
-    [stays, 'kept', undefined],
+    [keep, 'kept', undefined],
   ];
   return html`
     <p>
@@ -117,8 +103,8 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
       )}
     </dl>
     ${
-      brake !== undefined &&
-      html`<p class="card pad">No pods would be evicted now: evictions are ${STANDING[brake.kind].text}. The preview shows what would happen otherwise.</p>`
+      gate !== undefined &&
+      html`<p class="card pad">No pods would be evicted now: evictions are ${STANDING[gate.kind].text}. The preview shows what would happen otherwise.</p>`
     }
     <section class="section" aria-labelledby="breaks">
       <h2 id="breaks">What breaks</h2>
@@ -195,13 +181,13 @@ function breakText(each: Break, at: number, cluster: string): VNode | string {
   }
 }
 
-const paceText = ({ evictionRate: rate, lastAt, releaseRate: drain }: Answer['pace'], at: number): string =>
+const paceText = ({ evictionRate, lastAt, releaseRate }: Answer['pace'], at: number): string =>
   [
-    rate === undefined ? 'No rate limit' : `${rate} pods per second`,
+    evictionRate === undefined ? 'No rate limit' : `${evictionRate} pods per second`,
     ...(lastAt === undefined
       ? []
       : [lastAt <= at ? 'all immediately' : `the last after ${spanText(lastAt - at)}`]),
-    `held pods are evicted at ${drain} per second after their release`,
+    `held pods are evicted at ${releaseRate} per second after their release`,
   ].join('; ');
 
 const NONE = html`<span class="soft">0</span>`;
@@ -248,12 +234,12 @@ const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadFate>[] => [
     head: 'Kept',
     width: 'minmax(4rem, 1.4fr)',
     numeric: true,
-    cell: ({ keep: stays }) =>
-      stays.length === 0
+    cell: ({ keep }) =>
+      keep.length === 0
         ? NONE
-        : stays.map(
-            ({ cause: because, hold, pods }) =>
-              html`<div key=${`${because} ${hold}`}>${pods} <span class="soft">${hold ?? STAYS[because]}</span></div>`,
+        : keep.map(
+            ({ cause, hold, pods }) =>
+              html`<div key=${`${cause} ${hold}`}>${pods} <span class="soft">${hold ?? STAYS[cause]}</span></div>`,
           ),
   },
   {
@@ -280,7 +266,7 @@ const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
     cell: ({ breaks }) =>
       html`<span class=${breaks ? 'failed strong' : ''}>${breaks ? 'breaks' : 'ok'}</span>`,
   },
-  { key: 'going', head: 'Evicted', width: '5rem', numeric: true, cell: ({ evicted: going }) => going },
+  { key: 'going', head: 'Evicted', width: '5rem', numeric: true, cell: ({ evicted }) => evicted },
   { key: 'together', head: 'Together', width: '6rem', numeric: true, cell: ({ together }) => together },
   {
     key: 'allowed',
@@ -293,7 +279,7 @@ const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
     key: 'known',
     head: 'Source',
     width: 'minmax(8rem, 2fr)',
-    cell: ({ source: known, error: why, reason }) =>
-      html`<span class="soft" title=${reason ?? why}>${known === 'eviction-api' ? 'Eviction API' : `budget status: ${why ?? ''}`}</span>`,
+    cell: ({ source, error, reason }) =>
+      html`<span class="soft" title=${reason ?? error}>${source === 'eviction-api' ? 'Eviction API' : `budget status: ${error ?? ''}`}</span>`,
   },
 ];

@@ -1,7 +1,6 @@
 import { type Command, Option } from 'commander';
 import { clusterNamed } from '#functions/operator/fleet.ts';
-import { auditOutput } from '#functions/operator/output-records.ts';
-import type { AuditEntry } from '#shared/clusters/rulebook.ts';
+import { type AuditOutput, auditOutput } from '#functions/operator/output-records.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
@@ -34,15 +33,16 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
       withFleet<AuditOptions>(command, deps, async (fleet, { since, output }) => {
         const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
         const now = deps.clock.now();
-        const entries = await fleet.rulebook.audit({
+        const found = await fleet.rulebook.audit({
           from: since ? momentOf(since, now) : 0,
           // Clocks differ a little.
           to: now + 60_000,
           ...(cluster === undefined ? {} : { cluster }),
         });
+        const entries = found.map(auditOutput);
         deps.print(
           shownAs(output, {
-            data: () => entries.map((entry) => ({ ...auditOutput(entry), at: timeText(entry.at) })),
+            data: () => entries.map((entry) => ({ ...entry, at: timeText(entry.at) })),
             text: (wide) =>
               entries.length === 0
                 ? 'No audit entries.\n'
@@ -53,11 +53,11 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-const COLUMNS: readonly Column<AuditEntry>[] = [
+const COLUMNS: readonly Column<AuditOutput>[] = [
   { head: 'WHEN', of: ({ at }) => timeText(at) },
-  { head: 'ACTOR', of: ({ who }) => who },
+  { head: 'ACTOR', of: ({ actor }) => actor },
   { head: 'CLUSTER', of: ({ cluster }) => cluster ?? '(all)' },
   { head: 'KIND', of: ({ kind }) => kind, wide: true },
-  { head: 'WHAT', of: ({ what }) => what },
-  { head: 'REASON', of: ({ why }) => why ?? '' },
+  { head: 'WHAT', of: ({ message }) => message },
+  { head: 'REASON', of: ({ reason }) => reason ?? '' },
 ];

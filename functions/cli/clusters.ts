@@ -1,4 +1,4 @@
-import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { Argument, type Command } from 'commander';
 import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { pendingOf } from '#functions/operator/pending.ts';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
@@ -7,7 +7,6 @@ import {
   type AssumedRole,
   type ByPart,
   type ClusterRegistry,
-  clusterNameSchema,
   isByPart,
   ofPart,
   type Part,
@@ -26,7 +25,7 @@ import {
 } from '#shared/kubernetes/rights.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
-import { type CliDeps, CliError, confirmed } from './command.ts';
+import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';
 import {
   type Column,
@@ -309,11 +308,7 @@ function registryOf({ registry, where }: Fleet): ClusterRegistry {
 
 /** The cluster a command is about. */
 const nameArgument = (): Argument =>
-  new Argument('<name>', 'cluster name in the fleet').argParser((text: string): ClusterName => {
-    const { data, error } = clusterNameSchema.safeParse(text);
-    if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
-    return data;
-  });
+  new Argument('<name>', 'cluster name in the fleet').argParser(parseClusterName);
 
 const noSuchCluster = (name: ClusterName): CliError =>
   new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);

@@ -2,6 +2,8 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { ContextFleet, Fleet } from '#functions/operator/fleet.ts';
 import type { FleetChoice, LiveChoice } from '#functions/operator/fleet-choice.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
+import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
 
@@ -41,6 +43,13 @@ export class CliError extends Error {
 export async function confirmed(question: string, confirm: CliDeps['confirm']): Promise<boolean> {
   if (confirm) return confirm(question);
   throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
+}
+
+/** Reads the name of a cluster from an argument. Throws `InvalidArgumentError`. */
+export function parseClusterName(text: string): ClusterName {
+  const { data, error } = clusterNameSchema.safeParse(text);
+  if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
+  return data;
 }
 
 /** The reason for what is forbidden or let go: somebody else will want to know it. */

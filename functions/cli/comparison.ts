@@ -2,8 +2,8 @@ import type { EntryOutput } from '#functions/operator/output-records.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/explain/cause.ts';
 import { timeText } from '#shared/time/time-text.ts';
+import { causesJson, causeTexts } from './causes.ts';
 import { tableText } from './output.ts';
-import { causesJson, causeTexts } from './reasons.ts';
 
 const SECOND_MS = 1_000;
 

@@ -1,13 +1,13 @@
-import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, type Command, Option } from 'commander';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { type Happening, happened } from '#functions/operator/history.ts';
 import type { AuditOutput, EntryOutput } from '#functions/operator/output-records.ts';
-import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { HistoryQuery } from '#shared/store/history.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { CliDeps } from './command.ts';
+import { causesJson, causeTexts } from './causes.ts';
+import { type CliDeps, parseClusterName } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
 import {
@@ -20,7 +20,6 @@ import {
   withExamples,
 } from './output.ts';
 import type { Paint } from './paint.ts';
-import { causesJson, causeTexts } from './reasons.ts';
 import { tableLines } from './sections.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -44,7 +43,9 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
     .description(
       'Show past evictions and changes: scheduled, moved, held, and evicted pods, observed decisions, and operator actions. Newest entries last.',
     )
-    .addArgument(new Argument('[cluster]', 'cluster name (default: all clusters)').argParser(parseCluster))
+    .addArgument(
+      new Argument('[cluster]', 'cluster name (default: all clusters)').argParser(parseClusterName),
+    )
     .addOption(new Option('--node <name>', 'node name').argParser((name) => nodeName(name)))
     .option('--namespace <name>', 'namespace of the pods')
     .option('--pod <name>', 'pod name')
@@ -107,12 +108,6 @@ async function read(
   );
   progress();
   return found;
-}
-
-function parseCluster(text: string): ClusterName {
-  const { data, error } = clusterNameSchema.safeParse(text);
-  if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
-  return data;
 }
 
 /** What happened to pods, for people, in its order: a part of an answer. */

@@ -2,12 +2,14 @@ import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { kept, released, zonesText } from '#functions/operator/effect.ts';
 import { clusterNamed, clusterOrAll, type Fleet, rulingsNow, theCluster } from '#functions/operator/fleet.ts';
 import { targetExists } from '#functions/operator/hold-target.ts';
+import { holdOutput, stopOutput } from '#functions/operator/output-records.ts';
 import { pendingLook } from '#functions/operator/pending.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { isTarget } from '#shared/eviction/brake.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
+import type { ShownAct } from '#shared/explain/brakes.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import {
@@ -194,7 +196,9 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
         const fleetStop = await fleet.rulebook.fleetStop();
         const now = deps.clock.now();
         const rows = [
-          ...(fleetStop ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...fleetStop }] : []),
+          ...(fleetStop
+            ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...stopOutput(fleetStop) }]
+            : []),
           ...[...rulings].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
         deps.print(
@@ -211,14 +215,11 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
 }
 
 /** Something that keeps evictions from happening. */
-interface Row {
+interface Row extends ShownAct {
   readonly cluster: string;
   readonly id: string;
   readonly what: string;
-  readonly at: EpochMs;
   readonly until?: EpochMs;
-  readonly who: string;
-  readonly why: string;
 }
 
 const COLUMNS: readonly Column<Row>[] = [
@@ -227,23 +228,23 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'WHAT', of: ({ what }) => what },
   { head: 'SINCE', of: ({ at }) => timeText(at) },
   { head: 'UNTIL', of: ({ until }) => (until === undefined ? '' : timeText(until)) },
-  { head: 'ACTOR', of: ({ who }) => who },
-  { head: 'REASON', of: ({ why }) => why },
+  { head: 'ACTOR', of: ({ actor }) => actor },
+  { head: 'REASON', of: ({ reason }) => reason },
 ];
 
 function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Rulings): readonly Row[] {
   return [
-    ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stop }] : []),
+    ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stopOutput(stop) }] : []),
     ...guard.trips.map(({ scope, zone, trippedAt, nodes, outOf }) => ({
-      ...{ cluster, id: 'guard', who: 'guard', at: trippedAt },
+      ...{ cluster, id: 'guard', actor: 'guard', at: trippedAt },
       what: zone === undefined ? scope : `${scope} ${zone}`,
-      why: `${nodes} of ${outOf} nodes were affected`,
+      reason: `${nodes} of ${outOf} nodes were affected`,
     })),
-    ...holds.map((hold) => ({ cluster, ...hold, what: targetText(hold.target) })),
+    ...holds.map((hold) => ({ cluster, ...holdOutput(hold), what: targetText(hold.target) })),
   ];
 }
 
-const rowJson = ({ cluster, id, what, at, until, who, why }: Row): object => ({
-  ...{ cluster, id, what, actor: who, reason: why, since: timeText(at) },
+const rowJson = ({ cluster, id, what, at, until, actor, reason }: Row): object => ({
+  ...{ cluster, id, what, actor, reason, since: timeText(at) },
   ...(until === undefined ? {} : { until: timeText(until) }),
 });

@@ -2,6 +2,7 @@ import { type Command, Option } from 'commander';
 import { clusterOrAll, type Fleet, FleetError } from '#functions/operator/fleet.ts';
 import { type Snapshot, view } from '#functions/operator/look.ts';
 import { isBlind } from '#functions/operator/needs.ts';
+import { stuckOutput } from '#functions/operator/output-records.ts';
 import type { PendingLook } from '#functions/operator/pending.ts';
 import { heldText } from '#functions/operator/standing.ts';
 import { statusOf } from '#functions/operator/status.ts';
@@ -11,6 +12,7 @@ import type { Blocked } from '#shared/eviction/records.ts';
 import { causesOf } from '#shared/explain/cause.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
+import { causeTexts } from './causes.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import {
@@ -24,7 +26,6 @@ import {
   tableOf,
   withExamples,
 } from './output.ts';
-import { causeTexts } from './reasons.ts';
 import { type StuckPodOf, stuckShown } from './stuck.ts';
 import { withFleet } from './with-fleet.ts';
 
@@ -75,7 +76,7 @@ export function addPendingCommand(program: Command, deps: CliDeps): void {
 async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Promise<readonly StuckPodOf[]> {
   const found: StuckPodOf[] = [];
   for (const cluster of clusters) {
-    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...pod });
+    for (const pod of await leases.stuck(cluster)) found.push({ cluster, ...stuckOutput(pod) });
   }
   return found;
 }

@@ -1,3 +1,4 @@
+import type { StuckOutput } from '#functions/operator/output-records.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
@@ -6,13 +7,13 @@ import { type Column, type Shown, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
 /** An evicted pod that does not leave. */
-export type StuckPodOf = StuckPod & { readonly cluster: ClusterName };
+export type StuckPodOf = StuckOutput & { readonly cluster: ClusterName };
 
 /** Evicted pods that do not leave, with what helps. */
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>
-    found.map(({ cluster, node, namespace, name, uid, overAt, ...state }) => ({
-      ...{ cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: timeText(overAt) },
+    found.map(({ cluster, node, namespace, name, uid, gracePeriodEndedAt, ...state }) => ({
+      ...{ cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: timeText(gracePeriodEndedAt) },
       ...{ ...state, remediation: adviceOn(state) },
     })),
   text: (wide) =>
@@ -24,7 +25,7 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'NODE', of: ({ node }) => node },
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'UID', of: ({ uid }) => uid, wide: true },
-  { head: 'GRACE PERIOD ENDED', of: ({ overAt }) => timeText(overAt) },
+  { head: 'GRACE PERIOD ENDED', of: ({ gracePeriodEndedAt }) => timeText(gracePeriodEndedAt) },
   { head: 'FINALIZERS', of: ({ finalizers }) => finalizers.join(', ') },
   { head: 'REMEDIATION', of: adviceOn },
 ];

@@ -3,23 +3,17 @@ import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { Act, Hold, Stop } from '#shared/eviction/policy.ts';
+import type { Hold, Stop } from '#shared/eviction/policy.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
+import { type ShownAct, shownAct } from '#shared/explain/brakes.ts';
 import { type Cause, causesOf } from '#shared/explain/cause.ts';
 import type { HistoryEntry } from '#shared/store/history.ts';
 
 /** Stored records as `-o json`, `-o yaml`, and the console API name their fields. What is stored keeps the names that older releases read. */
 
-/** An operator's action. */
-export interface ActOutput {
-  readonly actor: string;
-  readonly at: EpochMs;
-  readonly reason: string;
-}
+export interface StopOutput extends ShownAct, Pick<Stop, 'scope' | 'until'> {}
 
-export interface StopOutput extends ActOutput, Pick<Stop, 'scope' | 'until'> {}
-
-export interface HoldOutput extends ActOutput, Pick<Hold, 'id' | 'target' | 'until'> {}
+export interface HoldOutput extends ShownAct, Pick<Hold, 'id' | 'target' | 'until'> {}
 
 export interface AuditOutput {
   /** Absent: the entry concerns all clusters. */
@@ -94,18 +88,16 @@ export const EVENTS: Readonly<Record<HistoryEntry['what'], EvictionEvent>> = {
   unregistered: 'unregistered',
 };
 
-export const actOutput = ({ who: actor, at, why: reason }: Act): ActOutput => ({ actor, at, reason });
-
 export const stopOutput = (stop: Stop): StopOutput => ({
   scope: stop.scope,
-  ...actOutput(stop),
+  ...shownAct(stop),
   ...(stop.until === undefined ? {} : { until: stop.until }),
 });
 
 export const holdOutput = (hold: Hold): HoldOutput => ({
   id: hold.id,
   target: hold.target,
-  ...actOutput(hold),
+  ...shownAct(hold),
   ...(hold.until === undefined ? {} : { until: hold.until }),
 });
 

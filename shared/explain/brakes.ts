@@ -4,11 +4,18 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Act, HoldTarget, Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from './brake-words.ts';
 
+/** An operator's action, as programs read it. */
+export interface ShownAct {
+  readonly actor: string;
+  readonly at: EpochMs;
+  readonly reason: string;
+}
+
 /** What keeps a pod, and who said so. */
 export interface BrakeAccount {
   readonly by: Brake;
   /** With a stop or a hold, where it still stands. */
-  readonly act?: { readonly actor: string; readonly at: EpochMs; readonly reason: string };
+  readonly act?: ShownAct;
   /** With a hold: whom it is about. */
   readonly target?: HoldTarget;
   /** With the guard: what tripped it, for people. */
@@ -20,11 +27,11 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
   switch (by.kind) {
     case 'stopped': {
       const stop = stops.find(({ scope }) => scope === by.scope);
-      return { by, ...(stop ? { act: actOf(stop) } : {}) };
+      return { by, ...(stop ? { act: shownAct(stop) } : {}) };
     }
     case 'hold': {
       const hold = holds.find(({ id }) => id === by.id);
-      return { by, ...(hold ? { act: actOf(hold), target: hold.target } : {}) };
+      return { by, ...(hold ? { act: shownAct(hold), target: hold.target } : {}) };
     }
     case 'guard': {
       const trip = trips.find(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
@@ -35,7 +42,7 @@ export function accountOfBrake(by: Brake, { stops, holds, trips }: Rules): Brake
   }
 }
 
-const actOf = ({ who: actor, at, why: reason }: Act) => ({ actor, at, reason });
+export const shownAct = ({ who: actor, at, why: reason }: Act): ShownAct => ({ actor, at, reason });
 
 /**
  * All that keeps a pod: what is found first, then what is found once that is over, and so on. Whoever lets a pod go has to end each of

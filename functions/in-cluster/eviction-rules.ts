@@ -143,12 +143,11 @@ export function withEntry(
   historyDays: number,
 ): string {
   const before = historyBefore(entry.at, historyDays);
-  let entries = [...auditOf(kept), entry].filter(({ at }) => at > before);
-  const packedEntries = () => pack(entries.map(storedAudit));
-  let packed = packedEntries();
+  let entries = [...auditOf(kept), entry].filter(({ at }) => at > before).map(storedAudit);
+  let packed = pack(entries);
   while (packed.length > AUDIT_CHARS && entries.length > 1) {
     entries = entries.slice(Math.ceil(entries.length / 4));
-    packed = packedEntries();
+    packed = pack(entries);
   }
   return packed;
 }

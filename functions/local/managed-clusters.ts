@@ -33,7 +33,7 @@ export interface ChosenCluster {
   readAccess(): void;
 }
 
-/** Why a cluster cannot be managed: somebody has to mend its access (`refused`), or it does not answer. */
+/** Why a cluster cannot be managed: somebody has to mend its access (`access-denied`), or it does not answer. */
 interface Trouble {
   readonly kind: 'access-denied' | 'unreachable';
   readonly error: Error;

@@ -68,9 +68,9 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
     case 'rules.changed':
       return 'rules changed; reevaluating all tainted nodes';
     case 'guard.tripped':
-      return styleText('red', `guard tripped: ${tripOf(fields)}; evictions are held`);
+      return styleText('red', `guard tripped: ${tripText(fields)}; evictions are held`);
     case 'guard.would-trip':
-      return styleText('yellow', `guard would trip: ${tripOf(fields)}`);
+      return styleText('yellow', `guard would trip: ${tripText(fields)}`);
     case 'guard.released':
       return styleText(
         'green',
@@ -84,8 +84,6 @@ function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
 }
 
 const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
-
-const tripOf = (trip: LogEvents['guard.tripped']): string => tripText(trip);
 
 const canceledBy = ({ reason }: LogEvents['eviction.canceled']): string =>
   reason === undefined ? '' : ` (${CANCELED_BY[reason]})`;

@@ -289,6 +289,18 @@ function provenFindings(version: string): readonly Told[] {
   ];
 }
 
+/** Whose permissions count, and how they are reviewed: those of the service's own account, or of the credentials by which the cluster is reached. */
+const reviewedBy = (
+  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
+  account: ServiceAccount | undefined,
+): { readonly review: RightsReview; readonly whose: string } =>
+  account
+    ? {
+        review: accountRights(objects, api.host, account),
+        whose: `ServiceAccount ${account.namespace}/${account.name}`,
+      }
+    : { review: api, whose: 'The credentials' };
+
 const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
   fleet.kind === 'context' ? undefined : fleet.serviceAccount;
 
@@ -300,10 +312,10 @@ const neededRights = (policy: Policy): readonly Right[] => [
 /** Of a service in its cluster, which has an account there, whatever the caller may do. */
 async function accountFindings(
   account: ServiceAccount,
-  review: RightsReview,
+  live: LiveCluster,
   policy: Policy,
 ): Promise<readonly Told[]> {
-  const whose = `ServiceAccount ${account.namespace}/${account.name}`;
+  const { review, whose } = reviewedBy(live, account);
   try {
     const missing = await missingRights(review, neededRights(policy));
     const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
@@ -330,11 +342,12 @@ async function accountFindings(
 
 async function rightsFindings(
   fleet: Fleet | ContextFleet,
-  { api, objects }: LiveCluster,
+  live: LiveCluster,
   policy: Policy,
 ): Promise<readonly Told[]> {
+  const { api } = live;
   const account = accountOf(fleet);
-  if (account) return accountFindings(account, accountRights(objects, api.host, account), policy);
+  if (account) return accountFindings(account, live, policy);
   const needs = neededRights(policy);
   const missing = await missingRights(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
@@ -408,14 +421,13 @@ async function evictorFindings(
 }
 
 async function takeoverRightsFindings(
-  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
+  live: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
 ): Promise<readonly Told[]> {
   try {
-    const review = account ? accountRights(objects, api.host, account) : api;
+    const { review, whose } = reviewedBy(live, account);
     const missing = await missingRights(review, TAKEOVER_RIGHTS);
     if (missing.length === 0) return [];
-    const whose = account ? `ServiceAccount ${account.namespace}/${account.name}` : 'The credentials';
     return [
       warn(
         'rights',

@@ -30,20 +30,10 @@ export interface Finding {
 /** A finding before it is said of which cluster it is, if of one. */
 export type Told = Omit<Finding, 'cluster'>;
 
-export const ok = (what: Told['check'], says: string): Told => ({
-  check: what,
-  verdict: 'ok',
-  message: says,
+export const ok = (check: Told['check'], message: string): Told => ({ check, verdict: 'ok', message });
+export const warn = (check: Told['check'], message: string, remediation: string): Told => ({
+  ...{ check, verdict: 'warn', message, remediation },
 });
-export const warn = (what: Told['check'], says: string, fix: string): Told => ({
-  check: what,
-  verdict: 'warn',
-  message: says,
-  remediation: fix,
-});
-export const bad = (what: Told['check'], says: string, fix: string): Told => ({
-  check: what,
-  verdict: 'bad',
-  message: says,
-  remediation: fix,
+export const bad = (check: Told['check'], message: string, remediation: string): Told => ({
+  ...{ check, verdict: 'bad', message, remediation },
 });

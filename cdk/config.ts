@@ -238,7 +238,7 @@ export type AgentConfig = z.output<typeof agent>;
 /** What can be chosen about a deployment. */
 export type Config = z.output<typeof schema>;
 
-/** What each key is for, for people. */
+/** The purpose of each key, as the page of settings prints it. */
 export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   name: 'Name of the stack and its resources. Two installations in one account and region need two names.',
   relay: 'fargate: the stack runs the relays. external: you run them.',
@@ -359,7 +359,7 @@ function fargateHas(cpu: number, memoryMiB: number): boolean {
   return memoryMiB >= from && memoryMiB <= to && memoryMiB % step === 0;
 }
 
-/** What may be chosen with that CPU. */
+/** The amounts of memory that Fargate runs with that CPU. */
 function memoryText(cpu: number): string {
   const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
   if (cpu === SMALLEST_FARGATE.cpu) return `${SMALLEST_FARGATE.memoryMiB}, ${from}, or ${to}`;

@@ -18,6 +18,9 @@ const { values, positionals } = parseArgs({
 /** The names of flaky tests are added to this file, too, by who runs several suites. */
 const { TAINTWARD_FLAKY } = process.env;
 
+/** The longest file takes half as long on a busy machine. A file that hangs has to fail, or whoever waits for it learns nothing. */
+const FILE_LIMIT_MS = 20 * 60_000;
+
 /** Reasons by tests. */
 const skipped = new Map<string, string>();
 
@@ -31,6 +34,8 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
       process.execPath,
       [
         ...['--test', '--test-concurrency=1', `--test-isolation=${values.isolation}`],
+        // A hook that fails leaves timers, watches, and processes behind: without this, the file would run on because of them.
+        ...['--test-force-exit', `--test-timeout=${FILE_LIMIT_MS}`],
         ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
         ...[`--test-reporter=${reporter}`, `--test-reporter-destination=${failures}`],
         ...files,

@@ -113,11 +113,13 @@ export class TakeoverStage {
     return Date.now();
   }
 
+  /** Closes all of it, whatever of it fails. */
   async close(): Promise<void> {
-    for (const at of ['node', 'pod']) this.command('release', '--level', at);
-    await this.nodes.close();
-    await this.stage.close();
-    await this.builtIn.stop();
+    await using closing = new AsyncDisposableStack();
+    closing.defer(() => this.builtIn.stop());
+    closing.defer(() => this.stage.close());
+    closing.defer(() => this.nodes.close());
+    for (const level of ['pod', 'node']) closing.defer(() => void this.command('release', '--level', level));
   }
 }
 

@@ -35,8 +35,10 @@ const LEAST_WARM_WRITES = 4_000;
 const MOST_WARM_WRITES = 40_000;
 
 /** Values given on the command line (`-c key=value`) are text; a list is separated by commas. */
-const count = (from: number, to: number) =>
-  z.coerce.number(`must be a whole number from ${from} to ${to}`).int().min(from).max(to);
+const count = (from: number, to: number) => {
+  const error = `must be a whole number from ${from} to ${to}`;
+  return z.coerce.number(error).int(error).min(from, error).max(to, error);
+};
 const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) => value === 'true')], {
   error: 'must be true or false',
 });
@@ -208,28 +210,27 @@ const schema = z
   })
   .refine(({ relay, relays }) => relays === undefined || relay === 'external', {
     path: ['relays'],
-    error: 'needs taintward:relay=external: relays in the stack manage all clusters',
+    error: 'requires taintward:relay=external, because relays in the stack manage all clusters',
   })
   .refine(({ relay, relayImage }) => relayImage === undefined || relay === 'fargate', {
     path: ['relayImage'],
-    error: 'needs taintward:relay=fargate: relays outside the stack run the image that you start',
+    error: 'requires taintward:relay=fargate, because you choose the image of relays outside the stack',
   })
   .refine(({ agents = {} }) => new Set(clustersOf(agents)).size === Object.keys(agents).length, {
     path: ['agents'],
-    error: 'names a cluster twice: one agent works in each',
+    error: 'must name each cluster once, because a cluster has one agent',
   })
   .refine(({ name, agents = {} }) => Object.keys(agents).every((id) => id.length <= charactersOfId(name)), {
     path: ['agents'],
-    error: `has an ID that is too long: it and taintward:name may have ${charactersOfId('')} characters together, so that roles can be named after both`,
+    error: `has an ID that is too long. The ID and taintward:name can have ${charactersOfId('')} characters together`,
   })
   .refine(({ vpcId, subnetIds }) => (vpcId === undefined) === (subnetIds === undefined), {
     path: ['vpcId'],
-    error: 'needs subnetIds, and subnetIds needs it: give both or neither',
+    error: 'requires taintward:subnetIds, and is required by it. Specify both or neither',
   })
   .refine(({ vpcId, staticEgressIps }) => vpcId === undefined || !staticEgressIps, {
     path: ['staticEgressIps'],
-    error:
-      'must not be set together with vpcId: in your own VPC, the addresses are those of its NAT gateways',
+    error: 'is mutually exclusive with taintward:vpcId. Your own VPC uses the addresses of its NAT gateways',
   });
 
 export type OwnRelay = z.output<typeof ownRelay>;
@@ -335,7 +336,7 @@ function parsed(node: Node): Config {
     if (now !== undefined)
       throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} was renamed: use ${PREFIX}${now}.`);
     const known = Object.keys(schema.shape).join(', ');
-    throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown: there are ${known}.`);
+    throw new ConfigError(`The context key ${PREFIX}${issue.keys[0]} is unknown. Specify one of: ${known}.`);
   }
   const where = within.length > 0 ? ` (${within.join('.')})` : '';
   const fault =

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { UsageError } from '#functions/operator/fleet.ts';
 import {
   type Access,
   type AssumedRole,
@@ -7,7 +8,6 @@ import {
   type ByPart,
   type EksAccess,
 } from '#shared/clusters/registry.ts';
-import { CliError } from './command.ts';
 
 const FLAGS = [
   { name: 'eks', flag: '--eks' },
@@ -80,7 +80,7 @@ export function addAccessOptions(command: Command): Command {
     .option('--agent <id>', 'ID of the agent that runs in the cluster; no other access is needed');
 }
 
-/** Throws `CliError` when the flags do not make one way. */
+/** Throws `UsageError` when the flags do not make one way. */
 export function parseAccess(options: AccessOptions): Access {
   const { kind } = wayOf(options);
   const { eks = '', context = '', kubeconfig, agent = '' } = options;
@@ -101,15 +101,15 @@ export function parseAccess(options: AccessOptions): Access {
 function wayOf(options: AccessOptions): Way {
   const way = WAYS.find(({ by }) => by.some((name) => options[name] !== undefined));
   if (way === undefined) {
-    throw new CliError(
+    throw new UsageError(
       'Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.',
     );
   }
   for (const { name, flag } of FLAGS) {
     if (options[name] === '')
-      throw new CliError(`${flag} must not be empty. Specify a value, or omit the option.`);
+      throw new UsageError(`${flag} must not be empty. Specify a value, or omit the option.`);
     if (options[name] !== undefined && ![...way.by, ...way.with].includes(name)) {
-      throw new CliError(`${flag} and ${way.flag} are mutually exclusive. Specify one.`);
+      throw new UsageError(`${flag} and ${way.flag} are mutually exclusive. Specify one.`);
     }
   }
   return way;
@@ -117,13 +117,13 @@ function wayOf(options: AccessOptions): Way {
 
 function regionOf({ region }: AccessOptions): string {
   if (region) return region;
-  throw new CliError('--eks requires --region, the AWS region of the cluster.');
+  throw new UsageError('--eks requires --region, the AWS region of the cluster.');
 }
 
 function agentIdOf(agent: string): string {
   const { data, error } = agentIdSchema.safeParse(agent);
   if (data !== undefined) return data;
-  throw new CliError(`--agent ${error.issues[0]?.message}.`);
+  throw new UsageError(`--agent ${error.issues[0]?.message}.`);
 }
 
 function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
@@ -131,11 +131,13 @@ function roleOf(options: AccessOptions): Pick<EksAccess, 'role'> {
   const arn = byPart(options, 'roleArn', 'relayRoleArn', 'evictRoleArn');
   if (arn === undefined) {
     if (externalId === undefined) return {};
-    throw new CliError('--external-id requires --role-arn, the role that is assumed with it.');
+    throw new UsageError('--external-id requires --role-arn, the role that is assumed with it.');
   }
   const role = (each: string, flag: string): AssumedRole => {
     if (ROLE_ARN.test(each)) return { arn: each, ...(externalId && { externalId }) };
-    throw new CliError(`${flag} is not the ARN of a role: it is like arn:aws:iam::ACCOUNT:role/NAME.`);
+    throw new UsageError(
+      `${flag} is not the ARN of a role. Specify one like arn:aws:iam::ACCOUNT:role/NAME.`,
+    );
   };
   if (typeof arn === 'string') return { role: role(arn, '--role-arn') };
   return { role: { relay: role(arn.relay, '--relay-role-arn'), evict: role(arn.evict, '--evict-role-arn') } };
@@ -145,7 +147,7 @@ function secretOf(options: AccessOptions): ByPart<string> {
   const arn = byPart(options, 'kubeconfigSecret', 'relayKubeconfigSecret', 'evictKubeconfigSecret') ?? '';
   const check = (each: string, flag: string): void => {
     if (SECRET_ARN.test(each)) return;
-    throw new CliError(
+    throw new UsageError(
       `${flag} is not the ARN of a secret. Specify one like arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME.`,
     );
   };
@@ -158,19 +160,17 @@ function secretOf(options: AccessOptions): ByPart<string> {
   return arn;
 }
 
-/** What was said for both parts, or for each. Throws `CliError` when it was said for one alone. */
+/** What was said for both parts, or for each. Throws `UsageError` when it was said for one alone. */
 function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): ByPart<string> | undefined {
   const [one, ofRelay, ofEvict] = [options[both], options[relay], options[evict]];
   if (ofRelay === undefined && ofEvict === undefined) return one;
   const [flag, relayFlag, evictFlag] = [both, relay, evict].map(flagOf);
   if (one !== undefined) {
-    throw new CliError(
-      `${flag} is for relay and evict alike: leave it out, or ${relayFlag} and ${evictFlag}.`,
-    );
+    throw new UsageError(`${flag} is mutually exclusive with ${relayFlag} and ${evictFlag}. Specify either.`);
   }
   if (ofRelay !== undefined && ofEvict !== undefined) return { relay: ofRelay, evict: ofEvict };
   const [said, missing] = ofRelay === undefined ? [evictFlag, relayFlag] : [relayFlag, evictFlag];
-  throw new CliError(`${said} needs ${missing}: each of the two has its own, or both have ${flag}.`);
+  throw new UsageError(`${said} requires ${missing}. To use the same for relay and evict, specify ${flag}.`);
 }
 
 const flagOf = (name: Name): string => FLAGS.find((each) => each.name === name)?.flag ?? name;

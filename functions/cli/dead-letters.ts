@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { agentOfQueue } from '#functions/operator/agent-queues.ts';
 import type { DeadLetter } from '#functions/operator/dead-letters.ts';
-import type { Fleet } from '#functions/operator/fleet.ts';
+import { type Fleet, UsageError } from '#functions/operator/fleet.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, confirmed } from './command.ts';
@@ -206,7 +206,7 @@ function addPurge(letters: Command, deps: CliDeps): void {
 
 function refuseSeveral(id: string | undefined, queue: string | undefined, all: boolean): void {
   if (id === undefined && (queue === undefined) === all) return;
-  throw new CliError('Specify exactly one of ID, --queue, or --all.');
+  throw new UsageError('Specify exactly one of ID, --queue, or --all.');
 }
 
 async function mustConfirm(yes: boolean, { confirm }: CliDeps): Promise<void> {
@@ -263,7 +263,7 @@ async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string)
     : found;
   if (letter === undefined) {
     throw new CliError(
-      `Dead-letter message "${id}" not found among ${limit}. Run "taintward dead-letters list".`,
+      `Dead-letter message "${id}" not found in the first ${limit} messages of each queue. To search more, raise --limit.`,
     );
   }
   if (more.length === 0) return letter;

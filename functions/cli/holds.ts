@@ -1,6 +1,13 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { kept, released, zonesText } from '#functions/operator/effect.ts';
-import { clusterNamed, clusterOrAll, type Fleet, rulingsNow, theCluster } from '#functions/operator/fleet.ts';
+import {
+  clusterNamed,
+  clusterOrAll,
+  type Fleet,
+  rulingsNow,
+  theCluster,
+  UsageError,
+} from '#functions/operator/fleet.ts';
 import { targetExists } from '#functions/operator/hold-target.ts';
 import { holdOutput, stopOutput } from '#functions/operator/output-records.ts';
 import { pendingLook } from '#functions/operator/pending.ts';
@@ -86,7 +93,7 @@ function addTarget(
       const held = pending.filter((each) => isTarget(target, each));
       deps.print(
         linesText([
-          `Hold ${id}: ${targetText(target)} in cluster ${cluster} isn't evicted${end}. To release it, run taintward release ${id}.`,
+          `Hold ${id}: ${targetText(target)} in cluster ${cluster} isn't evicted${end}. To release it, run taintward release ${id} --reason 'REASON'.`,
           ...(held.length === 0 ? [] : kept(held, deps.clock.now())),
         ]),
       );
@@ -114,7 +121,9 @@ async function checkTarget(
     deps.complain(linesText([`Could not check whether ${text} exists: ${exists.unknown}.`]));
   } else if (!exists.value) {
     const found =
-      target.kind === 'workload' ? `has no pods in cluster ${cluster}` : `not found in cluster ${cluster}`;
+      target.kind === 'workload'
+        ? `has no pods in cluster ${cluster}. Check namespace, kind, and name`
+        : `not found in cluster ${cluster}`;
     throw new CliError(
       `${text.replace(/^./, (first) => first.toUpperCase())} ${found}. To hold it anyway, rerun with --yes.`,
     );
@@ -124,7 +133,7 @@ async function checkTarget(
 function podTarget(text: string): HoldTarget {
   const [namespace, name, ...more] = text.split('/');
   if (namespace && name && more.length === 0) return { kind: 'pod', namespace, name };
-  throw new InvalidArgumentError('A pod is named NAMESPACE/NAME.');
+  throw new InvalidArgumentError('Specify the pod as NAMESPACE/NAME.');
 }
 
 function workloadTarget(text: string): HoldTarget {
@@ -132,7 +141,9 @@ function workloadTarget(text: string): HoldTarget {
   if (namespace && kind && name && more.length === 0) {
     return { kind: 'workload', namespace, owner: { kind, name } };
   }
-  throw new InvalidArgumentError('A workload is named NAMESPACE/KIND/NAME, as default/Deployment/web.');
+  throw new InvalidArgumentError(
+    'Specify the workload as NAMESPACE/KIND/NAME, for example default/Deployment/web.',
+  );
 }
 
 const nodeTarget = (text: string): HoldTarget => ({ kind: 'node', node: nodeName(text) });
@@ -153,7 +164,9 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     withFleet<{ reason: string }>(command, deps, async (fleet, options) => {
       if (id === 'guard') {
         if (name === undefined)
-          throw new CliError('Missing cluster name. Usage: taintward release guard CLUSTER');
+          throw new UsageError(
+            "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
+          );
         const cluster = await clusterNamed(name, fleet);
         const pending = await pendingLook(fleet, cluster, deps.clock.now());
         const { trips } = (await fleet.rulebook.read(cluster)).guard;

@@ -1,10 +1,11 @@
 import { Command, Help, InvalidArgumentError, Option } from 'commander';
 import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
+import { UsageError } from '#functions/operator/fleet.ts';
 import { DEFAULT_TABLE } from '#functions/operator/open-fleet.ts';
 import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';
-import { type CliDeps, CliError } from './command.ts';
+import type { CliDeps } from './command.ts';
 import { addCompletion } from './completion.ts';
 import { addConsoleCommand } from './console.ts';
 import { addDeadLettersCommand } from './dead-letters.ts';
@@ -116,11 +117,13 @@ function oneFleet(program: Command): void {
   }
   const [state, table] = ['state', 'table'].map((name) => program.getOptionValueSource(name));
   if (program.getOptionValueSource('inClusterContext') === 'cli' && (state === 'cli' || table === 'cli')) {
-    throw new CliError('--in-cluster-context, --state-dir, and --table are mutually exclusive. Specify one.');
+    throw new UsageError(
+      '--in-cluster-context, --state-dir, and --table are mutually exclusive. Specify one.',
+    );
   }
   if (state === undefined || table === undefined) return;
   if (state === 'cli' && table === 'cli') {
-    throw new CliError('--state-dir and --table are mutually exclusive. Specify one.');
+    throw new UsageError('--state-dir and --table are mutually exclusive. Specify one.');
   }
   program.setOptionValue(table === 'cli' ? 'state' : 'table', undefined);
 }

@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { FleetError } from '#functions/operator/fleet.ts';
+import { FleetError, UsageError } from '#functions/operator/fleet.ts';
 import { LabelSelectorError } from '#functions/operator/label-selector.ts';
 import { OrderError } from '#shared/clusters/operator.ts';
 import { PolicyError } from '#shared/clusters/policy-document.ts';
@@ -50,7 +50,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     deps.progress();
     const text = operatorText(error, OPERATOR_ERRORS);
     complain(`taintward: ${text === undefined ? (error as Error).stack : shownText(text)}\n`);
-    return EXIT.failed;
+    return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   } finally {
     deps.progress();
   }

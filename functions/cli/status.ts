@@ -181,7 +181,7 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
   return {
     at: timeText(at),
     ...status,
-    needs: issues.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
+    issues: issues.map(({ since, ...need }) => ({ ...need, ...momentsJson({ since }) })),
     ...(stop ? { stop: actJson(stop) } : {}),
     relays: relays.map(({ renewedAt, ...relay }) => ({ ...relay, renewedAt: timeText(renewedAt) })),
     clusters: clusters.map(
@@ -198,7 +198,7 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
         ...rest
       }) => ({
         ...rest,
-        ...momentsJson({ heardAt: lastContactAt, renewedAt, nextAt, pausedUntil }),
+        ...momentsJson({ lastContactAt, renewedAt, nextAt, pausedUntil }),
         ...(lastContactAt === undefined ? {} : { contactAgeMs: Math.max(0, at - lastContactAt) }),
         ...(service ? { service: serviceJson(service) } : {}),
         ...(trips ? { trips: trips.map((trip) => ({ ...trip, trippedAt: timeText(trip.trippedAt) })) } : {}),
@@ -212,10 +212,12 @@ function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStat
 
 const faultJson = (fault: Fault): object => ({ ...fault, since: timeText(fault.since) });
 
-const serviceJson = ({ faults: _faults, ...service }: ServiceClusterView): object => ({
-  ...service,
-  ...momentsJson({ heardAt: service.heardAt, since: service.since }),
-});
+const serviceJson = ({
+  faults: _faults,
+  heardAt: lastContactAt,
+  since,
+  ...service
+}: ServiceClusterView): object => ({ ...service, ...momentsJson({ lastContactAt, since }) });
 
 const actJson = <Act extends { readonly at: EpochMs; readonly until?: EpochMs }>(act: Act): object => ({
   ...act,

@@ -49,7 +49,7 @@ function addStopCommand(program: Command, deps: CliDeps): void {
       if (all && names.length === 0) {
         const { until } = await (await fleet.operator()).stopAll({ why, forMs });
         deps.print(
-          `Evictions are stopped in all clusters${untilText(until)}. To resume, run taintward resume --all.\n`,
+          `Evictions are stopped in all clusters${untilText(until)}. To resume, run taintward resume --all --reason 'REASON'.\n`,
         );
         return;
       }
@@ -78,7 +78,7 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
       const cluster = await clusterNamed(name, fleet);
       const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
       deps.print(
-        `Cluster ${cluster} is paused${untilText(until)}: due evictions are held. To resume, run taintward resume ${cluster}.\n`,
+        `Cluster ${cluster} is paused${untilText(until)}: due evictions are held. To resume, run taintward resume ${cluster} --reason 'REASON'.\n`,
       );
     }),
   );
@@ -111,7 +111,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       const fleetStop = await fleet.rulebook.fleetStop();
       if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
         throw new CliError(
-          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}). To resume, run taintward resume --all.`,
+          `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}). To resume, run taintward resume --all --reason 'REASON'.`,
         );
       }
     }),
@@ -137,7 +137,7 @@ async function resumed(
   }
   await operator.resume(cluster, why);
   const { says } = released(pending, (by) => by.kind === 'stopped' && by.scope === 'cluster', { now });
-  const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} again.`;
+  const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} --reason 'REASON' again.`;
   return linesText([`Evictions are resumed in cluster ${cluster}.`, ...says, ...(isPaused ? [paused] : [])]);
 }
 

@@ -34,7 +34,7 @@ const isQuestion = <Event>(event: Event | AccessQuestion): event is AccessQuesti
 async function answer(question: AccessQuestion, { connect, clock }: AccessCheckDeps): Promise<AccessAnswer> {
   const { data, error } = readAs(accessQuestionSchema, question);
   if (data === undefined) {
-    const reason = `This release of evict does not understand the question (${error.issues[0]?.message}): deploy the release of this command.`;
+    const reason = `Function evict does not understand this request (${error.issues[0]?.message}). Deploy the release of this command.`;
     return { works: false, reason };
   }
   const { name, access } = data.checkAccess;

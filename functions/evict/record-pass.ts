@@ -60,7 +60,7 @@ export async function recordPass(
   }
   for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
   if (written?.unnoted)
-    throw new Error(`nothing is known of node ${ref.node} of ${ref.cluster} yet: ${written.unnoted}`);
+    throw new Error(`Node ${ref.node} of cluster ${ref.cluster} is unknown so far: ${written.unnoted}`);
   const behind = settled.some(({ outcome }) => outcome.kind === 'behind');
   return written?.moved || behind ? { againInSeconds: AGAIN_SECONDS } : undefined;
 }

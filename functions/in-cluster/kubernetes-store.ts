@@ -263,5 +263,5 @@ export class KubernetesStore extends ObjectStore {
 
 const tooMany = ({ node, cluster }: NodeRef): StoreError =>
   new StoreError(
-    `What ended on node ${node} of cluster ${cluster} in the last half hour fills ${MOST_SLOTS} objects, which is all it may: let fewer pods of that node come and go, or run Taintward outside the cluster.`,
+    `The evictions that ended on node ${node} of cluster ${cluster} in the last half hour exceed the limit of ${MOST_SLOTS} objects. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
   );

@@ -172,7 +172,7 @@ export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly stat
   const chars = records.length + (history?.length ?? 0);
   if (chars > MOST_CHARS) {
     throw new StoreError(
-      `The state of node ${ref.node} of cluster ${ref.cluster} has ${chars} characters with ${scheduled.length} scheduled evictions and ${ended.length} recent ends, and ${MOST_CHARS} is all it may have: let fewer pods of that node come and go, or run Taintward outside the cluster.`,
+      `The state of node ${ref.node} of cluster ${ref.cluster} exceeds the limit of ${MOST_CHARS} characters: it has ${chars}, with ${scheduled.length} scheduled and ${ended.length} recently ended evictions. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
     );
   }
   return objectOf(kept, records);

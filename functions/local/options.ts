@@ -168,7 +168,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
 
 function notEmpty(what: string): (text: string) => string {
   return (text) => {
-    if (text === '') throw new InvalidArgumentError(`name ${what}, or leave it out.`);
+    if (text === '') throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
     return text;
   };
 }

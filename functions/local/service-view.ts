@@ -39,7 +39,7 @@ const CONSOLE_LINK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}\/\?key=[\w-]+$/
 
 /** How such a process answers who asks for a link to its console; absent: it serves none. */
 export const consoleLinkSchema = z.object({
-  link: z.string().regex(CONSOLE_LINK, 'is no link to a console on this machine').optional(),
+  link: z.string().regex(CONSOLE_LINK, 'is not a link to a console on this machine').optional(),
 });
 
 export type ConsoleLink = z.infer<typeof consoleLinkSchema>;

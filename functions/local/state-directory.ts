@@ -60,7 +60,7 @@ export function takeStateDirectory(given: string): StateDirectory {
     lock.close();
     if (sqliteCode(error) !== SQLITE_BUSY) throw unusable(named, error);
     throw new StateDirectoryError(
-      `the state directory ${named} is in use by another taintward: stop that one, or choose another with --state-dir DIR`,
+      `the state directory ${named} is in use by another Taintward process. Stop that process, or specify another directory with --state-dir DIR`,
     );
   }
   return { path, file: (name) => join(path, name), release: () => lock.close() };

@@ -19,7 +19,7 @@ export async function askEvict(
     if (data !== undefined) return data;
   }
   throw new FleetError(
-    `${functionName} does not answer whether it reaches cluster ${name} (it said ${said.slice(0, 200)}): deploy the release of this command.`,
+    `Function ${functionName} gave an unknown response about cluster ${name} (${said.slice(0, 200)}). Deploy the release of this command.`,
   );
 }
 
@@ -28,7 +28,7 @@ async function invoked(client: LambdaClient, FunctionName: string, question: Acc
     return await client.send(new InvokeCommand({ FunctionName, Payload: JSON.stringify(question) }));
   } catch (error) {
     throw new FleetError(
-      `${FunctionName} cannot be asked whether it reaches the cluster (${errorMessage(error)}): check table, account and region, and that you have lambda:InvokeFunction on it.`,
+      `Function ${FunctionName} could not check the cluster (${errorMessage(error)}). Check table, account, region, and your permission lambda:InvokeFunction.`,
       { cause: error },
     );
   }

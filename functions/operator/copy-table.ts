@@ -49,7 +49,7 @@ async function putAll(client: DynamoDBClient, table: string, items: readonly Sto
   for (let attempt = 1; left.length > 0; attempt++) {
     if (attempt > ATTEMPTS) {
       throw new StoreError(
-        `DynamoDB table ${table} left out ${left.length} items of a batch in ${ATTEMPTS} attempts: it is throttled; do it again later.`,
+        `DynamoDB table ${table} is throttled: it did not accept ${left.length} items in ${ATTEMPTS} attempts. Try again later.`,
       );
     }
     if (attempt > 1) await pause(backoffMs(attempt - 1, BACKOFF));

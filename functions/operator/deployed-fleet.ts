@@ -80,7 +80,10 @@ export function deployedFleet(
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {
       const registered = await registry.get(name);
-      if (registered) return liveCluster(name, connect(registered, 'relay'), clock);
+      if (registered) {
+        const connection = { ...connect(registered, 'relay'), whenForbidden: SERVICE_CREDENTIALS };
+        return liveCluster(name, connection, clock);
+      }
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
@@ -94,6 +97,10 @@ export function deployedFleet(
     },
   };
 }
+
+/** The relay needs no more rights than it has for what operators want to see. */
+const SERVICE_CREDENTIALS =
+  'these are the credentials of the service; to use your own, specify --context NAME';
 
 async function queueUrl(client: SQSClient, name: string): Promise<string> {
   try {
@@ -113,7 +120,7 @@ async function callerIdentity(): Promise<string> {
   try {
     const { Arn } = await new STSClient(CLIENT_SETTINGS).send(new GetCallerIdentityCommand());
     if (Arn) return Arn;
-    throw new Error('it names nobody');
+    throw new Error('STS returned no ARN');
   } catch (error) {
     const reason = errorMessage(error);
     throw new FleetError(

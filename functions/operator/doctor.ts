@@ -217,7 +217,7 @@ async function examineCluster(
       ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
       : []),
     ...(status ? relayFindings(status, cluster) : []),
-    ...(await looked('reach', 'Check its address, your credentials, and the network', async () => {
+    ...(await looked('connection', 'Check its address, your credentials, and the network', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
       return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
     })),
@@ -232,7 +232,7 @@ async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<strin
 
 const notEntered = (agent: string): Told =>
   ok(
-    'reach',
+    'connection',
     `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
@@ -260,13 +260,15 @@ async function examineLive(
     const askedAt = clock.now();
     const version = textOf((await live.objects.get('/version'))?.['gitVersion']);
     const reached = ok(
-      'reach',
+      'connection',
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
     );
     const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
     const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
-      looked('rights', 'Grant the permissions in all namespaces', () => rightsFindings(fleet, live, policy)),
+      looked('permissions', 'Grant the permissions in all namespaces', () =>
+        rightsFindings(fleet, live, policy),
+      ),
       looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
         evictorFindings(live, wanted, clock, accountOf(fleet)),
       ),
@@ -321,9 +323,9 @@ async function accountFindings(
     const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
     const found =
       missing.length === 0
-        ? ok('rights', `${whose} has all permissions that the service needs.`)
+        ? ok('permissions', `${whose} has all permissions that the service needs.`)
         : bad(
-            'rights',
+            'permissions',
             `${whose} lacks permissions that the service needs: ${missing.join(', ')}.`,
             'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.',
           );
@@ -332,7 +334,7 @@ async function accountFindings(
     if (!isNotReviewed(error)) throw error;
     return [
       warn(
-        'rights',
+        'permissions',
         `The permissions of ${whose} were not checked, because your credentials can't create subjectaccessreviews.`,
         `Run this command as a cluster administrator, or run kubectl auth can-i --list --as ${userOf(account)}. If the service lacks permissions, taintward status says so.`,
       ),
@@ -354,18 +356,18 @@ async function rightsFindings(
   // Of a deployment, its functions have identities of their own.
   const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
   if (missing.length === 0)
-    return [ok('rights', `${whose} have all permissions that the service needs.`), ...hints];
+    return [ok('permissions', `${whose} have all permissions that the service needs.`), ...hints];
   const says = `${whose} lack permissions that the service needs: ${missing.join(', ')}.`;
   return fleet.kind === 'deployed'
     ? [
         warn(
-          'rights',
+          'permissions',
           says,
           'If its functions lack them, their log contains cluster.access-denied. Otherwise, ignore this.',
         ),
         ...hints,
       ]
-    : [bad('rights', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
+    : [bad('permissions', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
 }
 
 /** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
@@ -375,7 +377,7 @@ async function leaseFindings(api: RightsReview, whose: string): Promise<readonly
     ? []
     : [
         warn(
-          'rights',
+          'permissions',
           `${whose} cannot read node Leases, which show whether an unreachable node is alive.`,
           hint,
         ),
@@ -430,7 +432,7 @@ async function takeoverRightsFindings(
     if (missing.length === 0) return [];
     return [
       warn(
-        'rights',
+        'permissions',
         `${whose} cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
         account
           ? 'Set rbac.takeover of the chart, or apply deploy/in-cluster/takeover.yaml.'
@@ -481,7 +483,7 @@ function builtInFinding(
         'built-in',
         `Disabled (${by}), and the policy mode is ${mode}: no controller evicts.`,
         mode === 'paused'
-          ? 'Unless this is intended, run taintward resume.'
+          ? "Unless this is intended, run taintward resume CLUSTER --reason 'REASON'."
           : 'Unless this is intended, apply a policy with mode enforce.',
       );
     case 'unknown':

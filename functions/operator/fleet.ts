@@ -18,7 +18,12 @@ const PARALLEL_READS = 16;
 
 /** What an operator asks of a fleet cannot be had there; the message is one sentence that says what to do. */
 export class FleetError extends Error {
-  override readonly name = 'FleetError';
+  override readonly name: string = 'FleetError';
+}
+
+/** The arguments do not say what is to be done, or to which cluster. */
+export class UsageError extends FleetError {
+  override readonly name = 'UsageError';
 }
 
 /** Clusters whose API servers can be asked, with the rights of whoever asks. */
@@ -92,8 +97,8 @@ export async function clusterNamed(name: string, fleet: Clusters): Promise<Clust
       `Cluster "${name}" not found: with --context alone, only ${clusters.join()} is known. To examine a cluster of a fleet by that context, also specify --table NAME or --state-dir DIR.`,
     );
   }
-  const known = clusters.length === 0 ? 'none is managed here' : `there are ${clusters.join(', ')}`;
-  throw new FleetError(`Cluster "${name}" not found: ${known}.`);
+  const known = clusters.length === 0 ? 'No clusters are managed' : `Specify one of: ${clusters.join(', ')}`;
+  throw new FleetError(`Cluster "${name}" not found. ${known}.`);
 }
 
 const isContext = (fleet: Clusters | ContextFleet): fleet is ContextFleet =>
@@ -105,7 +110,7 @@ export async function theCluster(name: string | undefined, fleet: Clusters): Pro
   const [only, ...more] = await fleet.clusters();
   if (only === undefined) throw new FleetError(`No clusters are managed by ${fleet.where}.`);
   if (more.length === 0) return only;
-  throw new FleetError(`Missing cluster name. Specify one of: ${[only, ...more].join(', ')}.`);
+  throw new UsageError(`Missing cluster name. Specify one of: ${[only, ...more].join(', ')}.`);
 }
 
 /** The clusters that a command names, or all. Rejects with `FleetError` when it does neither or both. */
@@ -114,7 +119,7 @@ export async function clustersNamed(
   all: boolean,
   fleet: Clusters,
 ): Promise<readonly ClusterName[]> {
-  if (all === names.length > 0) throw new FleetError('Specify either cluster names or --all.');
+  if (all === names.length > 0) throw new UsageError('Specify either cluster names or --all.');
   return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
 }
 

@@ -50,7 +50,9 @@ export function localFleet(
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
     if (answer !== undefined) return serviceViewSchema.parse(answer);
     if (!isInUse(dir)) return undefined;
-    throw new FleetError(`The npm start that runs on ${dir} does not answer on its ${SOCKET_FILE}.`);
+    throw new FleetError(
+      `The running npm start does not respond on ${join(dir, SOCKET_FILE)}. Check whether it is suspended, or restart it.`,
+    );
   };
   return {
     kind: 'local',
@@ -86,7 +88,7 @@ export function localFleet(
       const { data, error } = consoleLinkSchema.safeParse(answer);
       if (data !== undefined) return data.link;
       throw new FleetError(
-        `What ${join(dir, SOCKET_FILE)} answers ${error.issues[0]?.message}: look which process listens there, and start it again.`,
+        `The response of ${join(dir, SOCKET_FILE)} ${error.issues[0]?.message}. Check which process listens there, and restart it.`,
       );
     },
     operator: async () => new Operator({ rulebook, clock, who: localUser() }),
@@ -105,4 +107,4 @@ function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
 }
 
 const notNamed = (directory: string, kubeconfig: string): string =>
-  `its kubeconfig ${kubeconfig} was only found by way of ${directory}; if you trust that, say --state-dir ${directory}.`;
+  `its kubeconfig ${kubeconfig} is named by ${directory}, which you did not specify. If you trust that directory, specify --state-dir ${directory}.`;

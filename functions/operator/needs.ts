@@ -104,7 +104,7 @@ export function needsOf({ at, process, clusters, stop, deadLetters = {} }: Fleet
             type: 'stopped' as const,
             since: stop.at,
             message: `All clusters are stopped by ${stop.actor}: ${stop.reason}.`,
-            remediation: 'To resume, run taintward resume --all.',
+            remediation: "To resume, run taintward resume --all --reason 'REASON'.",
           },
         ]
       : []),
@@ -124,7 +124,7 @@ function processNeeds(
     return [
       {
         ...{ type: 'not-running', ...renewed },
-        message: `No npm start runs on this state directory: changes are not noticed, and no pods are evicted.${ago}`,
+        message: `No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted.${ago}`,
         remediation: 'Start it again. Deadlines are kept.',
       },
     ];
@@ -145,7 +145,9 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   const need = (kind: Need['type'], text: string, more: Pick<Need, 'since' | 'remediation'>) =>
     void needs.push({ type: kind, cluster, message: text, ...more });
   if (error !== undefined) {
-    need('unreadable', `Its state is unreadable: ${error}`, {});
+    need('unreadable', `Its state is unreadable: ${error}`, {
+      remediation: `For details, run taintward doctor ${cluster}.`,
+    });
     return needs;
   }
   if (service?.state === 'access-denied') {
@@ -157,7 +159,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   for (const trip of trips) {
     need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
       since: trip.trippedAt,
-      remediation: `If these evictions are intended, run taintward release guard ${cluster}.`,
+      remediation: `If these evictions are intended, run taintward release guard ${cluster} --reason 'REASON'.`,
     });
   }
   if (delayMs >= LATE_MS) {
@@ -183,7 +185,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   if (stop) {
     need('stopped', `Stopped by ${stop.actor}: ${stop.reason}.`, {
       since: stop.at,
-      remediation: `To resume, run taintward resume ${cluster}.`,
+      remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
     });
   }
   return needs;
@@ -203,15 +205,15 @@ function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Need[] {
     const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
     const text =
       holder === undefined
-        ? `No relay has held its lease${ago}: changes are not noticed.`
-        : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes are not noticed.`;
+        ? `No relay has held its lease${ago}: changes of nodes and pods are missed.`
+        : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes of nodes and pods are missed.`;
     const since = renewedAt === undefined ? {} : { since: renewedAt };
     return [{ ...{ type: 'lease-expired', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
   }
   const text =
     connection === 'never-connected'
       ? `${holder} holds its lease, but has never connected to the cluster.`
-      : `${holder} holds its lease, but is disconnected from the cluster: changes are not noticed.`;
+      : `${holder} holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.`;
   const since = lastContactAt === undefined ? {} : { since: lastContactAt };
   return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
 }

@@ -92,7 +92,7 @@ function runsHere(hint: OpenFleetDeps['hint']): boolean {
     return isInUse(DEFAULT_STATE);
   } catch (error) {
     if (!(error instanceof ForeignFileError)) throw error;
-    hint(`The state directory ${DEFAULT_STATE} of this directory is passed over: ${error.message}.`);
+    hint(`The state directory ${DEFAULT_STATE} of this directory is ignored: ${error.message}.`);
     return false;
   }
 }

@@ -295,8 +295,8 @@ function redrivable(queue: string): Box {
 function notMoved(queue: string, error: unknown): FleetError {
   const reason = errorMessage(error);
   const message = /task running/i.test(reason)
-    ? `The dead letters of ${queue} are being sent again already (${reason}): wait until that is done.`
-    : `The dead letters of ${queue} cannot be moved (${reason}): check that you have sqs:StartMessageMoveTask, ReceiveMessage and DeleteMessage on theirs and sqs:SendMessage on it, or send them one by one: taintward dead-letters redrive ID.`;
+    ? `A redrive of the dead letters of ${queue} is already running (${reason}). Wait until it ends.`
+    : `The dead letters of ${queue} could not be redriven (${reason}). Check your permissions: sqs:StartMessageMoveTask, ReceiveMessage, and DeleteMessage on the dead-letter queue, sqs:SendMessage on the queue. To redrive single messages, run taintward dead-letters redrive ID.`;
   return new FleetError(message, { cause: error });
 }
 

@@ -25,7 +25,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
-import { type MatchOptions, NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
+import { type MatchOptions, NODE_UNREACHABLE, type Taint, taintText } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { budgetsIn } from './budgets.ts';
 import type { ClusterObjects } from './cluster-objects.ts';
@@ -77,6 +77,7 @@ export async function askWhatIf(
     const { objects } = live;
     const rulings = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster);
     const rules = rulings ? rulesOf(rulings, matching) : enforcedRules(matching);
+    mustEvict(taint, rules);
     const unknown: string[] = [];
     if (taint.key === NODE_UNREACHABLE && asksLease(rules)) {
       unknown.push(
@@ -119,6 +120,14 @@ export async function askWhatIf(
   } finally {
     live.close();
   }
+}
+
+/** Throws `FleetError` for a taint that would evict nothing, whatever nodes have it. */
+function mustEvict(taint: Taint, { policy }: Rules): void {
+  if (evictingTaints([taint], policy.virtualKeys).length > 0) return;
+  throw new FleetError(
+    `Taint ${taintText(taint)} evicts no pods. Specify the effect NoExecute, or a taint of treatAsNoExecute in the policy.`,
+  );
 }
 
 interface NodeHere {

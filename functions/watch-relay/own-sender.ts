@@ -22,7 +22,7 @@ export async function ownSender(
       );
     }
     if (UserId) return endpoint === undefined ? senderOf(UserId) : Account;
-    throw new Error('STS names nobody');
+    throw new Error('STS returned no user ID');
   } catch (error) {
     if (error instanceof EnvironmentError) throw error;
     log.warn('relay.identity-unknown', { error });

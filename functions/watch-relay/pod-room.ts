@@ -62,7 +62,7 @@ export const tooManyPassing = (): ApiError => tooMany(MOST_PASSING_BYTES, 'a six
 
 const tooMany = (most: number, part: string): ApiError =>
   new ApiError(
-    `The pods of its tainted nodes take more than ${Math.floor(most / 2 ** 20)} MiB, ${part} of the heap here: give this process more memory, unless the server makes them up.`,
+    `The pods of its tainted nodes exceed ${Math.floor(most / 2 ** 20)} MiB, ${part} of the heap. If the cluster really has so many pods, give this process more memory.`,
     0,
   );
 

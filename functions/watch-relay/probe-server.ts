@@ -112,7 +112,7 @@ function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
     case 'EACCES':
       return `port ${port} is not for this user (${code}): choose one above 1023 with ${setBy.port}`;
     default:
-      return `${host} is no address of this machine (${code}): name one with ${setBy.host}, such as 127.0.0.1 or 0.0.0.0`;
+      return `${host} is not an address of this machine (${code}): specify one with ${setBy.host}, such as 127.0.0.1 or 0.0.0.0`;
   }
 }
 

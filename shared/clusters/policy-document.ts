@@ -84,7 +84,7 @@ function loadYaml(written: string): unknown {
     // fault of who wrote the policy.
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
-    throw new PolicyError(`The policy is not YAML (${where}${error.reason}): correct it.`);
+    throw new PolicyError(`The policy is not valid YAML (${where}${error.reason}).`);
   }
 }
 

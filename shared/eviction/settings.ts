@@ -55,7 +55,7 @@ export function settings<
     // Which one is unknown is said by who reads the issue.
     error: ({ code }) =>
       code === 'unrecognized_keys'
-        ? `there are ${Object.keys(shape).join(', ')}`
+        ? `its settings are ${Object.keys(shape).join(', ')}`
         : 'must be a mapping of settings',
   });
   type Written = z.output<typeof written>;

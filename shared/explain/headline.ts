@@ -191,7 +191,7 @@ function deafText(
       : `no relay has been connected to cluster ${cluster} since ${moment(disconnected.since)}`;
   return disconnected.unscheduled > 0
     ? `But ${heard}: ${evictions} not scheduled until a relay connects.`
-    : `N${heard.slice(1)}: changes in the cluster are not noticed.`;
+    : `N${heard.slice(1)}: changes of nodes and pods are missed.`;
 }
 
 /** Whoever is spared for so long by the built-in controller is not evicted by it: it does not run. */
@@ -226,6 +226,8 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const { unscheduled = 0 } = answer.disconnected ?? {};
   const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
   const deaf = deafText(answer, evictions, moment);
+  if (state === 'unknown' && evicting.length === 0)
+    return `It is unknown which taints ${node} has, and which pods they evict: the cluster could not be read.`;
   if (evicting.length === 0)
     return `${what} no taint that evicts: ${countText(pods.length, 'stays', 'stay')}.${deaf === '' ? '' : ` ${deaf}`}`;
   const going = pods.flatMap(({ outcome }) => (outcome.kind === 'evict' ? [outcome.at] : []));

@@ -130,13 +130,17 @@ export function unansweredInTime(call: Call, host: string, ms: number, cause: un
 export const late = (call: Call, host: string): LateCallError =>
   new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
 
-/** An answer that is no success; `text` is its body, `secrets` what it must not repeat to others. */
+/**
+ * An answer that is no success; `text` is its body, `secrets` what it must not repeat to others, `whenForbidden` as a `Connection`
+ * has it.
+ */
 export function refusal(
   call: Call,
   host: string,
   { status: httpStatus, headers }: { readonly status: number; readonly headers: IncomingHttpHeaders },
   text: string,
   secrets: readonly string[],
+  whenForbidden?: string,
 ): ApiError {
   const status = parseStatus(text) ?? unknownGroup(call, httpStatus, text);
   // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
@@ -147,7 +151,10 @@ export function refusal(
       `its answer ${httpStatus} is not a Kubernetes API server's; check the server address`,
     );
   }
-  return refused(call, host, { ...status, code: httpStatus }, secrets, retryAfterSeconds(headers));
+  return refused(call, host, { ...status, code: httpStatus }, secrets, {
+    retryAfter: retryAfterSeconds(headers),
+    whenForbidden,
+  });
 }
 
 /** What an `ERROR` event of a watch says, likewise. */
@@ -162,7 +169,10 @@ function refused(
   host: string,
   { code, reason: given = '', message = '', details }: Partial<Status> & Pick<Status, 'code'>,
   secrets: readonly string[],
-  retryAfter = details?.retryAfterSeconds,
+  {
+    retryAfter = details?.retryAfterSeconds,
+    whenForbidden,
+  }: { readonly retryAfter?: number | undefined; readonly whenForbidden?: string | undefined } = {},
 ): ApiError {
   const reason = serverText(given, secrets);
   const words = serverText(message, secrets);
@@ -177,19 +187,19 @@ function refused(
     `${code}${reason === '' ? '' : ` ${reason}`}`,
     ...(words === '' || words === reason ? [] : [words]),
     ...more,
-    ...fix(call, { status: code, causes: causeReasons, message: words }),
+    ...fix(call, { status: code, causes: causeReasons, message: words }, whenForbidden),
   ];
   const text = `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`;
   return new ApiError(text, code, reason, retryAfter, { causes: causeReasons });
 }
 
-function fix(call: Call, refusal: Refusal): readonly string[] {
+function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly string[] {
   const { status, message: words } = refusal;
   // Of a pod that is refused by its budget or by admission, no right is missing.
   if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
   if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
   if (status !== 403 || words.includes('being terminated')) return [];
-  return [`grant these credentials the verb ${call.verb} on ${call.resource}`];
+  return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }
 
 /** How an API server answers for an API group that it does not serve: as Go's web server does, without a `Status`. */

@@ -20,6 +20,8 @@ export interface Connection {
    * whose message is one sentence for the operator and holds no secret.
    */
   requestOptions(): Promise<RequestAccess>;
+  /** What to do about a call that the server forbids (403), as the end of a sentence; absent: grant these credentials its verb. */
+  readonly whenForbidden?: string;
   /** The server refused (401) what {@link requestOptions} gave: whatever is cached is to be obtained anew. */
   forgetCredentials?(): void;
 }

@@ -215,7 +215,7 @@ function defaultFiles(): readonly string[] {
   const files = candidates.filter((file) => existsSync(file));
   if (files.length > 0) return files;
   throw new KubeconfigError(
-    `There is no kubeconfig at ${candidates.join(' or ')}: name a file, or set KUBECONFIG to one that exists.`,
+    `Kubeconfig not found at ${candidates.join(' or ')}. Specify --kubeconfig FILE, or set KUBECONFIG.`,
   );
 }
 

@@ -287,7 +287,7 @@ export class Transport {
     if (status >= 200 && status < 300) return answer;
     if (status === 401) this.#connection.forgetCredentials?.();
     const text = await this.#whole(answer, 'refusal', String);
-    throw refusal(call, this.host, answer, text, this.#secrets);
+    throw refusal(call, this.host, answer, text, this.#secrets, this.#connection.whenForbidden);
   }
 }
 

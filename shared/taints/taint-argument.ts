@@ -22,7 +22,7 @@ export function parseTaint(text: string): Taint {
   }
   const { key, value, effect } = parts(text, ADDITION_EXAMPLE);
   if (effect === undefined) {
-    throw new TaintArgumentError(`"${text}" has no effect. Specify one, for example ${ADDITION_EXAMPLE}`);
+    throw new TaintArgumentError(`"${text}" lacks an effect. Specify one, for example ${ADDITION_EXAMPLE}`);
   }
   return valid(text, { key, ...(value === '' ? {} : { value }), effect }, ADDITION_EXAMPLE);
 }
@@ -66,7 +66,7 @@ function parts(text: string, example: string): { key: string; value: string; eff
     moreValues.length > 0 ||
     (effect === undefined && keyAndValue.includes('='))
   ) {
-    throw new TaintArgumentError(`"${text}" is no taint: write for example ${example}`);
+    throw new TaintArgumentError(`"${text}" is not a taint. Specify one like ${example}`);
   }
   return { key, value, effect };
 }
@@ -75,5 +75,5 @@ function valid(text: string, taint: Taint, example: string): Taint {
   const [problem] = taintProblems([taint]);
   if (problem === undefined) return taint;
   const fault = problem.message.replace('taints[0].', '').replace(/\.$/, '');
-  throw new TaintArgumentError(`"${text}" is no taint: ${fault}; for example ${example}`);
+  throw new TaintArgumentError(`"${text}" is not a taint. Its ${fault}. Specify one like ${example}`);
 }

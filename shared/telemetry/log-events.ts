@@ -141,9 +141,9 @@ export type LogEvents = {
   'policy.invalid': Failure;
   /** The policy file uses settings that have since been renamed; they still work. `settings`: each former name with the present one. */
   'policy.renamed-settings': { readonly settings: readonly string[] };
-  /** The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. */
+  /** The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. `scope: people`: nodes with custom taints. */
   'guard.tripped': OfCluster & GuardFields;
-  /** The cluster's guard was reset, automatically or by an operator (`by`). Evictions resume. */
+  /** The guard was released, automatically or by an operator (`by`). Evictions resume. `scope: people`: nodes with custom taints. */
   'guard.released': OfCluster & GuardFields & { readonly by: 'auto' | 'operator' };
   /** The cluster's guard would trip if it weren't in dry-run mode. */
   'guard.would-trip': OfCluster & GuardFields;
@@ -224,7 +224,7 @@ export type LogEvents = {
   'message.dead-letter-failed': OfMessage & Failure;
   /** The processed message couldn't be deleted, and will be redelivered. */
   'message.not-deleted': OfQueue & OfMessage & Failure;
-  /** The function failed all messages of its batch. */
+  /** All messages of a batch failed, and will be redelivered. */
   'batch.failed': OfQueue & Failure & { readonly messages: number };
   /** The message's visibility timeout couldn't be changed. */
   'message.visibility-update-failed': OfQueue & Failure;
@@ -236,7 +236,7 @@ export type LogEvents = {
   'rules.outdated': Failure;
   /** State files were deleted, replaced, or truncated while in use. The process exits and must be restarted. */
   'state.lost': Failure;
-  /** The node's state in its cluster can't be read. Taintward skips that node. */
+  /** The state of a node in its cluster can't be read, and Taintward skips that node. `error` names both. */
   'state.unreadable': Failure;
   /** The maintenance task `task` failed. */
   'maintenance.failed': Failure & { readonly task: string };

@@ -79,11 +79,11 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'a policy for nodes without the one for pods': [{ admissionPolicy: { nodes: true } }, /'\/admissionPolicy/],
   'a policy with a setting that there is not': [
     { service: { policy: 'mode: enforce\nexcludes: []\n' } },
-    /service\.policy has no setting excludes: there are mode, pausedUntil, /,
+    /service\.policy has no setting excludes: its settings are mode, pausedUntil, /,
   ],
   'an entry of a policy with a setting that there is not': [
     { service: { policy: 'mode: enforce\nexclude: [{ taints: [a] }, { namespace: [b] }]\n' } },
-    /service\.policy\.exclude\[1\] has no setting namespace: there are namespaces, labels, taints, until/,
+    /service\.policy\.exclude\[1\] has no setting namespace: its settings are namespaces, labels, taints, until/,
   ],
   'a policy that is no YAML': [
     { service: { policy: 'mode: [' } },

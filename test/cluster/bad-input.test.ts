@@ -147,7 +147,7 @@ describe('a state directory', () => {
   test('that another process uses', async () => {
     const stateDir = stage().newStateDir();
     await stage().start({ stateDir });
-    assert.match(await refusal({ stateDir }), /is in use by another taintward/);
+    assert.match(await refusal({ stateDir }), /is in use by another Taintward process/);
   });
 
   test('whose store is damaged', async () => {

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { CliError } from '#functions/cli/command.ts';
+import { UsageError } from '#functions/operator/fleet.ts';
 import { parseLabelSelector } from '#functions/operator/label-selector.ts';
 import {
   NODE_CONTROLLER_KEYS,
@@ -65,7 +65,7 @@ export function addTakeoverOptions(command: Command): Command {
     );
 }
 
-/** Throws `CliError` when the flags do not go together. */
+/** Throws `UsageError` when the flags do not go together. */
 export function parseTakeover({
   level: at,
   keys,
@@ -74,14 +74,17 @@ export function parseTakeover({
   namespaceSelector,
 }: TakeoverOptions): Takeover {
   const wrong = keys?.find((key) => !KEY.test(key));
-  if (wrong !== undefined) throw new CliError(`--keys: "${wrong}" is no taint key.`);
+  if (wrong !== undefined)
+    throw new UsageError(
+      `--keys: "${wrong}" is not a taint key. Specify keys like node.kubernetes.io/not-ready.`,
+    );
   if (at === 'node') {
     refuse('--fallback-delay', fallback, 'pod');
     refuse('--namespace-selector', namespaceSelector, 'pod');
     const strange = keys?.find((key) => !NODE_CONTROLLER_KEYS.includes(key));
     if (strange !== undefined) {
-      throw new CliError(
-        `--keys: at nodes only ${NODE_CONTROLLER_KEYS.join(' and ')} can be taken over, for these have NoSchedule twins; "${strange}" has none.`,
+      throw new UsageError(
+        `--keys: "${strange}" cannot be taken over at node level. Specify ${NODE_CONTROLLER_KEYS.join(' or ')}, or --level pod.`,
       );
     }
     return {
@@ -102,7 +105,7 @@ export function parseTakeover({
 
 function refuse(flag: string, given: unknown, way: Way): void {
   if (given !== undefined)
-    throw new CliError(`${flag} applies only to --level ${way}. Remove it, or specify --level ${way}.`);
+    throw new UsageError(`${flag} applies only to --level ${way}. Remove it, or specify --level ${way}.`);
 }
 
 function seconds(text: string): number {

@@ -2,7 +2,7 @@ import { Argument, type Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { noteAct } from '#functions/cli/note-act.ts';
 import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import { type ContextFleet, clusterNamed, type Fleet } from '#functions/operator/fleet.ts';
+import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#functions/operator/fleet.ts';
 import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
 import type { ClusterAct } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -68,7 +68,7 @@ async function reached(
   deps: CliDeps,
 ): Promise<Reached> {
   if ((name === undefined) === (context === undefined)) {
-    throw new CliError('Specify either a registered cluster or --context NAME.');
+    throw new UsageError('Specify either a registered cluster or --context NAME.');
   }
   if (context !== undefined) {
     const file = kubeconfig ? { kubeconfig } : {};
@@ -83,7 +83,7 @@ async function reached(
     };
   }
   if (kubeconfig !== undefined)
-    throw new CliError('--kubeconfig requires --context NAME, which selects the cluster.');
+    throw new UsageError('--kubeconfig requires --context NAME, which selects the cluster.');
   const fleet = deps.fleet(choice);
   try {
     const { objects, managedAs } = await named(name ?? '', fleet, deps);

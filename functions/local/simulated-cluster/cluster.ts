@@ -112,7 +112,7 @@ function changeTaints(
   const ref = { namespace: '', name };
   if (store.find('nodes', ref) === undefined) {
     const names = store.all('nodes').map(({ metadata }) => metadata.name);
-    throw new TaintArgumentError(`there is no node "${name}": name one of ${names.sort().join(', ')}`);
+    throw new TaintArgumentError(`Node "${name}" not found. Specify one of: ${names.sort().join(', ')}`);
   }
   const changed = ({ spec, ...node }: NodeObject) => ({
     ...node,

@@ -48,7 +48,7 @@ test('of an npm start that was killed, status and doctor say so within 15 s', as
   const { out } = await ending([2], 'status');
   assert.match(
     out,
-    /! No npm start runs on this state directory: changes are not noticed, and no pods are evicted\./,
+    /! No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted\./,
   );
   assert.match((await ending([2], 'doctor')).out, /BAD +process +No npm start runs/);
   const pending = await ending([69], 'pending');

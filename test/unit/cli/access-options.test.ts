@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { type AccessOptions, parseAccess } from '#functions/cli/access-options.ts';
-import { CliError } from '#functions/cli/command.ts';
+import { UsageError } from '#functions/operator/fleet.ts';
 
 const ROLE_ARN = 'arn:aws:iam::210987654321:role/taintward-access';
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';
@@ -57,14 +57,17 @@ test('flags that do not make one way are refused in one sentence that names them
     [{ eks: 'prod' }, /^--eks requires --region/],
     [{ ...EKS, externalId: 'x' }, /^--external-id requires --role-arn/],
     [{ ...EKS, roleArn: 'admin' }, /^--role-arn is not the ARN of a role/],
-    [{ ...EKS, relayRoleArn: ROLE_ARN }, /^--relay-role-arn needs --evict-role-arn: /],
-    [{ ...EKS, evictRoleArn: ROLE_ARN }, /^--evict-role-arn needs --relay-role-arn: /],
+    [{ ...EKS, relayRoleArn: ROLE_ARN }, /^--relay-role-arn requires --evict-role-arn\. /],
+    [{ ...EKS, evictRoleArn: ROLE_ARN }, /^--evict-role-arn requires --relay-role-arn\. /],
     [
       { ...EKS, roleArn: ROLE_ARN, evictRoleArn: ROLE_ARN },
-      /^--role-arn is for relay and evict alike: leave it out, or --relay-role-arn and --evict-role-arn/,
+      /^--role-arn is mutually exclusive with --relay-role-arn and --evict-role-arn/,
     ],
     [{ ...EKS, relayRoleArn: ROLE_ARN, evictRoleArn: 'admin' }, /^--evict-role-arn is not the ARN of a role/],
-    [{ relayKubeconfigSecret: SECRET_ARN }, /^--relay-kubeconfig-secret needs --evict-kubeconfig-secret: /],
+    [
+      { relayKubeconfigSecret: SECRET_ARN },
+      /^--relay-kubeconfig-secret requires --evict-kubeconfig-secret\. /,
+    ],
     [
       { relayKubeconfigSecret: 'prod', evictKubeconfigSecret: SECRET_ARN },
       /^--relay-kubeconfig-secret is not the ARN of a secret/,
@@ -90,7 +93,7 @@ test('flags that do not make one way are refused in one sentence that names them
     assert.throws(
       () => parseAccess(options),
       (error: unknown) => {
-        assert.ok(error instanceof CliError);
+        assert.ok(error instanceof UsageError);
         assert.match(error.message, expected);
         return true;
       },

@@ -117,7 +117,7 @@ test('which dead letters are sent again has to be said, in one way', async (t) =
   const { run } = commandLine(t);
   for (const args of [[], ['2', '--all'], ['--all', '--queue', 'evictions-due']]) {
     await assert.rejects(run('dead-letters', 'redrive', ...args), {
-      name: 'CliError',
+      name: 'UsageError',
       message: /^Specify exactly one of ID, --queue, or --all/,
     });
   }

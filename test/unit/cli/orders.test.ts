@@ -16,7 +16,7 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   );
   assert.equal(
     await run('stop', '--all', '--reason', 'a worse one'),
-    'Evictions are stopped in all clusters. To resume, run taintward resume --all.\n',
+    "Evictions are stopped in all clusters. To resume, run taintward resume --all --reason 'REASON'.\n",
   );
   assert.deepEqual((await run('holds')).split('\n'), [
     'CLUSTER   ID     WHAT            SINCE                  UNTIL                  ACTOR   REASON',
@@ -25,7 +25,8 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
     '',
   ]);
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), {
-    message: 'All clusters are stopped together (anna: a worse one). To resume, run taintward resume --all.',
+    message:
+      "All clusters are stopped together (anna: a worse one). To resume, run taintward resume --all --reason 'REASON'.",
   });
   assert.equal((await rulebook.read(prod)).orders.stop, undefined);
   await run('resume', '--all', '--reason', 'over');
@@ -37,12 +38,12 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
     await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
-    'Cluster prod is paused until 2026-11-21T13:00:00Z: due evictions are held. To resume, run taintward resume prod.\n',
+    "Cluster prod is paused until 2026-11-21T13:00:00Z: due evictions are held. To resume, run taintward resume prod --reason 'REASON'.\n",
   );
   await run('stop', 'prod', '--reason', 'an incident');
   assert.equal(
     await run('resume', 'prod', '--reason', 'over'),
-    'Evictions are resumed in cluster prod.\nNo evictions were held by it.\nThe cluster is still paused. To end the pause, run taintward resume prod again.\n',
+    "Evictions are resumed in cluster prod.\nNo evictions were held by it.\nThe cluster is still paused. To end the pause, run taintward resume prod --reason 'REASON' again.\n",
   );
   assert.equal(
     await run('resume', 'prod', '--reason', 'done'),
@@ -120,7 +121,8 @@ test('a hold that matches nothing is refused, unless --yes is given', async (t) 
     message: 'Node nope not found in cluster prod. To hold it anyway, rerun with --yes.',
   });
   await assert.rejects(hold('workload', 'shop/Foo/web'), {
-    message: 'Workload shop/Foo/web has no pods in cluster prod. To hold it anyway, rerun with --yes.',
+    message:
+      'Workload shop/Foo/web has no pods in cluster prod. Check namespace, kind, and name. To hold it anyway, rerun with --yes.',
   });
   assert.deepEqual((await rulebook.read(prod)).orders.holds, []);
   await hold('workload', 'shop/Deployment/web');
@@ -152,7 +154,7 @@ test('what the guard holds is shown, and released by cluster', async (t) => {
   await rulebook.changeGuard(prod, guard, [trip]);
   assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
   await assert.rejects(run('release', 'guard', '--reason', 'x'), {
-    message: 'Missing cluster name. Usage: taintward release guard CLUSTER',
+    message: "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
   });
   await run('release', 'guard', 'prod', '--reason', 'they are dead for certain');
   assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
@@ -170,8 +172,11 @@ test('what is said without a reason, or of nothing that can be named, is refused
   const { run, state } = commandLine(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['pause', 'prod'], /required option '--reason <text>' not specified/],
-    [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /A pod is named NAMESPACE\/NAME\./],
-    [['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'], /named NAMESPACE\/KIND\/NAME/],
+    [['hold', 'pod', 'web-0', '--cluster', 'prod', '--reason', 'x'], /Specify the pod as NAMESPACE\/NAME\./],
+    [
+      ['hold', 'workload', 'a/web', '--cluster', 'prod', '--reason', 'x'],
+      /the workload as NAMESPACE\/KIND\/NAME/,
+    ],
     [
       ['stop', 'prod', '--reason', 'x', '--for', 'long'],
       /Specify a duration, for example 90s, 15m, 4h, or 4d\./,
@@ -187,11 +192,11 @@ test('what is said without a reason, or of nothing that can be named, is refused
   await assert.rejects(run('stop', 'prod', '--reason', ''), { name: 'OrderError' });
   await assert.rejects(run('stop', 'nowhere', '--reason', 'x'), { name: 'FleetError' });
   await assert.rejects(run('pending', '--state-dir', 'dir', '--table', 'fleet'), {
-    name: 'CliError',
+    name: 'UsageError',
     message: '--state-dir and --table are mutually exclusive. Specify one.',
   });
   await assert.rejects(run('pending', '--state', 'dir', '--table', 'fleet'), {
-    name: 'CliError',
+    name: 'UsageError',
     message: '--state-dir and --table are mutually exclusive. Specify one.',
   });
   await assert.rejects(run('clusters', 'list', '--state-dir', 'dir'), {

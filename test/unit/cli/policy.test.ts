@@ -109,7 +109,7 @@ test('clusters are named, or all are meant, and they exist', async (t) => {
   await assert.rejects(run('policy', 'apply', '-f', file), either);
   await assert.rejects(run('policy', 'apply', '-f', file, 'prod', '--all'), either);
   await assert.rejects(run('policy', 'apply', '-f', file, 'prd'), {
-    message: 'Cluster "prd" not found: there are prod, stage.',
+    message: 'Cluster "prd" not found. Specify one of: prod, stage.',
   });
 });
 

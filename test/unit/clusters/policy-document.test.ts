@@ -134,16 +134,16 @@ describe('a mistake is one sentence that names the setting', () => {
   const KNOWN =
     'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
-    ['', 'The policy is not YAML (expected a document, but the input is empty): correct it.'],
+    ['', 'The policy is not valid YAML (expected a document, but the input is empty).'],
     [
       `mode: observe\ninclude: [${'*a, '.repeat(21)}]\nexclude: [&a {namespaces: [x]}]`,
-      'The policy is not YAML (line 2: unidentified alias "a"): correct it.',
+      'The policy is not valid YAML (line 2: unidentified alias "a").',
     ],
-    ['mode: enforce\nmode: observe', 'The policy is not YAML (line 2: duplicated mapping key): correct it.'],
+    ['mode: enforce\nmode: observe', 'The policy is not valid YAML (line 2: duplicated mapping key).'],
     ['[]', 'policy must be a mapping of settings.'],
     ['evictionRate: 5', 'policy.mode must be observe, enforce or paused.'],
     ['mode: on', 'policy.mode must be observe, enforce or paused.'],
-    ['mode: enforce\nmodus: x', `policy has no setting modus: there are ${KNOWN}.`],
+    ['mode: enforce\nmodus: x', `policy has no setting modus: its settings are ${KNOWN}.`],
     [
       'mode: enforce\nguard: { cluster: { percent: 200 } }',
       'policy.guard.cluster.percent must be a number from 0 to 100, like 20 or 20%.',
@@ -158,7 +158,7 @@ describe('a mistake is one sentence that names the setting', () => {
     ],
     [
       'mode: enforce\nguard: { cluster: { part: 2 } }',
-      'policy.guard.cluster has no setting part: there are percent, nodes.',
+      'policy.guard.cluster has no setting part: its settings are percent, nodes.',
     ],
     ['mode: enforce\nguard: 5', 'policy.guard must be off, or a mapping of settings.'],
     ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
@@ -249,7 +249,7 @@ describe('a mistake is one sentence that names the setting', () => {
     ['mode: enforce\nguard: { dryRun: sometimes }', 'policy.guard.dryRun must be true or false.'],
     [
       'mode: enforce\nguard: { clusters: off }',
-      'policy.guard has no setting clusters: there are dryRun, cluster, zone, customTaints.',
+      'policy.guard has no setting clusters: its settings are dryRun, cluster, zone, customTaints.',
     ],
     ['mode: enforce\nmethod: drain', 'policy.method must be delete or evict.'],
     [

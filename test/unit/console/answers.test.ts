@@ -141,7 +141,7 @@ test('the status says how each cluster stands, and what needs somebody, the most
     [
       [
         'disconnected',
-        'relay holds its lease, but is disconnected from the cluster: changes are not noticed.',
+        'relay holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.',
       ],
       ['delayed', 'An eviction is overdue by 2m, and nothing holds it.'],
       ['failed', '1 eviction failed.'],

@@ -88,7 +88,7 @@ test('a question that is none is answered, and reaches nobody', async (t) => {
   const { ask, reached } = await evict(t, granting());
   const answer = await ask({ checkAccess: { name: 'a#b' } } as unknown as AccessQuestion);
   assert.ok(typeof answer === 'object' && !answer.works);
-  assert.match(answer.reason, /does not understand the question .*: deploy the release of this command\.$/);
+  assert.match(answer.reason, /does not understand this request .*\. Deploy the release of this command\.$/);
   assert.deepEqual(reached, []);
 });
 

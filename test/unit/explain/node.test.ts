@@ -88,7 +88,7 @@ test('the first line tells how many pods go and when, and how many are kept, ter
     ],
     [
       question({ ...deafSince(40), live: known({ taints: [] }) }),
-      'n1 has no taint that evicts: 4 pods stay. No relay has been connected to cluster c1 since 40s: changes in the cluster are not noticed.',
+      'n1 has no taint that evicts: 4 pods stay. No relay has been connected to cluster c1 since 40s: changes of nodes and pods are missed.',
     ],
   ];
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);

@@ -224,7 +224,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
         deaf: known({ since: at(85) }),
       }),
     }),
-    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s. No relay has been connected to cluster c1 since 85s: changes in the cluster are not noticed.',
+    'shop/web-0 will be evicted at 140s because it tolerates a:NoExecute for 60 s. No relay has been connected to cluster c1 since 85s: changes of nodes and pods are missed.',
   ],
   [
     'a cluster that no relay hears, before it is scheduled',
@@ -236,7 +236,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
   [
     'a cluster that no relay ever heard',
     aCase([], { service: service({ deaf: known({}) }) }),
-    'shop/web-0 stays: node n1 has no taint that evicts. No relay has ever connected to cluster c1: changes in the cluster are not noticed.',
+    'shop/web-0 stays: node n1 has no taint that evicts. No relay has ever connected to cluster c1: changes of nodes and pods are missed.',
   ],
   [
     'a node that is gone',

@@ -267,7 +267,8 @@ describe('KubernetesStore', () => {
     }));
     await assert.rejects(store.commit(ref, 0, { ...none, node: aNode(), schedule }, NOW), {
       name: 'StoreError',
-      message: /^The state of node node-7 of cluster in-cluster has \d+ characters with 600 scheduled/,
+      message:
+        /^The state of node node-7 of cluster in-cluster exceeds the limit of \d+ characters: it has \d+, with 600 scheduled/,
     });
   });
 

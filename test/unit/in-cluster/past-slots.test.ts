@@ -173,7 +173,8 @@ describe('a node whose pods come back as soon as they are gone', () => {
     const loop = new Loop(store);
     await assert.rejects(loop.turns(60), {
       name: 'StoreError',
-      message: /^What ended on node node-7 of cluster in-cluster in the last half hour fills 32 objects/,
+      message:
+        /^The evictions that ended on node node-7 of cluster in-cluster in the last half hour exceed the limit of 32 objects/,
     });
     // The last of them is full, and holds as many pods as it may.
     assert.ok(loop.ended.size > 1_500, `${loop.ended.size} pods`);

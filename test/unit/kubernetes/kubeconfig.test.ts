@@ -374,7 +374,7 @@ test('a kubeconfig that is not there is refused', (t) => {
   );
   assert.throws(
     () => loadContexts({ contexts: [] }),
-    refusal(/^There is no kubeconfig at .*\.kube\/config: /),
+    refusal(/^Kubeconfig not found at .*\.kube\/config\. /),
   );
   process.env['KUBECONFIG'] = missing;
   assert.throws(() => loadContexts({ contexts: [] }), refusal(/^There is no kubeconfig at .*missing: /));

@@ -159,7 +159,7 @@ describe('a database that lacks changes which its note has', () => {
       stop: stopOutput(stop),
     });
     assert.equal(message, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
-    assert.equal(remediation, 'To resume, run taintward resume --all.');
+    assert.equal(remediation, "To resume, run taintward resume --all --reason 'REASON'.");
     assert.equal((await start()).logged.length, 1);
   });
 

@@ -80,7 +80,7 @@ describe('a state directory', () => {
     const state = takeStateDirectory(root);
     assert.throws(
       () => takeStateDirectory(root),
-      /is in use by another taintward: stop that one, or .* --state-dir DIR$/,
+      /is in use by another Taintward process\. Stop that process, or .* --state-dir DIR$/,
     );
     state.release();
     takeStateDirectory(root).release();
@@ -131,7 +131,7 @@ describe('a state directory in the hands of somebody else is refused', () => {
   test('unless it is the link that its user made to their own', () => {
     const state = takeStateDirectory(join(root, 'state'));
     symlinkSync(join(root, 'state'), join(root, 'link'));
-    assert.throws(() => takeStateDirectory(join(root, 'link')), /is in use by another taintward/);
+    assert.throws(() => takeStateDirectory(join(root, 'link')), /is in use by another Taintward process/);
     // Nobody named a directory that was only found.
     assert.throws(() => isInUse(join(root, 'link')), foreign(/link is a link/));
     state.release();

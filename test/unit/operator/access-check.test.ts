@@ -46,7 +46,8 @@ test('an older evict, which takes the question for messages, is told of as such'
   ]) {
     await assert.rejects(askEvict(lambda(() => answer).client, 'tw-evict', CHECKED), {
       name: 'FleetError',
-      message: /^tw-evict does not answer whether it reaches cluster prod .*: deploy the release of this/,
+      message:
+        /^Function tw-evict gave an unknown response about cluster prod .*\. Deploy the release of this/,
     });
   }
 });
@@ -57,6 +58,6 @@ test('who may not ask hears which right it takes', async () => {
   });
   await assert.rejects(askEvict(client, 'tw-evict', CHECKED), {
     name: 'FleetError',
-    message: /^tw-evict cannot be asked .*\(not authorized\).* lambda:InvokeFunction on it\.$/,
+    message: /^Function tw-evict could not check .*\(not authorized\).* lambda:InvokeFunction\.$/,
   });
 });

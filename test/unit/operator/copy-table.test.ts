@@ -56,7 +56,8 @@ test('a table that takes nothing is said to be throttled, in the end', async (t)
   const { client } = tables([items(1)], () => 1);
   const copied = assert.rejects(copyTable(client, 'restored', 'used'), {
     name: 'StoreError',
-    message: /^DynamoDB table used left out 1 items of a batch in 30 attempts: .*; do it again later\.$/,
+    message:
+      /^DynamoDB table used is throttled: it did not accept 1 items in 30 attempts\. Try again later\.$/,
   });
   await time.pass(4 * MINUTE_MS);
   await copied;

@@ -61,13 +61,13 @@ test('a cluster in which an agent runs is not entered, which is how it should be
     registry: { ...registry, list: async () => ({ clusters: [], strays: [] }) } as unknown as ClusterRegistry,
     cluster: () => assert.fail('nobody enters it'),
   });
-  assert.deepEqual(about('reach', found), [
+  assert.deepEqual(about('connection', found), [
     [
       'ok',
       'Agent edge-1 runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.',
     ],
   ]);
-  assert.deepEqual(about('rights', found), []);
+  assert.deepEqual(about('permissions', found), []);
 });
 
 const path = (manifest: Manifest | undefined): string => (manifest ? pathOf(manifest) : '');
@@ -208,7 +208,7 @@ test('what a takeover at nodes takes is asked for where there is one, by name', 
     ...live,
     api: Object.assign(live.api, { allowed: async ({ name }: Right) => name === undefined }),
   };
-  assert.deepEqual(about('rights', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
+  assert.deepEqual(about('permissions', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
     'warn',
     'The credentials cannot renew or verify the node-level takeover: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
   ]);
@@ -297,7 +297,7 @@ test('rules that cannot be read are bad, and keep nothing else back', async (t) 
   });
   const found = await findings({ ...fleet, rulebook });
   assert.ok(about('store', found).some(([, says]) => says === 'The policy is of a newer release.'));
-  assert.equal(about('rights', found)[0]?.[0], 'ok');
+  assert.equal(about('permissions', found)[0]?.[0], 'ok');
 });
 
 test('a lease that nobody holds is of no release', async (t) => {
@@ -367,7 +367,7 @@ test('the right to the Eviction API is asked for where the policy evicts by it, 
       return { ...live, api: Object.assign(live.api, { allowed }) };
     },
   };
-  const verdicts = async () => about('rights', await findings(limited)).map(([verdict]) => verdict);
+  const verdicts = async () => about('permissions', await findings(limited)).map(([verdict]) => verdict);
   assert.deepEqual(await verdicts(), ['ok']);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
   assert.deepEqual(await verdicts(), ['bad']);
@@ -404,7 +404,7 @@ describe('of a service in its cluster, the permissions of its account are examin
 
   test('it has them all', async (t) => {
     const { asked, found } = inCluster(t, () => true);
-    assert.deepEqual(about('rights', await found()), [
+    assert.deepEqual(about('permissions', await found()), [
       ['ok', `${NEEDED} has all permissions that the service needs.`],
     ]);
     assert.deepEqual(asked[0], {
@@ -425,7 +425,7 @@ describe('of a service in its cluster, the permissions of its account are examin
         verb !== 'delete' && subresource !== 'eviction' && resource !== 'leases',
     );
     await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
-    assert.deepEqual(about('rights', await found()), [
+    assert.deepEqual(about('permissions', await found()), [
       ['bad', `${NEEDED} lacks permissions that the service needs: delete pods, create pods/eviction.`],
       ['warn', `${NEEDED} cannot read node Leases, which show whether an unreachable node is alive.`],
     ]);
@@ -435,7 +435,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     const { found } = inCluster(t, () => {
       throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
     });
-    const all = (await found()).filter(({ check }) => check === 'rights');
+    const all = (await found()).filter(({ check }) => check === 'permissions');
     assert.deepEqual(
       all.map(({ verdict, message, remediation }) => [verdict, message, remediation]),
       [
@@ -452,7 +452,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     const lacks = inCluster(t, ({ name }) => name === undefined, atNodes(ALIVE));
     await enforced(lacks.fleet, VIRTUAL);
     assert.match(
-      String(about('rights', await lacks.found()).at(-1)),
+      String(about('permissions', await lacks.found()).at(-1)),
       /^warn,ServiceAccount evictions\/taintward cannot renew or verify the node-level takeover: get takeovers live, /,
     );
     const hidden = inCluster(
@@ -462,14 +462,16 @@ describe('of a service in its cluster, the permissions of its account are examin
       },
       atNodes(ALIVE),
     );
-    assert.equal(about('rights', await hidden.found()).length, 1);
+    assert.equal(about('permissions', await hidden.found()).length, 1);
   });
 
   test('the API server does not answer', async (t) => {
     const { found } = inCluster(t, () => {
       throw new ApiError('Cannot create subjectaccessreviews: 500.', 500, 'InternalError');
     });
-    assert.deepEqual(about('rights', await found()), [['bad', 'Cannot create subjectaccessreviews: 500.']]);
+    assert.deepEqual(about('permissions', await found()), [
+      ['bad', 'Cannot create subjectaccessreviews: 500.'],
+    ]);
   });
 });
 
@@ -483,12 +485,12 @@ test('rights to the Leases of nodes that are missing are worth a word, and no fa
       return { ...live, api: Object.assign(live.api, { allowed }) };
     },
   };
-  const [fine, hint] = about('rights', await findings(limited));
+  const [fine, hint] = about('permissions', await findings(limited));
   assert.equal(fine?.[0], 'ok');
   assert.equal(hint?.[0], 'warn');
   assert.match(String(hint?.[1]), /cannot read node Leases/);
-  assert.equal(about('rights', await findings()).length, 1);
+  assert.equal(about('permissions', await findings()).length, 1);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\nrequireExpiredLease: false\n');
-  assert.equal(about('rights', await findings(limited)).length, 1);
+  assert.equal(about('permissions', await findings(limited)).length, 1);
 });

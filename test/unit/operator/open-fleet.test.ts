@@ -134,7 +134,7 @@ users: [{name: u, user: ${user}}]`,
 }
 
 const REFUSED =
-  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig was only found by way of \.taintward; if you trust that, say --state-dir \.taintward\.$/;
+  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig is named by \.taintward, which you did not specify\. If you trust that directory, specify --state-dir \.taintward\.$/;
 
 for (const [what, user] of [
   ['an exec plugin', '{exec: {command: ./run}}'],
@@ -160,7 +160,7 @@ test('a state directory here that others may write is passed over, and that is s
   assert.equal(openFleet({}, deps).where, 'table taintward');
   assert.match(
     hints.join(),
-    /^The state directory \.taintward of this directory is passed over: .*\.taintward may be written by other users \(mode 777\)/,
+    /^The state directory \.taintward of this directory is ignored: .*\.taintward may be written by other users \(mode 777\)/,
   );
   assert.throws(() => openFleet({ state: '.taintward' }, deps), { name: 'ForeignFileError' });
   state.release();
@@ -199,8 +199,7 @@ test('a link to a console elsewhere, or with more than a key, is not shown', asy
   ])
     await assert.rejects(async () => fleet.consoleLink?.(), {
       name: 'FleetError',
-      message:
-        /service\.sock answers is no link to a console on this machine: look which process listens there/,
+      message: /service\.sock is not a link to a console on this machine\. Check which process listens there/,
     });
   state.release();
 });

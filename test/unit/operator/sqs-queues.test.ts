@@ -173,7 +173,7 @@ test('letters of a queue that are moved already are said to be: SQS has one task
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: running });
   await assert.rejects(box.redrive('evictions-due'), {
     name: 'FleetError',
-    message: /^The dead letters of evictions-due are being sent again already .*: wait until that is done\.$/,
+    message: /^A redrive of the dead letters of evictions-due is already running .*\. Wait until it ends\.$/,
   });
 });
 
@@ -181,7 +181,7 @@ test('letters that cannot be moved can be sent one by one, which is said', async
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: 'unsupported' });
   await assert.rejects(box.redrive('evictions-due'), {
     name: 'FleetError',
-    message: /cannot be moved \(unsupported\).* taintward dead-letters redrive ID\.$/,
+    message: /could not be redriven \(unsupported\).* taintward dead-letters redrive ID\.$/,
   });
 });
 

@@ -29,21 +29,21 @@ describe('a taint written as for kubectl', () => {
   }
 
   for (const [text, fault] of [
-    ['maintenance', /"maintenance" has no effect\. Specify one, for example maintenance=now:NoExecute/],
-    ['maintenance=now', /"maintenance=now" is no taint: write for example/],
+    ['maintenance', /"maintenance" lacks an effect\. Specify one, for example maintenance=now:NoExecute/],
+    ['maintenance=now', /"maintenance=now" is not a taint\. Specify one like/],
     [
       'maintenance:NoRun',
-      /^"maintenance:NoRun" is no taint: effect must be one of NoSchedule, PreferNoSchedule, NoExecute, spelled like that; for example maintenance=now:NoExecute or maintenance:NoExecute$/,
+      /^"maintenance:NoRun" is not a taint\. Its effect must be one of NoSchedule, PreferNoSchedule, NoExecute, spelled like that\. Specify one like maintenance=now:NoExecute or maintenance:NoExecute$/,
     ],
     ['maintenance:noexecute', /effect must be one of/],
     ['maintenance:', /effect is missing/],
     [':NoExecute', /key must have a name/],
-    ['', /has no effect/],
-    ['a=b=c:NoExecute', /is no taint: write for example/],
-    ['a:b:NoExecute', /is no taint: write for example/],
+    ['', /lacks an effect/],
+    ['a=b=c:NoExecute', /is not a taint\. Specify one like/],
+    ['a:b:NoExecute', /is not a taint\. Specify one like/],
     [
       'a=!!:NoExecute',
-      /^"a=!!:NoExecute" is no taint: value has a character that is not allowed: [^;]+ at both ends; for/,
+      /^"a=!!:NoExecute" is not a taint\. Its value has a character that is not allowed: .+ at both ends\. Specify/,
     ],
     ['maintenance:NoExecute-', /removes a taint\. To add one, omit the trailing -/],
   ] as const) {
@@ -68,7 +68,7 @@ describe('a taint to remove', () => {
     test(`${text} is refused`, () => {
       assert.throws(
         () => parseTaintRemoval(text),
-        refused(/for example maintenance:NoExecute- or maintenance-/),
+        refused(/Specify one like maintenance:NoExecute- or maintenance-/),
       );
     });
   }

@@ -671,7 +671,7 @@ test('a view forgets what is gone: it does not grow with what has been', () => {
 describe('pods without end, as no cluster has them', () => {
   /** Of these a hundred fill the room there is for them, and one keeps them all. */
   const LARGE = 'x'.repeat(getHeapStatistics().heap_size_limit / 300);
-  const TOO_MANY = { name: 'ApiError', message: /^The pods of its tainted nodes take more than \d+ MiB/ };
+  const TOO_MANY = { name: 'ApiError', message: /^The pods of its tainted nodes exceed \d+ MiB/ };
   const large = (index: number, fields: Partial<LivePod> = {}): LivePod =>
     livePod(`u${index}`, { tolerations: [{ key: LARGE, operator: 'Exists' }], ...fields });
   /** How many of 150 get in, one by one. */

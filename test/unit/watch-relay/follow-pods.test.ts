@@ -514,7 +514,7 @@ describe('lists', () => {
     await given.time.pass(60 * SECOND);
     const all = given.lists().filter(({ onNode }) => onNode === undefined);
     assert.ok(all.length >= 90 && all.length <= 110, `${all.length} pages`);
-    assert.match((given.failures[0] as Error).message, /^The pods of its tainted nodes take more than /);
+    assert.match((given.failures[0] as Error).message, /^The pods of its tainted nodes exceed /);
     assert.equal(new Set(given.heard).size, 90);
   });
 });

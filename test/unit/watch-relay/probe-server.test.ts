@@ -202,7 +202,7 @@ test('a host that is none, or that of another machine, is named with the way out
     assert.match(
       await refused({ ...LOCAL, host }),
       new RegExp(
-        `^${host} is no address of this machine \\([A-Z_]+\\): name one with --host, such as 127.0.0.1 or 0.0.0.0$`,
+        `^${host} is not an address of this machine \\([A-Z_]+\\): specify one with --host, such as 127.0.0.1 or 0.0.0.0$`,
       ),
     );
   }

@@ -56,7 +56,7 @@ export function RulesView(): VNode {
 
 function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
   if (mode !== 'observe' && (stop || status.value?.stop))
-    return 'No pods are evicted until evictions are resumed.';
+    return 'Evictions are stopped: no pods are evicted until you resume them.';
   switch (mode) {
     case 'observe':
       return 'Decisions are recorded, and no pods are evicted.';
@@ -64,10 +64,10 @@ function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
       return 'Pods are evicted at their deadlines.';
     case 'paused':
       return pausedUntil === undefined
-        ? 'No pods are evicted until the pause is ended.'
+        ? 'No pods are evicted until you resume the cluster.'
         : html`No pods are evicted until <${Moment} at=${pausedUntil} />.`;
     case undefined:
-      return 'Its rules cannot be read.';
+      return 'Its policy cannot be read. For the cause, run taintward doctor.';
     default:
       return mode satisfies never;
   }

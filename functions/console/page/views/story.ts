@@ -19,7 +19,7 @@ export const Past = ({ entries, named }: PastProps): VNode => html`
     <h2 id="past">History</h2>
     ${
       entries.length === 0
-        ? html`<${Empty} title="No history">History keeps entries for seven days.</${Empty}>`
+        ? html`<${Empty} title="No history">No eviction was scheduled, carried out, or canceled here recently.</${Empty}>`
         : html`<ol class="past">
             ${entries.map(
               (entry) => html`

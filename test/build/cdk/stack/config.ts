@@ -179,7 +179,7 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a key that is not there',
       { 'taintward:relya': 'x' },
-      /taintward:relya is unknown: there are name, relay, /,
+      /taintward:relya is unknown\. Specify one of: name, relay, /,
     ],
     ['a choice that is none', { 'taintward:relay': 'ec2' }, /taintward:relay must be fargate or external\.$/],
     [

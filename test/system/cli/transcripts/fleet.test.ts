@@ -25,11 +25,18 @@ spec:
     - { key: maintenance, operator: Exists, effect: NoExecute }
 `;
 
+const EVERYWHERE = ['--taint', 'maintenance=now:NoExecute', '--nodes', 'node-1,node-2,node-3,node-4'];
+
+const untilAllReady = (at: Transcript): Promise<void> =>
+  at.until(({ out }) => ALL_READY.every((said) => said.test(out)), ['what-if', ...EVERYWHERE]);
+
 const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 
 test('what waits on the simulated cluster is shown, held, stopped and resumed', async (t) => {
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
+  // A pod that is bound to the node once it is tainted has a later deadline.
+  await untilAllReady(at);
   await at.say('doctor');
   await at.say('pending');
   await at.say(
@@ -69,8 +76,7 @@ test('what would happen on the simulated cluster is told, and what cannot happen
   const { state } = await npmStart(t);
   // Where it lies from here.
   const at = new Transcript({ always: ['--state-dir', state], names: [[/\S*\/(?=pod\.yaml)/g, '']] });
-  const taint = ['--taint', 'maintenance=now:NoExecute', '--nodes', 'node-1,node-2,node-3,node-4'];
-  await at.until(({ out }) => ALL_READY.every((said) => said.test(out)), ['what-if', ...taint]);
+  await untilAllReady(at);
   await at.say('lint');
   const manifest = join(state, 'pod.yaml');
   writeFileSync(manifest, SHADOWED);

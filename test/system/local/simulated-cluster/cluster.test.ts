@@ -92,7 +92,7 @@ describe('the simulated cluster', () => {
 
   test('says what is wrong with a taint or a node', () => {
     assert.throws(() => cluster.taint('node-9', 'a:NoExecute'), {
-      message: 'there is no node "node-9": name one of node-1, node-2, node-3, node-4',
+      message: 'Node "node-9" not found. Specify one of: node-1, node-2, node-3, node-4',
     });
     assert.throws(() => cluster.taint('node-1', 'a:NoRun'), /effect must be one of/);
     assert.throws(() => cluster.untaint('node-1', 'a'), {

@@ -139,9 +139,9 @@ describe('a manifest is refused in a sentence that says what to do', () => {
     [
       'a key without a twin at nodes',
       ['--keys', 'gpu'],
-      /only node.kubernetes.io\/not-ready and .* "gpu" has none/,
+      /"gpu" cannot be taken over at node level\. Specify node.kubernetes.io\/not-ready or /,
     ],
-    ['a key that is none', ['--level', 'pod', '--keys', 'a"b'], /"a"b" is no taint key/],
+    ['a key that is none', ['--level', 'pod', '--keys', 'a"b'], /"a"b" is not a taint key/],
     ['no seconds', ['--heartbeat-timeout', '0'], /whole number of seconds/],
     ['half a second', ['--level', 'pod', '--fallback-delay', '0.5'], /whole number of seconds/],
     [

@@ -52,7 +52,7 @@ let onlooker: Ruling;
 let backSince: number;
 before(async () => {
   stage = await TakeoverStage.open();
-  stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
+  await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   const policy = stage.stage.write('onlooker.yaml', ONLOOKER);
   onlooker = new Ruling(await stage.stage.start({ policy }));
 });
@@ -154,7 +154,7 @@ test('pods of nodes that are not ready or unreachable go by our rule, unless the
   const deletions = () => service.metric('taint_eviction_controller_pod_deletions_total');
   await until('it has counted them', async () => (await deletions()) >= FAILING_NODES + 5);
   assert.equal(await deletions(), FAILING_NODES + 5);
-  assert.match(stage.command('status'), /node level +active since/);
+  assert.match(await stage.command('status'), /node level +active since/);
 });
 
 test('a taint that somebody sets by hand is admitted, of these keys, too', async () => {
@@ -184,7 +184,7 @@ test('once the service is killed, and the lapse is over, the built-in controller
   await gone(soon);
   assertUntouched(late, forever);
   await stage.builtIn.untilDeleted(before + 1);
-  assert.match(stage.command('status'), /ALARM +The heartbeat expired/);
+  assert.match(await stage.command('status'), /ALARM +The heartbeat expired/);
   await stage.nodes.remove(node);
 });
 
@@ -211,7 +211,7 @@ for (const [what, path] of [
     await stage.builtIn.untilDeleted(before + 1);
     await stage.nodes.remove(node);
     await stage.stage.service.kill();
-    stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
+    await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   });
 }
 
@@ -238,8 +238,8 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   );
   assert.equal((await stage.live())?.heartbeat, renewedAt, 'it is not renewed');
   // The onlooker notes its own reason in turn: that its policy only observes.
-  await until('status says why', () =>
-    /ALARM +The heartbeat is suspended because in a dry run, a node/.test(stage.command('status')),
+  await until('status says why', async () =>
+    /ALARM +The heartbeat is suspended because in a dry run, a node/.test(await stage.command('status')),
   );
   await service.untilSaid('takeover.heartbeat-suspended', 'in a dry run, a node kept');
   await until(
@@ -253,7 +253,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   const since = Date.now();
   // What somebody else put into it is not undone by applying it again.
   await api.remove(POLICY_PATH);
-  stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
+  await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   await stage.heartbeatAfter(since);
   await stage.nodes.remove(node);
   await stage.stage.service.kill();
@@ -294,7 +294,7 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
   await stage.nodes.fail(node);
   await stage.tainted(node, NODE_NOT_READY, TWIN);
   assert.deepEqual(await executing(node), []);
-  assert.match(stage.command('release'), /^Released/);
+  assert.match(await stage.command('release'), /^Released/);
   await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
   const { api } = stage.stage.cluster;
   for (const collection of [
@@ -310,7 +310,7 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
       return !items.some(({ metadata }) => metadata.name.includes('taintward'));
     });
   }
-  assert.match(stage.command('release'), /No node-level takeover is installed/);
+  assert.match(await stage.command('release'), /No node-level takeover is installed/);
   await stage.nodes.remove(node);
 });
 

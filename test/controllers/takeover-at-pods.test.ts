@@ -50,14 +50,14 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   await stage.nodes.fail(node);
   const taintedAt = await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
 
-  stage.command('apply', '--level', 'pod', '--fallback-delay', String(FALLBACK_SECONDS));
-  assert.match(stage.command('adopt'), /Pods taken over: 2\./);
+  await stage.command('apply', '--level', 'pod', '--fallback-delay', String(FALLBACK_SECONDS));
+  assert.match(await stage.command('adopt'), /Pods taken over: 2\./);
   t.diagnostic(`adopted ${Date.now() - taintedAt} ms after the taint`);
   for (const name of ['adopted', 'idle']) {
     const { seconds, note } = await shown(name);
     assert.deepEqual([seconds, note], [[LENGTHENED_SECONDS, LENGTHENED_SECONDS], noteOf(OWN_SECONDS)]);
   }
-  assert.match(stage.command('adopt'), /Pods taken over: 0\./);
+  assert.match(await stage.command('adopt'), /Pods taken over: 0\./);
 
   await stage.serve({ mode: 'paused' });
   await new Promise((resolve) => setTimeout(resolve, taintedAt + (OWN_SECONDS + 10) * 1000 - Date.now()));
@@ -65,7 +65,7 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   assert.equal(await stage.builtIn.deletions(), 0);
   await stage.stage.service.kill();
 
-  assert.match(stage.command('release', '--level', 'pod'), /Pods restored: 2\./);
+  assert.match(await stage.command('release', '--level', 'pod'), /Pods restored: 2\./);
   const releasedAt = Date.now();
   assert.deepEqual(await shown('adopted'), {
     seconds: [OWN_SECONDS, OWN_SECONDS],
@@ -89,7 +89,7 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
 
 test('pods that are made are taken over, and go by their own seconds, while the built-in controller waits', async () => {
   const { cluster } = stage.stage;
-  stage.command('apply', '--level', 'pod', '--fallback-delay', String(FALLBACK_SECONDS));
+  await stage.command('apply', '--level', 'pod', '--fallback-delay', String(FALLBACK_SECONDS));
   const node = await stage.nodes.add('taken');
   const tolerations: Readonly<Record<string, readonly WatchedToleration[]>> = {
     bounded: own(OWN_SECONDS),
@@ -163,14 +163,14 @@ test('our own pods are left alone wherever they are, and our own namespace howev
   const labels = { ...ours, 'taintward.dev/takeover': 'disabled' };
   await api.create('/api/v1/namespaces', { metadata: { name, labels } });
   const selector = `kubernetes.io/metadata.name in (${name},${namespace})`;
-  stage.command('apply', '--level', 'pod', '--namespace-selector', selector);
+  await stage.command('apply', '--level', 'pod', '--namespace-selector', selector);
   assert.equal(await noteOfOneMadeIn(name), undefined);
-  const { pods } = JSON.parse(stage.command('status', '-o', 'json'));
+  const { pods } = JSON.parse(await stage.command('status', '-o', 'json'));
   assert.deepEqual(pods.namespaces, [namespace]);
 });
 
 test('release leaves nothing behind', async () => {
-  assert.match(stage.command('release', '--level', 'pod'), /Pods restored: \d+\./);
+  assert.match(await stage.command('release', '--level', 'pod'), /Pods restored: \d+\./);
   const { api } = stage.stage.cluster;
   for (const kind of ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']) {
     const { items } = (await api.read(`/apis/admissionregistration.k8s.io/v1/${kind}`)) as {
@@ -178,5 +178,5 @@ test('release leaves nothing behind', async () => {
     };
     assert.deepEqual(items, []);
   }
-  assert.match(stage.command('status'), /pod level +not installed/);
+  assert.match(await stage.command('status'), /pod level +not installed/);
 });

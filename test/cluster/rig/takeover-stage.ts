@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
@@ -57,15 +58,15 @@ export class TakeoverStage {
     return new TakeoverStage(stage, builtIn, nodes, people);
   }
 
-  /** Runs `taintward takeover …` on the cluster with the least rights it takes: to look, a viewer's. Returns what it says. */
-  command(verb: 'apply' | 'adopt' | 'release' | 'status', ...args: readonly string[]): string {
+  /**
+   * Runs `taintward takeover …` on the cluster with the least rights it takes: to look, a viewer's. Returns what it says. The nodes
+   * renew their Leases meanwhile.
+   */
+  async command(verb: 'apply' | 'adopt' | 'release' | 'status', ...args: readonly string[]): Promise<string> {
     const kubeconfig = this.#people[verb === 'status' ? 'viewer' : 'admin'];
     const reach = ['--context', CONTEXT, '--kubeconfig', kubeconfig];
-    return execFileSync(process.execPath, ['functions/cli/main.ts', 'takeover', verb, ...args, ...reach], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const argv = ['functions/cli/main.ts', 'takeover', verb, ...args, ...reach];
+    return (await promisify(execFile)(process.execPath, argv, { cwd: ROOT })).stdout;
   }
 
   /** Starts the service under a policy, by an account with its least rights and that to renew a takeover. */
@@ -119,7 +120,8 @@ export class TakeoverStage {
     closing.defer(() => this.builtIn.stop());
     closing.defer(() => this.stage.close());
     closing.defer(() => this.nodes.close());
-    for (const level of ['pod', 'node']) closing.defer(() => void this.command('release', '--level', level));
+    for (const level of ['pod', 'node'])
+      closing.defer(async () => void (await this.command('release', '--level', level)));
   }
 }
 

@@ -25,9 +25,15 @@ ${table(
   ]),
 )}
 
-More about some of them: [addresses for allow-lists](../how-to/grant-cluster-access.md#endpoints-with-an-allow-list), [released images](../how-to/verify-release.md),
-[alarms](../how-to/runbooks.md), [notifications](notifications.md), [relays for some clusters and agents](../concepts/isolation.md), [metrics by cluster](metrics.md#cloudwatch),
-[warm throughput and concurrency](quotas-and-costs.md#quotas), [LocalStack](../tutorials/localstack.md).
+For more about some of these keys, see:
+
+- [addresses for allow-lists](../how-to/grant-cluster-access.md#endpoints-with-an-allow-list)
+- [released images](../how-to/verify-release.md)
+- [alarms](../how-to/runbooks.md) and [notifications](notifications.md)
+- [relays for some clusters and agents](../concepts/isolation.md)
+- [metrics by cluster](metrics.md#cloudwatch)
+- [warm throughput and concurrency](quotas-and-costs.md#quotas)
+- [LocalStack](../tutorials/localstack.md)
 
 ## Environment variables of a relay
 

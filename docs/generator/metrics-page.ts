@@ -42,8 +42,8 @@ ${table(['metric', 'type', 'labels', 'served by', 'meaning'], prometheus)}
 ## CloudWatch
 
 The log contains these metrics in CloudWatch's embedded metric format, without dimensions, in a namespace with the name of the
-stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\`, metrics of \`evict\` also have the dimension \`cluster\`: eight metrics,
-each $0.30 a month for each cluster, billed by the hour in which they are written. Without it, the dashboard and
+stack (\`taintward\`). The stack's alarms and dashboard read them. With \`taintward:metricsByCluster\`, metrics of \`evict\` also have the dimension \`cluster\`. These
+are eight metrics, each $0.30 a month for each cluster, billed by the hour in which they are written. Without the setting, the dashboard and
 [queries](../how-to/query-evictions.md) read the log by cluster, at the cost of each query. Pending and held evictions are in the log only.
 
 ${table(['metric', 'unit', 'written by', 'meaning'], cloudWatch)}

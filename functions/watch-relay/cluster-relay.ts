@@ -226,7 +226,7 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, clock, stopwatch, metrics, log } = this.#deps;
+    const { outbox, store, rulebook, history, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
@@ -241,14 +241,7 @@ export class ClusterRelay {
     });
     const rulesNow = () => this.#seeing?.rules ?? rules;
     const { epoch } = lease;
-    const stalled = new StalledNodes(this.#cluster, {
-      store,
-      view,
-      rules: rulesNow,
-      epoch,
-      clock,
-      stopwatch,
-    });
+    const stalled = new StalledNodes(this.#cluster, { store, view, rules: rulesNow, epoch, clock });
     const builtIn = new BuiltInEvictions(this.#cluster, {
       ...{ view, rules: rulesNow, faults, metrics, clock, log },
     });

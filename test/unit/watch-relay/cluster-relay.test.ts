@@ -75,7 +75,6 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     history: new SqliteHistory({ database: store.database }),
     outbox,
     clock,
-    stopwatch: Date.now,
     log,
     metrics,
     holder,

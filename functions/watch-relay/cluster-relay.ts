@@ -228,7 +228,7 @@ export class ClusterRelay {
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
     const { outbox, store, rulebook, history, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
-    const view = new ClusterView(this.#cluster, lease.epoch);
+    const view = new ClusterView(this.#cluster, lease.epoch, clock);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
       knows: () => view.listed && watch.hearing.kind !== 'disconnected' && this.#keeper.maySpeak(),

@@ -111,7 +111,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const evictDeps: EvictDeps = {
     ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
-    ...{ clusters: access, rates: new EmbeddedRateLimiter(), permits: state.permits, laterEvents },
+    ...{ clusters: access, rates: new EmbeddedRateLimiter(clock), permits: state.permits, laterEvents },
     metrics: prometheusEvictionMetrics(registry),
   };
   const decisions = new Decisions({

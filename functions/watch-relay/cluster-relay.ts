@@ -337,9 +337,7 @@ export class ClusterRelay {
   }
 
   #giveAwayIfDeaf(): void {
-    const { state } = this;
-    if (state.kind === 'disconnected' && this.#deps.clock.now() - state.since >= DEAF_MS)
-      this.#keeper.giveAway();
+    if ((this.#seeing?.watch.outageMs ?? 0) >= DEAF_MS) this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

@@ -7,12 +7,12 @@ import {
 } from '@aws-sdk/client-sqs';
 import type { SQSRecord } from 'aws-lambda';
 import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import type { VisibilityControl } from '#shared/queues/sender.ts';
 import { queueName } from '#shared/queues/sqs-sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -63,8 +63,8 @@ export class DueSource {
   readonly #stopping = new AbortController();
   readonly #inHand = new Map<Promise<void>, readonly SQSRecord[]>();
   readonly #polling: Promise<void>;
-  #failingSince: EpochMs | undefined;
-  #toldAt: EpochMs | undefined;
+  #failing: Age | undefined;
+  #told: Age | undefined;
 
   /** Begins at once. */
   constructor(deps: DueSourceDeps) {
@@ -76,7 +76,7 @@ export class DueSource {
 
   /** Whether the queue answers, or did not long enough ago to tell. */
   get reaches(): boolean {
-    return this.#failingSince === undefined || this.#deps.clock.now() - this.#failingSince < UNREACHED_MS;
+    return this.#failing === undefined || this.#failing.atLeastMs < UNREACHED_MS;
   }
 
   /**
@@ -101,7 +101,7 @@ export class DueSource {
       try {
         const records = await this.#receive();
         failures = 0;
-        this.#failingSince = undefined;
+        this.#failing = undefined;
         if (signal.aborted) await this.#giveBack(records);
         else if (records.length > 0) this.#take(records);
       } catch (error) {
@@ -170,11 +170,10 @@ export class DueSource {
 
   #failed(reason: unknown): void {
     const { clock, metrics, log } = this.#deps;
-    const now = clock.now();
     metrics.receiveFailed();
-    this.#failingSince ??= now;
-    if (this.#toldAt !== undefined && now - this.#toldAt < TELL_AGAIN_MS) return;
-    this.#toldAt = now;
+    this.#failing ??= new Age(clock);
+    if (this.#told && this.#told.atLeastMs < TELL_AGAIN_MS) return;
+    this.#told = new Age(clock);
     log.error('queue.unreachable', { queue: this.#name, error: reason });
   }
 }

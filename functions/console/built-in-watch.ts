@@ -1,8 +1,9 @@
 import { builtInOf } from '#functions/operator/built-in.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
 import { errorMessage } from '#shared/error-message.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What it is known by is read of whole control planes: it changes seldom. */
@@ -11,7 +12,7 @@ const ASK_AGAIN_MS = 5 * 60_000;
 const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
 
 interface Known {
-  readonly askedAt: EpochMs;
+  readonly age: Age;
   readonly builtIn: BuiltIn;
 }
 
@@ -35,7 +36,7 @@ export class BuiltInWatch {
   /** As far as is known by now. */
   of(cluster: ClusterName): BuiltIn {
     const known = this.#known.get(cluster);
-    const isOld = !known || this.#deps.clock.now() - known.askedAt >= ASK_AGAIN_MS;
+    const isOld = !known || known.age.atMostMs >= ASK_AGAIN_MS;
     if (isOld && !this.#asking.has(cluster)) {
       const asking = this.#ask(cluster).finally(() => this.#asking.delete(cluster));
       this.#asking.set(cluster, asking);
@@ -45,7 +46,7 @@ export class BuiltInWatch {
 
   async #ask(cluster: ClusterName): Promise<void> {
     const { fleet, clock, ask = builtInOf } = this.#deps;
-    const askedAt = clock.now();
+    const age = new Age(clock);
     let builtIn: BuiltIn;
     try {
       const live = await fleet.cluster(cluster);
@@ -57,6 +58,6 @@ export class BuiltInWatch {
     } catch (error) {
       builtIn = { state: 'unknown', evidence: errorMessage(error) };
     }
-    this.#known.set(cluster, { askedAt, builtIn });
+    this.#known.set(cluster, { age, builtIn });
   }
 }

@@ -5,6 +5,7 @@ import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { PendingDelta, PendingRow } from './api.ts';
 
@@ -38,8 +39,10 @@ export class FleetView {
   readonly #listeners = new Set<(seen: Seen, delta: PendingDelta) => void>();
   #seen: Seen | undefined;
   #reading: Promise<Seen> | undefined;
-  /** Until then what was seen does. */
-  #goodUntil: EpochMs = 0;
+  /** Since it was read; absent: what was seen does not do. */
+  #age: Age | undefined;
+  /** For so long it does. */
+  #goodForMs = 0;
 
   constructor(deps: FleetViewDeps) {
     this.#deps = deps;
@@ -47,8 +50,7 @@ export class FleetView {
 
   /** As of now, or of a moment ago. Rejects with `StoreError` where nothing at all can be read. */
   async look(): Promise<Seen> {
-    const { clock } = this.#deps;
-    if (this.#seen && clock.now() < this.#goodUntil) return this.#seen;
+    if (this.#seen && this.#age && this.#age.atMostMs < this.#goodForMs) return this.#seen;
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
     });
@@ -58,7 +60,7 @@ export class FleetView {
   /** As {@link look}, but nothing older than this call: somebody has changed something. */
   async lookAnew(): Promise<Seen> {
     await this.#reading?.catch(() => undefined);
-    this.#goodUntil = 0;
+    this.#age = undefined;
     return this.look();
   }
 
@@ -71,13 +73,14 @@ export class FleetView {
   async #read(): Promise<Seen> {
     const { clock, maxAgeMs } = this.#deps;
     const at = clock.now();
+    const age = new Age(clock);
     const found = await seenOf(this.#deps, at, this.#seen);
     const before = this.#seen;
     const delta = changes(before, found.pending, at);
     const seen = { ...found, version: delta.version };
     this.#seen = seen;
-    const tookMs = clock.now() - at;
-    this.#goodUntil = at + Math.max(maxAgeMs, tookMs / READING_SHARE);
+    this.#age = age;
+    this.#goodForMs = Math.max(maxAgeMs, age.atLeastMs / READING_SHARE);
     for (const listener of this.#listeners) listener(seen, delta);
     return seen;
   }

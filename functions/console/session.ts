@@ -1,5 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** A session ends after this time, whatever is done in it. */
@@ -23,7 +23,7 @@ export interface Session {
   readonly cookie: string;
   /** What acts carry in a header: no page of somebody else can know it. */
   readonly token: string;
-  readonly endsAt: EpochMs;
+  readonly age: Age;
   /** Aborts when it ends. */
   readonly ended: AbortSignal;
 }
@@ -31,8 +31,8 @@ export interface Session {
 /** The sessions of a console. Each is begun by a link, which counts once. */
 export class Sessions {
   readonly #clock: Clock;
-  /** By digest, until when each counts; the oldest first. */
-  readonly #links = new Map<string, EpochMs>();
+  /** By digest, the oldest first. */
+  readonly #links = new Map<string, Age>();
   /** By path, the oldest first. */
   readonly #sessions = new Map<string, { readonly session: Session; readonly end: AbortController }>();
 
@@ -43,24 +43,23 @@ export class Sessions {
   /** The key of a new link. */
   link(): string {
     const key = secret();
-    this.#links.set(digest(key), this.#clock.now() + LINK_MS);
+    this.#links.set(digest(key), new Age(this.#clock));
     for (const oldest of [...this.#links.keys()].slice(0, -MOST_LINKS)) this.#links.delete(oldest);
     return key;
   }
 
   /** Begins a session by a link's key; `undefined`: it was never made, has been opened, or is too old. */
   open(key: string): Session | undefined {
-    const now = this.#clock.now();
     const link = digest(key);
-    const countsUntil = this.#links.get(link) ?? now;
+    const age = this.#links.get(link);
     this.#links.delete(link);
-    if (now >= countsUntil) return undefined;
+    if (!age || age.atMostMs >= LINK_MS) return undefined;
     const end = new AbortController();
     const session: Session = {
       path: secret(),
       cookie: secret(),
       token: secret(),
-      endsAt: now + SESSION_MS,
+      age: new Age(this.#clock),
       ended: end.signal,
     };
     this.#sessions.set(session.path, { session, end });
@@ -72,7 +71,7 @@ export class Sessions {
   find(path: string, cookie: string | undefined): Session | undefined {
     const session = this.#sessions.get(path)?.session;
     if (!session || cookie === undefined || !isSame(cookie, session.cookie)) return undefined;
-    if (this.#clock.now() < session.endsAt) return session;
+    if (session.age.atMostMs < SESSION_MS) return session;
     this.#end(path);
     return undefined;
   }

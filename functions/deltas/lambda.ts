@@ -14,16 +14,17 @@ import { RoutedSender } from '#shared/queues/routed-sender.ts';
 import { sqsDueQueues } from '#shared/queues/sqs-due-queues.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { renewable } from '#shared/renewable.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { routedTimersOf } from '#shared/timers/aws-timers-of.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(deltaEnvironment, process.env);
-const clock = systemClock;
+const clock = new LambdaClock();
 const lines = jsonLog();
 const notices = eventBusOf(environment, { clock, log: lines });
 const log = notices?.log ?? lines;
@@ -32,7 +33,10 @@ const table = new DynamoDbTable({
   tableName: environment.TABLE_NAME,
 });
 const leases = new DynamoDbLeases(table);
-const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
+const rulebook = new DynamoDbRulebook(table);
+const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
+const rules = renewable(() => rulesReader({ rulebook, matching, clock }));
+const recentLease = renewable(() => onceASecond((cluster) => leases.look(cluster), clock));
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
 const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));
@@ -40,8 +44,8 @@ const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-  leaseEpoch: async (cluster) => (await recentLease(cluster))?.epoch,
-  maySpeak: leaseSenders(leases, recentLease),
+  leaseEpoch: async (cluster) => (await recentLease.call(cluster))?.epoch,
+  maySpeak: leaseSenders(leases, recentLease.call),
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
   dueQueue: new RoutedSender(sqsDueQueues(environment, sqs), agentOf),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
@@ -49,9 +53,10 @@ export const handler = createHandler({
   notices,
   clock,
   log,
-  rules: rulesReader({
-    rulebook: new DynamoDbRulebook(table),
-    matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
-    clock,
-  }),
+  rules: rules.call,
+  invoked() {
+    clock.invoked();
+    rules.renew();
+    recentLease.renew();
+  },
 });

@@ -15,6 +15,7 @@ import type { ClusterRegistry } from '#shared/clusters/registry.ts';
 import { rulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
 import { SqsVisibility } from '#shared/queues/sqs-visibility.ts';
+import { renewable } from '#shared/renewable.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { CheckedAccess } from './checked-access.ts';
@@ -28,7 +29,10 @@ type AwsEnvironment = Variables<typeof historyVariables> &
 
 /** What differs between who carries out what is due, and where. */
 export interface AwsHandlerDeps
-  extends Pick<EvictHandlerDeps, 'timers' | 'metrics' | 'notices' | 'laterEvents' | 'clock' | 'log'> {
+  extends Pick<
+    EvictHandlerDeps,
+    'timers' | 'metrics' | 'notices' | 'laterEvents' | 'invoked' | 'clock' | 'log'
+  > {
   /** Required here: a cluster may have an agent, and its pods must not be evicted from anywhere else. */
   readonly sendOn: NonNullable<EvictHandlerDeps['sendOn']>;
   readonly table: DynamoDbTable;
@@ -44,12 +48,10 @@ export function createAwsHandler(
   environment: AwsEnvironment,
   { table, sqs, queueUrl, registry, connect, ...deps }: AwsHandlerDeps,
 ) {
-  const { clock, log } = deps;
-  const rules = rulesReader({
-    rulebook: new DynamoDbRulebook(table),
-    matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
-    clock,
-  });
+  const { clock, log, invoked } = deps;
+  const rulebook = new DynamoDbRulebook(table);
+  const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
+  const rules = renewable(() => rulesReader({ rulebook, matching, clock }));
   const clusters = new RegisteredClusters({
     ...{ registry, connect, clock },
     installation: environment.INSTALLATION_NAME,
@@ -57,11 +59,17 @@ export function createAwsHandler(
   return createHandler({
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-    clusters: new CheckedAccess({ clusters, rules, clock, log }),
+    clusters: new CheckedAccess({ clusters, rules: rules.call, clock, log }),
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
     rates: new DynamoDbRateLimiter(table),
     permits: new DynamoDbPermits(table),
-    rules,
+    rules: rules.call,
+    ...(invoked && {
+      invoked: () => {
+        invoked();
+        rules.renew();
+      },
+    }),
   });
 }

@@ -1,6 +1,6 @@
 import type { ClusterAccess } from '#shared/clusters/registered-clusters.ts';
 import type { RulesReader } from '#shared/clusters/rulebook.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import {
   missingRights,
@@ -9,6 +9,7 @@ import {
   rightsNeededBy,
 } from '#shared/kubernetes/rights.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** The same lack is told again this often. */
@@ -26,7 +27,8 @@ export interface CheckedAccessDeps {
 interface Checked {
   /** Of the policy. */
   readonly revision: number;
-  readonly nextAt: EpochMs;
+  readonly age: Age;
+  readonly lastsMs: number;
 }
 
 /**
@@ -57,18 +59,18 @@ export class CheckedAccess implements ClusterAccess {
         this.#checked.delete(cluster);
         return;
       }
-      const now = clock.now();
       const before = this.#checked.get(cluster);
-      if (before?.revision === revision && now < before.nextAt) return;
-      this.#checked.set(cluster, { revision, nextAt: now + ASK_AGAIN_MS });
-      let nextAt = Infinity;
+      if (before?.revision === revision && before.age.atMostMs < before.lastsMs) return;
+      const age = new Age(clock);
+      this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
+      let lastsMs = Number.POSITIVE_INFINITY;
       for (const need of needs) {
         const missing = await missingRights(api, need.rights);
         if (missing.length === 0) continue;
-        nextAt = now + TELL_AGAIN_MS;
+        lastsMs = TELL_AGAIN_MS;
         log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
       }
-      this.#checked.set(cluster, { revision, nextAt });
+      this.#checked.set(cluster, { revision, age, lastsMs });
     } catch {
       // It is asked again.
     }

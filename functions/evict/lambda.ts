@@ -12,14 +12,14 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/telemetry/emf.ts';
 import { eventBusOf } from '#shared/telemetry/event-bus.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { routedTimersOf } from '#shared/timers/aws-timers-of.ts';
 import { withAccessCheck } from './access-check.ts';
 import { createAwsHandler } from './aws-handler.ts';
 import { sendingOn } from './sending-on.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
-const clock = systemClock;
+const clock = new LambdaClock();
 const lines = jsonLog();
 const notices = eventBusOf(environment, { clock, log: lines });
 const log = notices?.log ?? lines;
@@ -39,6 +39,7 @@ const handleDue = createAwsHandler(environment, {
   sendOn: sendingOn(sqsDueQueues(environment, sqs), { agentOf, log }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
   ...{ notices, clock, log },
+  invoked: () => clock.invoked(),
 });
 
 /** The entry of the Lambda function on `evictions-due`; `taintward clusters add` asks it whether it reaches a cluster. */

@@ -20,7 +20,10 @@ export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
   readonly leases: Pick<LeaseReader, 'lookAtAll'>;
   readonly emf: Emf;
+  /** Goes on while the function is frozen. */
   readonly stopwatch: Stopwatch;
+  /** Called as each invocation begins. */
+  readonly invoked?: () => void;
   readonly log: Log;
 }
 
@@ -29,10 +32,10 @@ export interface HeartbeatDeps {
  * the one that was not heard from for longest. Asks the leases and not the relays, so that it does not matter where they
  * run, and that one that is gone altogether is noticed.
  */
-export function createHandler({ registry, leases, emf, stopwatch, log }: HeartbeatDeps) {
+export function createHandler({ registry, leases, emf, stopwatch, invoked, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
   return middy<unknown, void>()
-    .use(invocation(emf))
+    .use(invocation({ flush: () => emf.flush(), invoked: () => invoked?.() }))
     .handler(async () => {
       const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);

@@ -6,7 +6,7 @@ import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { stdoutEmf } from '#shared/telemetry/emf.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemStopwatch } from '#shared/time/clock.ts';
+import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(heartbeatEnvironment, process.env);
@@ -15,11 +15,14 @@ const table = new DynamoDbTable({
   tableName: environment.TABLE_NAME,
 });
 
+const clock = new LambdaClock();
+
 /** The entry of the Lambda function that a rule calls every minute. */
 export const handler = createHandler({
   registry: new DynamoDbClusterRegistry(table),
   leases: new DynamoDbLeases(table),
   emf: stdoutEmf(environment.METRIC_NAMESPACE),
-  stopwatch: systemStopwatch,
+  stopwatch: () => clock.stopwatch(),
+  invoked: () => clock.invoked(),
   log: jsonLog(),
 });

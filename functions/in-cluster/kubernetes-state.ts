@@ -4,7 +4,7 @@ import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import { Transport } from '#shared/kubernetes/transport.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { type Clock, systemStopwatch } from '#shared/time/clock.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { AskedWork } from './asked-work.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
@@ -88,7 +88,7 @@ export function ledState(options: KeptInClusterOptions & { readonly log: Log }):
     unreadable: (reason) => log.error('state.unreadable', { error: reason }),
   });
   const kept = underNames(stored, names);
-  const leadership: Leadership = new Leadership({ leases: kept.leases, clock, stopwatch: systemStopwatch });
+  const leadership: Leadership = new Leadership({ leases: kept.leases, clock });
   const state: ServiceState = {
     ...kept,
     leases: leadership,

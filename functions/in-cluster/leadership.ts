@@ -9,12 +9,12 @@ import {
 } from '#shared/clusters/lease.ts';
 import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Clock, Stopwatch } from '#shared/time/clock.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 export interface LeadershipDeps {
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly clock: Clock;
-  readonly stopwatch: Stopwatch;
 }
 
 /**
@@ -26,10 +26,10 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
   #leads = false;
-  /** When the renewal was asked for that it lives by, by both clocks that a process has. */
-  #renewed = { stopwatchMs: 0, at: 0 };
-  /** When a lease was last read or written; absent: not yet. */
-  #reachedAtMs: number | undefined;
+  /** Since the renewal was asked for that it lives by; absent: it never led. */
+  #renewed: Age | undefined;
+  /** Since a lease was last read or written; absent: not yet. */
+  #reached: Age | undefined;
   #regained: () => void = () => undefined;
 
   constructor(deps: LeadershipDeps) {
@@ -50,12 +50,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
    * Whether it leads for certain: nobody else can have the lease yet. To be asked right before each act: a process that was
    * paused, or whose host slept, finds that its time is over.
    */
-  mayAct = (): boolean => {
-    const { stopwatchMs, at } = this.#moment();
-    // A stopwatch may stand while the host sleeps, and a clock may be set: the longer of both is the safe one.
-    const heldMs = Math.max(stopwatchMs - this.#renewed.stopwatchMs, at - this.#renewed.at);
-    return this.#leads && heldMs < LEASE_TTL_MS;
-  };
+  mayAct = (): boolean => this.#leads && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
 
   /** Has `act` called each time the lease had run out and could be renewed: what was due meanwhile was not done. */
   whenRegained = (act: () => void): void => {
@@ -63,8 +58,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   };
 
   /** Whether the leases were within reach lately: one that cannot read them never leads, and none leads on that cannot renew its own. */
-  reachesLeases = (): boolean =>
-    this.#reachedAtMs !== undefined && this.#deps.stopwatch() - this.#reachedAtMs < LEASE_TTL_MS;
+  reachesLeases = (): boolean => this.#reached !== undefined && this.#reached.atLeastMs < LEASE_TTL_MS;
 
   async take(
     cluster: ClusterName,
@@ -72,8 +66,8 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
-    const asked = this.#moment();
-    const lease = await this.#reached(this.#deps.leases.take(cluster, found, holder, now));
+    const asked = new Age(this.#deps.clock);
+    const lease = await this.#reaching(this.#deps.leases.take(cluster, found, holder, now));
     if (!lease) return undefined;
     this.#renewed = asked;
     this.#leads = true;
@@ -82,8 +76,8 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
-    const asked = this.#moment();
-    const renewed = await this.#reached(this.#deps.leases.renew(lease, report));
+    const asked = new Age(this.#deps.clock);
+    const renewed = await this.#reaching(this.#deps.leases.renew(lease, report));
     if (!renewed) {
       this.#end();
       return undefined;
@@ -101,7 +95,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
-    return this.#reached(this.#deps.leases.look(cluster));
+    return this.#reaching(this.#deps.leases.look(cluster));
   }
 
   bid(lease: Lease, bid: Bid): Promise<void> {
@@ -120,18 +114,14 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     return this.#deps.leases.epoch(cluster);
   }
 
-  async #reached<T>(answer: Promise<T>): Promise<T> {
+  async #reaching<T>(answer: Promise<T>): Promise<T> {
     const given = await answer;
-    this.#reachedAtMs = this.#deps.stopwatch();
+    this.#reached = new Age(this.#deps.clock);
     return given;
   }
 
   #end(): void {
     this.#leads = false;
     this.#ended.resolve();
-  }
-
-  #moment(): { readonly stopwatchMs: number; readonly at: EpochMs } {
-    return { stopwatchMs: this.#deps.stopwatch(), at: this.#deps.clock.now() };
   }
 }

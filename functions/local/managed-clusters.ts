@@ -1,12 +1,13 @@
 import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import type { Fault } from '#shared/clusters/fault.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
 import { preflight, type RightsReview } from '#shared/kubernetes/rights.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -153,11 +154,10 @@ export class ManagedClusters {
   /** Tells a cluster's trouble when it is news, and else rarely. */
   #complainer(cluster: ClusterName): (trouble: Trouble) => void {
     const { clock, log } = this.#deps;
-    let last: { readonly message: string; readonly at: EpochMs } | undefined;
+    let last: { readonly message: string; readonly age: Age } | undefined;
     return ({ kind, error }) => {
-      const at = clock.now();
-      if (last?.message === error.message && at - last.at < TELL_AGAIN_MS) return;
-      last = { message: error.message, at };
+      if (last?.message === error.message && last.age.atLeastMs < TELL_AGAIN_MS) return;
+      last = { message: error.message, age: new Age(clock) };
       const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
       log.warn(event, { cluster, error });
     };

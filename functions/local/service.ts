@@ -26,7 +26,7 @@ import { type News, parseDueMessage } from '#shared/queues/due-message.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { Decisions } from './decisions.ts';
@@ -111,7 +111,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const evictDeps: EvictDeps = {
     ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
-    ...{ clusters: access, rates: new EmbeddedRateLimiter(), permits: state.permits, laterEvents },
+    ...{ clusters: access, rates: new EmbeddedRateLimiter(clock), permits: state.permits, laterEvents },
     metrics: prometheusEvictionMetrics(registry),
   };
   const decisions = new Decisions({
@@ -144,7 +144,6 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     history,
     outbox: decisions,
     clock,
-    stopwatch: systemStopwatch,
     log,
     metrics,
     holder: randomUUID(),

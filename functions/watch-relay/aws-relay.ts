@@ -12,7 +12,7 @@ import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
 import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { DeltaSender } from './delta-sender.ts';
 import { ownSender } from './own-sender.ts';
 import { Relay } from './relay.ts';
@@ -64,7 +64,6 @@ export async function openAwsRelay(
       metrics,
     }),
     clock,
-    stopwatch: systemStopwatch,
     nodeBudget,
     log,
     metrics,

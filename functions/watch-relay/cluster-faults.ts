@@ -1,8 +1,8 @@
 import { FAULT_TYPES, type Fault, MAX_FAULT_TEXT, MAX_FAULTS } from '#shared/clusters/fault.ts';
 import { errorMessage } from '#shared/error-message.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { shownText } from '#shared/shown-text.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** A cluster has one fault of each kind at a time. */
@@ -17,8 +17,8 @@ export interface Notice {
 
 interface Noticed extends Fault {
   readonly count: number;
-  /** Until when each notice stands, by who noticed the fault. */
-  readonly until: Map<string, EpochMs>;
+  /** The notices that may stand, by who noticed the fault. */
+  readonly notices: Map<string, { readonly age: Age; readonly lastsMs: number }>;
 }
 
 /**
@@ -35,19 +35,18 @@ export class ClusterFaults {
 
   /** Notes a fault, or that it lasts; the last error is the one that is reported. */
   begin(kind: FaultKind, error: unknown, { by = '', lastsMs = Number.POSITIVE_INFINITY }: Notice = {}): void {
-    const now = this.#clock.now();
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
-    const before = found && stands(found, now) ? found : undefined;
-    const until = before?.until ?? new Map<string, EpochMs>();
-    until.set(by, now + lastsMs);
+    const before = found && stands(found) ? found : undefined;
+    const notices: Noticed['notices'] = before?.notices ?? new Map();
+    notices.set(by, { age: new Age(this.#clock), lastsMs });
     this.#noticed.set(key, {
       ...kind,
-      since: before?.since ?? now,
+      since: before?.since ?? this.#clock.now(),
       error: shownText(errorMessage(error), MAX_FAULT_TEXT - 1),
       ...(error instanceof ApiError && error.status !== 0 ? { status: error.status } : {}),
       count: (before?.count ?? 0) + 1,
-      until,
+      notices,
     });
   }
 
@@ -56,7 +55,7 @@ export class ClusterFaults {
     if (this.#noticed.size === 0) return;
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
-    if (found?.until.delete(by) && found.until.size === 0) this.#noticed.delete(key);
+    if (found?.notices.delete(by) && found.notices.size === 0) this.#noticed.delete(key);
   }
 
   /** Notes by an outcome that it failed or, without an error, did not. */
@@ -71,13 +70,12 @@ export class ClusterFaults {
 
   /** The most urgent first, as many as a lease carries. */
   get list(): readonly Fault[] {
-    const now = this.#clock.now();
     const rank = ({ type }: Fault) => FAULT_TYPES.indexOf(type);
     return [...this.#noticed.values()]
-      .filter((each) => stands(each, now))
+      .filter(stands)
       .sort((a, b) => rank(a) - rank(b))
       .slice(0, MAX_FAULTS)
-      .map(({ until: _until, count, ...fault }) =>
+      .map(({ notices: _notices, count, ...fault }) =>
         fault.type === 'built-in-evicts' ? { ...fault, count } : fault,
       );
   }
@@ -85,4 +83,6 @@ export class ClusterFaults {
 
 const keyOf = ({ type, resource }: FaultKind): string => `${type} ${resource ?? ''}`;
 
-const stands = ({ until }: Noticed, now: EpochMs): boolean => until.values().some((each) => each > now);
+/** By the stopwatch: a fault that a step of the clock ends is seen by nobody. */
+const stands = ({ notices }: Noticed): boolean =>
+  notices.values().some(({ age, lastsMs }) => age.atLeastMs < lastsMs);

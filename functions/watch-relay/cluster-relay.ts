@@ -226,9 +226,9 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, clock, stopwatch, metrics, log } = this.#deps;
+    const { outbox, store, rulebook, history, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
-    const view = new ClusterView(this.#cluster, lease.epoch);
+    const view = new ClusterView(this.#cluster, lease.epoch, clock);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
       ...{ rulebook, clock, log, signal },
       knows: () => view.listed && watch.hearing.kind !== 'disconnected' && this.#keeper.maySpeak(),
@@ -241,14 +241,7 @@ export class ClusterRelay {
     });
     const rulesNow = () => this.#seeing?.rules ?? rules;
     const { epoch } = lease;
-    const stalled = new StalledNodes(this.#cluster, {
-      store,
-      view,
-      rules: rulesNow,
-      epoch,
-      clock,
-      stopwatch,
-    });
+    const stalled = new StalledNodes(this.#cluster, { store, view, rules: rulesNow, epoch, clock });
     const builtIn = new BuiltInEvictions(this.#cluster, {
       ...{ view, rules: rulesNow, faults, metrics, clock, log },
     });
@@ -344,9 +337,7 @@ export class ClusterRelay {
   }
 
   #giveAwayIfDeaf(): void {
-    const { state } = this;
-    if (state.kind === 'disconnected' && this.#deps.clock.now() - state.since >= DEAF_MS)
-      this.#keeper.giveAway();
+    if ((this.#seeing?.watch.outageMs ?? 0) >= DEAF_MS) this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

@@ -30,6 +30,7 @@ import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { LeavingPods } from './leaving-pods.ts';
 import { NodeTally } from './node-tally.ts';
 import { PodRoom } from './pod-room.ts';
@@ -80,7 +81,7 @@ export class ClusterView {
   /** Keys whose NoSchedule taints are read as NoExecute. Where they change, the nodes have to be listed anew. */
   virtualKeys: readonly string[] = [];
   /** What the guard judges by. Between calls it is of all nodes, never of half a list. */
-  readonly tally = new NodeTally();
+  readonly tally: NodeTally;
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
@@ -102,8 +103,9 @@ export class ClusterView {
   /** Whether it knows the store's tainted nodes too. From then on a node that it does not know was not there. */
   #recalled = false;
 
-  /** `epoch` is the lease's: all deltas of a later view are newer. */
-  constructor(cluster: ClusterName, epoch: number) {
+  /** `epoch` is the lease's: all deltas of a later view are newer. `clock`: as for {@link NodeTally}. */
+  constructor(cluster: ClusterName, epoch: number, clock?: Clock) {
+    this.tally = new NodeTally(clock);
     this.#cluster = cluster;
     this.#epoch = epoch;
   }

@@ -6,6 +6,7 @@ import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import type { GonePod } from '#shared/store/history.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterFaults } from './cluster-faults.ts';
@@ -64,7 +65,7 @@ export class ClusterWatch {
   readonly #resync = new ResyncRequest();
   #running: Promise<unknown> | undefined;
   /** Since when it fails; absent: the last that was heard was not a failure. */
-  #failingSince: EpochMs | undefined;
+  #failing: { readonly since: EpochMs; readonly age: Age } | undefined;
   #heardAt: EpochMs | undefined;
   #rules: Rules;
   /** The last wake was for other rules, so one more is to follow. */
@@ -119,8 +120,13 @@ export class ClusterWatch {
   }
 
   get hearing(): Hearing {
-    if (this.#failingSince !== undefined) return { kind: 'disconnected', since: this.#failingSince };
+    if (this.#failing) return { kind: 'disconnected', since: this.#failing.since };
     return { kind: this.#synced ? 'live' : 'syncing' };
+  }
+
+  /** Milliseconds for which it has been disconnected; 0: it is not. */
+  get outageMs(): number {
+    return Math.round(this.#failing?.age.atLeastMs ?? 0);
   }
 
   /** When the cluster last gave a sign of life; `undefined`: not yet. */
@@ -181,15 +187,12 @@ export class ClusterWatch {
       },
       heard: () => {
         this.#heardAt = clock.now();
-        if (this.#failingSince === undefined) return;
-        log.info('cluster.reconnected', {
-          cluster: this.#cluster,
-          outageMs: clock.now() - this.#failingSince,
-        });
-        this.#failingSince = undefined;
+        if (!this.#failing) return;
+        log.info('cluster.reconnected', { cluster: this.#cluster, outageMs: this.outageMs });
+        this.#failing = undefined;
       },
       failed: (error, request) => {
-        this.#failingSince ??= clock.now();
+        this.#failing ??= { since: clock.now(), age: new Age(clock) };
         this.#failed('nodes', error, { request });
       },
       answered: (request) => this.#answered('nodes', request),

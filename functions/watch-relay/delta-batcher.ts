@@ -6,6 +6,7 @@ import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/queues/limits.ts';
 import { messageBytes } from '#shared/queues/message-fault.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -106,7 +107,7 @@ export class DeltaBatcher {
     const { clock, signal } = this.#deps;
     // Let the caller finish: what it marks in one go travels together.
     await Promise.resolve();
-    let workingSince = clock.now();
+    let working = new Age(clock);
     for (;;) {
       if (this.#failures > 0) await pause(backoffMs(this.#failures, BACKOFF), signal);
       const deltas = this.#calls < CALLS ? this.#take() : [];
@@ -114,9 +115,9 @@ export class DeltaBatcher {
       const call = this.#call(deltas);
       // A queue that was out of reach is asked by one call, until it answers.
       if (this.#failures > 0) await call;
-      else if (clock.now() - workingSince >= WORK_MS) {
+      else if (working.atLeastMs >= WORK_MS) {
         await nextTurn();
-        workingSince = clock.now();
+        working = new Age(clock);
       }
     }
     if (this.#calls === 0) this.#failures = 0;

@@ -1,8 +1,9 @@
 import PQueue from 'p-queue';
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
 import type { Change, LivePod, Page, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import { Age } from '#shared/time/age.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Request } from './follow-nodes.ts';
 import { listPages } from './list-pages.ts';
@@ -90,7 +91,8 @@ interface FollowedNode {
   readonly priority: number;
   /** Whether it has a watch of its own. */
   own: boolean;
-  listedAt: EpochMs;
+  /** When, by the stopwatch, its last list was in. */
+  listedAtMs: number;
   /** The newest version that was listed or heard. */
   position: string | undefined;
   /** Its list that is on its way. */
@@ -123,7 +125,8 @@ export class PodFollower {
   #shared: SharedWatch | undefined;
   #few: NodeJS.Timeout | undefined;
   #listingAll: Promise<void> | undefined;
-  #notAllBefore: EpochMs = 0;
+  /** Since all pods could not be listed at once. */
+  #notAll: Age | undefined;
 
   constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
     this.#pods = pods;
@@ -142,7 +145,7 @@ export class PodFollower {
       stopping: new AbortController(),
       priority: this.#added,
       own: this.#takeWatch(),
-      listedAt: 0,
+      listedAtMs: 0,
       position: undefined,
     };
     this.#followed.set(node, followed);
@@ -164,7 +167,7 @@ export class PodFollower {
   /** Lists some nodes again, those whose last list is longest ago. */
   relist(): void {
     const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
-    const oldest = listed.sort((a, b) => a.listedAt - b.listedAt).slice(0, RELISTED);
+    const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
     for (const each of oldest) {
       this.#list(each, AFTER_ALL_OTHERS).catch((error: unknown) => {
         if (!each.stopping.signal.aborted) this.#sink.failed(error, { request: 'list', of: each.node });
@@ -364,10 +367,10 @@ export class PodFollower {
 
   #listAllOnce(): void {
     const { clock } = this.#deps;
-    if (clock.now() < this.#notAllBefore) return;
+    if (this.#notAll && this.#notAll.atLeastMs < NOT_ALL_FOR_MS) return;
     this.#listingAll ??= this.#listAll()
       .catch((error: unknown) => {
-        this.#notAllBefore = clock.now() + NOT_ALL_FOR_MS;
+        this.#notAll = new Age(clock);
         this.#sink.failed(error);
       })
       .finally(() => {
@@ -409,7 +412,7 @@ export class PodFollower {
     this.#sink.replace(followed.node, pods);
     this.#sink.answered({ request: 'list', of: followed.node });
     // Not before: what the sink could not take is listed again.
-    followed.listedAt = this.#deps.clock.now();
+    followed.listedAtMs = stopwatchMs(this.#deps.clock);
     followed.position = newest(followed.position ?? CACHED, version);
   }
 
@@ -426,7 +429,7 @@ export class PodFollower {
       followed.own ? CACHED : (this.#shared?.position ?? CACHED),
     );
     let page: Page<LivePod>;
-    const askedAt = this.#deps.clock.now();
+    const asking = new Age(this.#deps.clock);
     try {
       page = await this.#pods.list({ onNode: node, ...(fromCache ? { notOlderThan: floor } : {}), signal });
     } catch (error) {
@@ -434,8 +437,7 @@ export class PodFollower {
       throw error;
     }
     signal.throwIfAborted();
-    if (this.#deps.clock.now() - askedAt > SLOW_LIST_MS && this.#waiting.length > MANY_WAIT)
-      this.#listAllOnce();
+    if (asking.atLeastMs > SLOW_LIST_MS && this.#waiting.length > MANY_WAIT) this.#listAllOnce();
     if (isNewer(floor, page.resourceVersion)) {
       this.rewind();
       return undefined;

@@ -12,7 +12,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, GuardPolicy, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterView } from './cluster-view.ts';
 
@@ -174,6 +174,7 @@ export class GuardKeeper {
       counts,
       { trips, released, episodes: this.#episodes },
       clock.now(),
+      stopwatchMs(clock),
     );
     this.#adding = review.added.length > 0;
     return review;
@@ -189,8 +190,8 @@ export class GuardKeeper {
   #counts(trips: readonly Trip[]): GuardCounts {
     const { withinMs = 0 } = this.#policy.people ?? {};
     // What people did does not get old while it holds evictions: to let go then would only have put them off.
-    const { trippedAt = this.#deps.clock.now() } = trips.find(({ scope }) => scope === 'people') ?? {};
-    return this.#view.tally.counts(trippedAt - withinMs);
+    const { trippedAt = Number.POSITIVE_INFINITY } = trips.find(({ scope }) => scope === 'people') ?? {};
+    return this.#view.tally.counts(trippedAt - withinMs, stopwatchMs(this.#deps.clock) - withinMs);
   }
 
   /** Writes what is to be written, again and again until there is nothing. Never rejects. */

@@ -10,7 +10,8 @@ import {
 } from '#shared/clusters/lease.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Clock, Stopwatch } from '#shared/time/clock.ts';
+import { Age } from '#shared/time/age.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Fleet } from './fleet.ts';
 
@@ -47,18 +48,11 @@ export interface Tenant {
 export interface LeaseKeeperDeps {
   readonly leases: Leases;
   readonly clock: Clock;
-  readonly stopwatch: Stopwatch;
   readonly log: Log;
   /** Names this relay in leases; no other process ever uses the name. */
   readonly holder: string;
   /** What all of this relay's keepers see. */
   readonly fleet: Pick<Fleet, 'saw' | 'hesitationMs' | 'gives' | 'avoid'>;
-}
-
-/** A moment by both clocks that a process has. */
-interface Moment {
-  readonly stopwatchMs: number;
-  readonly at: EpochMs;
 }
 
 /**
@@ -72,8 +66,8 @@ export class LeaseKeeper {
   readonly #stopping = new AbortController();
   /** As far as it is known to be ours. */
   #lease: Lease | undefined;
-  /** When the renewal was asked for that the lease lives by. */
-  #renewedAt: Moment = { stopwatchMs: 0, at: 0 };
+  /** Since the renewal was asked for that the lease lives by; absent: none was held. */
+  #renewed: Age | undefined;
   #ending = new AbortController();
   #running: Promise<void> | undefined;
 
@@ -107,11 +101,7 @@ export class LeaseKeeper {
    * finds that its time is over, and is silent until it has renewed the lease.
    */
   maySpeak(): boolean {
-    if (!this.#lease) return false;
-    // A stopwatch may stand while the host sleeps, and a clock may be set: the longer of both is the safe one.
-    const { stopwatchMs, at } = this.#moment();
-    const heldMs = Math.max(stopwatchMs - this.#renewedAt.stopwatchMs, at - this.#renewedAt.at);
-    return heldMs < LEASE_TTL_MS;
+    return this.#lease !== undefined && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
   }
 
   async #run(): Promise<void> {
@@ -133,13 +123,14 @@ export class LeaseKeeper {
         const record = await leases.look(this.#cluster, { mayLag: true });
         this.#tenant.reached();
         fleet.saw(this.#cluster, record);
-        const now = this.#moment();
-        seen = sighting(seen, record, now.stopwatchMs);
-        const leftMs = seen.since + this.#patienceMs(record) - now.stopwatchMs;
+        const looked = new Age(clock);
+        const nowMs = stopwatchMs(clock);
+        seen = sighting(seen, record, nowMs);
+        const leftMs = seen.since + this.#patienceMs(record) - nowMs;
         if (leftMs <= 0) {
           const lease = await leases.take(this.#cluster, record, holder, clock.now());
           if (lease) {
-            this.#renewedAt = now;
+            this.#renewed = looked;
             fleet.saw(this.#cluster, lease);
             return lease;
           }
@@ -195,18 +186,18 @@ export class LeaseKeeper {
    * under: nobody else can take it then, and if nobody did, it is ours again.
    */
   async #renew(lease: Lease, ending: AbortController, over: AbortSignal): Promise<void> {
-    const { leases, fleet, log } = this.#deps;
+    const { leases, clock, fleet, log } = this.#deps;
     let declines = false;
     for (;;) {
       await pause(LEASE_RENEW_MS, over);
       if (over.aborted) return;
-      const asked = this.#moment();
+      const asked = new Age(clock);
       try {
         const renewed = await leases.renew(lease, this.#report(declines));
         this.#tenant.reached();
         if (!renewed) break;
         const ranOut = !this.maySpeak();
-        this.#renewedAt = asked;
+        this.#renewed = asked;
         if (ranOut) this.#tenant.regained();
         fleet.saw(this.#cluster, renewed);
         const gives = fleet.gives(renewed);
@@ -232,10 +223,5 @@ export class LeaseKeeper {
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),
     };
-  }
-
-  #moment(): Moment {
-    const { stopwatch, clock } = this.#deps;
-    return { stopwatchMs: stopwatch(), at: clock.now() };
   }
 }

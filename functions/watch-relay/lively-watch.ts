@@ -1,5 +1,6 @@
 import type { Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -36,7 +37,7 @@ export async function* livelyWatch<T>(
   const timeoutSeconds = Math.round(
     MIN_WATCH_SECONDS + Math.random() * (MAX_WATCH_SECONDS - MIN_WATCH_SECONDS),
   );
-  const startedAt = clock.now();
+  const age = new Age(clock);
   let heard = false;
   let standing: NodeJS.Timeout | undefined;
   const opened = () => {
@@ -55,7 +56,7 @@ export async function* livelyWatch<T>(
     clearTimeout(standing);
   }
   if (silent.signal.aborted) throw new SilentWatchError();
-  if (!heard && !options.signal.aborted && clock.now() - startedAt < SHORTEST_WATCH_MS) {
+  if (!heard && !options.signal.aborted && age.atLeastMs < SHORTEST_WATCH_MS) {
     throw new ApiError('the server ended the watch at once', 0);
   }
 }

@@ -5,6 +5,7 @@ import type { Trip } from '#shared/eviction/policy.ts';
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 
 /** How a node stands; `joining`: it came down, as nodes do, and was not up yet. */
 type Standing = 'up' | 'down' | 'joining';
@@ -14,6 +15,12 @@ interface Place {
   readonly zone: string | undefined;
   readonly standing: Standing;
   nodes: number;
+}
+
+/** When a node got its taint: by the clock, and by the stopwatch. */
+interface Tainted {
+  readonly at: EpochMs;
+  readonly stopwatchMs: number;
 }
 
 /**
@@ -28,10 +35,16 @@ export class NodeTally {
   readonly #nodes = new Map<NodeName, Place>();
   readonly #places = new Map<string, Place>();
   /** Nodes that carry a NoExecute taint of somebody else than the node controller, with when they got it; the oldest first. */
-  #people = new Map<NodeName, EpochMs>();
+  #people = new Map<NodeName, Tainted>();
   /** Nodes that are down, or join so, with when they went down. */
   readonly #down = new Map<NodeName, EpochMs>();
+  readonly #clock: Clock | undefined;
   #changes = 0;
+
+  /** `clock`: of which the stopwatch counts; absent: what it is told is never set. */
+  constructor(clock?: Clock) {
+    this.#clock = clock;
+  }
 
   /** Grows whenever there is something else to count. */
   get changes(): number {
@@ -59,8 +72,8 @@ export class NodeTally {
     }
     const gained = (taint: SeenTaint) =>
       !before.some((each) => countdownIdentity(each) === countdownIdentity(taint));
-    if (last && set.some(gained)) this.#gotTaint(node.name, now);
-    else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0));
+    if (last && set.some(gained)) this.#gotTaint(node.name, now, now);
+    else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0), now);
   }
 
   /** A node that is there no more. */
@@ -76,13 +89,16 @@ export class NodeTally {
 
   /** All nodes of a list were seen. */
   listed(): void {
-    this.#people = new Map([...this.#people].sort(([, a], [, b]) => a - b));
+    this.#people = new Map([...this.#people].sort(([, a], [, b]) => a.at - b.at));
   }
 
-  /** Since `from` people may have tainted what counts as tainted by them; what they did before is forgotten. */
-  counts(from: EpochMs): GuardCounts {
-    for (const [name, at] of this.#people) {
-      if (at >= from) break;
+  /**
+   * Since `from`, or since `fromMs` by the stopwatch, people may have tainted what counts as tainted by them; what they did before both
+   * is forgotten.
+   */
+  counts(from: EpochMs, fromMs = Number.POSITIVE_INFINITY): GuardCounts {
+    for (const [name, { at, stopwatchMs: ms }] of this.#people) {
+      if (at >= from || ms >= fromMs) break;
       this.#people.delete(name);
     }
     const zones = new Map<string, Affected>();
@@ -100,10 +116,9 @@ export class NodeTally {
 
   /** How many of the nodes that count for a trip now were affected by `at` already. */
   affectedBy({ scope, zone }: Pick<Trip, 'scope' | 'zone'>, at: EpochMs): number {
-    const since = scope === 'people' ? this.#people : this.#down;
-    return [...since].filter(
-      ([name, from]) => from <= at && (scope === 'people' || this.#isDownIn(name, zone)),
-    ).length;
+    if (scope === 'people')
+      return this.#people.values().reduce((sum, each) => sum + (each.at <= at ? 1 : 0), 0);
+    return [...this.#down].filter(([name, from]) => from <= at && this.#isDownIn(name, zone)).length;
   }
 
   /** In which zone a node is, and since when it is down, or joins so; `undefined`: in none, and not. */
@@ -119,7 +134,7 @@ export class NodeTally {
 
   /** When the first of those that count as tainted by people was; absent: none. */
   get peopleSince(): EpochMs | undefined {
-    return this.#people.values().next().value;
+    return this.#people.values().next().value?.at;
   }
 
   /** Whether a node is down, which is noted. */
@@ -149,9 +164,10 @@ export class NodeTally {
   }
 
   /** Behind all others: the newest. */
-  #gotTaint(name: NodeName, at: EpochMs): void {
+  #gotTaint(name: NodeName, at: EpochMs, now: EpochMs): void {
     this.#people.delete(name);
-    this.#people.set(name, at);
+    const nowMs = this.#clock ? stopwatchMs(this.#clock) : now;
+    this.#people.set(name, { at, stopwatchMs: nowMs - (now - at) });
     this.#changes += 1;
   }
 }

@@ -3,6 +3,7 @@ import type { Fault } from '#shared/clusters/fault.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState, NO_COUNTS } from './cluster-relay.ts';
 import { Fleet } from './fleet.ts';
@@ -49,8 +50,8 @@ export class Relay {
     nodeBudget,
     ...deps
   }: Omit<ClusterRelayDeps, 'fleet' | 'limits'> & { readonly nodeBudget: number }) {
-    const { holder, stopwatch } = deps;
-    this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch });
+    const { holder, clock } = deps;
+    this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch: () => stopwatchMs(clock) });
     this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
     this.#sharing = this.#share();
     deps.metrics.observe(() => [

@@ -4,7 +4,7 @@ import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/id
 import type { Rules } from '#shared/eviction/policy.ts';
 import { MAX_OVERDUE_MS, type Stall, stallOf, stallText } from '#shared/eviction/stalled.ts';
 import type { Store } from '#shared/store/store.ts';
-import type { Clock, Stopwatch } from '#shared/time/clock.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { ClusterView } from './cluster-view.ts';
 
 /** Partitions that are read at a time. */
@@ -17,7 +17,6 @@ export interface StalledNodesDeps {
   /** Of the relay's lease. */
   readonly epoch: number;
   readonly clock: Clock;
-  readonly stopwatch: Stopwatch;
 }
 
 /**
@@ -45,8 +44,8 @@ export class StalledNodes {
    * `StoreError` when what is stored of one cannot be read.
    */
   async why(keys: readonly string[]): Promise<string | undefined> {
-    const { store, view, rules, epoch, clock, stopwatch } = this.#deps;
-    const [now, nowMs] = [clock.now(), stopwatch()];
+    const { store, view, rules, epoch, clock } = this.#deps;
+    const [now, nowMs] = [clock.now(), stopwatchMs(clock)];
     const down = view.downNodes(keys);
     const idOf = (node: NodeName, { key, value = '' }: SeenTaint) => `${node} ${key}=${value}`;
     this.#taints.see(

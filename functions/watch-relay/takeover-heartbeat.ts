@@ -6,7 +6,8 @@ import type { Policy } from '#shared/eviction/policy.ts';
 import type { KubernetesApi, Takeover } from '#shared/kubernetes/api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { Clock, Stopwatch } from '#shared/time/clock.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Four of them fit into the usual lapse. */
@@ -39,7 +40,6 @@ export interface TakeoverHeartbeatDeps {
   /** Told each time what became of the heartbeat; `reason`: why it is withheld. */
   readonly told: (state: TakeoverState, reason?: unknown) => void;
   readonly clock: Clock;
-  readonly stopwatch: Stopwatch;
   readonly log: Log;
 }
 
@@ -79,9 +79,9 @@ type Outcome =
   | { readonly kind: 'renewed'; readonly proof: Proof }
   | { readonly kind: 'withheld'; readonly reason: unknown };
 
-/** That a takeover of these keys and this lapse was seen to work, by the stopwatch. */
+/** A takeover of these keys and this lapse was seen to work. */
 interface Proof extends Pick<Takeover, 'keys' | 'lapseMs'> {
-  readonly provenAtMs: number;
+  readonly age: Age;
 }
 
 async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Outcome> {
@@ -105,9 +105,9 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   const { skewMs } = api;
   let reason: unknown = await whyNotAllowed(takeover, deps).catch((error: unknown) => error);
   let proof = before.kind === 'renewed' ? before.proof : undefined;
-  if (reason === undefined && !(proof && isOf(takeover, proof, deps))) {
+  if (reason === undefined && !(proof && isOf(takeover, proof))) {
     const { keys, lapseMs } = takeover;
-    proof = { keys, lapseMs, provenAtMs: deps.stopwatch() };
+    proof = { keys, lapseMs, age: new Age(clock) };
     reason = await disproof(api, takeover, { signal });
     // A first proof writes it.
     takeover = (await api.getTakeover()) ?? takeover;
@@ -141,13 +141,8 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
 }
 
 /** Whether a proof is of this very takeover, and not too old. */
-const isOf = (
-  { keys, lapseMs }: Takeover,
-  proof: Proof,
-  { stopwatch }: Pick<TakeoverHeartbeatDeps, 'stopwatch'>,
-): boolean =>
-  isDeepStrictEqual([keys, lapseMs], [proof.keys, proof.lapseMs]) &&
-  stopwatch() - proof.provenAtMs < PROVEN_MS;
+const isOf = ({ keys, lapseMs }: Takeover, proof: Proof): boolean =>
+  isDeepStrictEqual([keys, lapseMs], [proof.keys, proof.lapseMs]) && proof.age.atMostMs < PROVEN_MS;
 
 /** Whether two reasons are the same but for numbers: for how long something is overdue is another one each time. */
 const isLike = (one: unknown, other: unknown): boolean => gist(one) === gist(other);

@@ -24,7 +24,7 @@ interface Description {
 
 /** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
 export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Connection {
-  const description = new KeptValue(() => describe(access, aws, clock), clock);
+  const description = new KeptValue(() => describe(access, aws), clock);
   const token = new KeptValue(() => sign(access, aws, clock), clock);
   return {
     host: `EKS cluster ${access.clusterName} in ${access.region}`,
@@ -39,7 +39,7 @@ export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Co
   };
 }
 
-async function describe(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obtained<Description>> {
+async function describe(access: EksWay, aws: AwsClients): Promise<Obtained<Description>> {
   const command = new DescribeClusterCommand({ name: access.clusterName });
   const { cluster } = await orAccessError('eks:DescribeCluster', aws.eks(access).send(command));
   const server = URL.parse(cluster?.endpoint ?? '');
@@ -51,7 +51,7 @@ async function describe(access: EksWay, aws: AwsClients, clock: Clock): Promise<
     );
   }
   const value = { server, ca: Buffer.from(authority, 'base64').toString() };
-  return { value, refreshAt: clock.now() + DESCRIPTION_REFRESH_MS, uselessAt: Number.POSITIVE_INFINITY };
+  return { value, freshForMs: DESCRIPTION_REFRESH_MS, servesForMs: Number.POSITIVE_INFINITY };
 }
 
 async function sign(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obtained<string>> {
@@ -61,8 +61,8 @@ async function sign(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obta
   const { token, credentialsExpireAt = Number.POSITIVE_INFINITY } = await orAccessError(action, signing);
   return {
     value: token,
-    refreshAt: Math.min(now + TOKEN_REFRESH_MS, credentialsExpireAt),
-    uselessAt: Math.min(now + TOKEN_LIFE_MS, credentialsExpireAt),
+    freshForMs: Math.min(TOKEN_REFRESH_MS, credentialsExpireAt - now),
+    servesForMs: Math.min(TOKEN_LIFE_MS, credentialsExpireAt - now),
   };
 }
 

@@ -27,7 +27,7 @@ export function kubeconfigSecretConnection(access: SecretWay, aws: AwsClients, c
     const value = contextOf(await secretText(secretArn, aws), access);
     host = value.server.host;
     // When the secret cannot be read, the credentials that were in it serve for as long as the server takes them.
-    return { value, refreshAt: clock.now() + REFRESH_MS, uselessAt: Number.POSITIVE_INFINITY };
+    return { value, freshForMs: REFRESH_MS, servesForMs: Number.POSITIVE_INFINITY };
   }, clock);
   return {
     get host() {

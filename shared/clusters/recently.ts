@@ -1,4 +1,5 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
@@ -10,13 +11,13 @@ export function recently<T>(
   read: (cluster: ClusterName) => Promise<T>,
   clock: Clock,
 ): (cluster: ClusterName) => Promise<T> {
-  const known = new Map<ClusterName, { readonly askedAt: EpochMs; readonly found: Promise<T> }>();
+  const known = new Map<ClusterName, { readonly age: Age; readonly found: Promise<T> }>();
   return async (cluster) => {
-    const askedAt = clock.now();
     const last = known.get(cluster);
-    if (last && askedAt - last.askedAt < maxAgeMs) return last.found;
+    if (last && last.age.atMostMs < maxAgeMs) return last.found;
+    const age = new Age(clock);
     const found = read(cluster);
-    known.set(cluster, { askedAt, found });
+    known.set(cluster, { age, found });
     found.catch(() => known.delete(cluster));
     return found;
   };

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Connect } from './connect.ts';
 import type { ClusterRegistry, RegisteredCluster } from './registry.ts';
@@ -25,7 +26,8 @@ const IDLE_MS = 10 * 60_000;
 interface Known {
   readonly cluster: RegisteredCluster;
   readonly api: RestApi;
-  checkedAt: EpochMs;
+  /** Of what the registry said. */
+  age: Age;
 }
 
 export interface RegisteredClustersDeps {
@@ -48,10 +50,9 @@ export class RegisteredClusters implements ClusterAccess {
 
   /** Rejects with `UnknownClusterError`, or with `StoreError`. */
   async api(name: ClusterName): Promise<RestApi> {
-    const now = this.#deps.clock.now();
-    this.#letGoOfIdle(now);
+    this.#letGoOfIdle();
     const known = this.#known.get(name);
-    if (known && now - known.checkedAt < REGISTRATION_MAX_AGE_MS) return known.api;
+    if (known && known.age.atMostMs < REGISTRATION_MAX_AGE_MS) return known.api;
     const check = this.#checks.get(name) ?? this.#check(name).finally(() => this.#checks.delete(name));
     this.#checks.set(name, check);
     return check;
@@ -59,11 +60,11 @@ export class RegisteredClusters implements ClusterAccess {
 
   async #check(name: ClusterName): Promise<RestApi> {
     // Dated before it is asked: what it says is at least as new.
-    const checkedAt = this.#deps.clock.now();
+    const age = new Age(this.#deps.clock);
     const cluster = await this.#deps.registry.get(name);
     const known = this.#known.get(name);
     if (known && isDeepStrictEqual(known.cluster, cluster)) {
-      known.checkedAt = checkedAt;
+      known.age = age;
       return known.api;
     }
     this.#letGoOf(name);
@@ -74,12 +75,13 @@ export class RegisteredClusters implements ClusterAccess {
     }
     const { connect, clock, installation } = this.#deps;
     const api = new RestApi(connect(cluster, 'evict'), clock, installation);
-    this.#known.set(name, { cluster, api, checkedAt });
+    this.#known.set(name, { cluster, api, age });
     return api;
   }
 
-  #letGoOfIdle(now: EpochMs): void {
-    for (const [name, { checkedAt }] of this.#known) if (now - checkedAt >= IDLE_MS) this.#letGoOf(name);
+  #letGoOfIdle(): void {
+    // By the stopwatch: calls that are under way would fail because the clock was set forward.
+    for (const [name, { age }] of this.#known) if (age.atLeastMs >= IDLE_MS) this.#letGoOf(name);
   }
 
   #letGoOf(name: ClusterName): void {

@@ -11,6 +11,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/store/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What operators have said of a cluster; changed as a whole, by whoever saw it last. */
@@ -144,7 +145,7 @@ export interface RulesReaderDeps {
 }
 
 interface Asked<T> {
-  readonly askedAt: EpochMs;
+  readonly age: Age;
   readonly found: Promise<T>;
 }
 
@@ -157,19 +158,19 @@ export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): Rul
   const known = new Map<ClusterName, Asked<Rules>>();
   let fleet: Asked<FleetRulings | undefined> | undefined;
 
-  const isFresh = ({ askedAt }: Asked<unknown>): boolean => clock.now() - askedAt < RULES_MAX_AGE_MS;
+  const isFresh = ({ age }: Asked<unknown>): boolean => age.atMostMs < RULES_MAX_AGE_MS;
 
   const ask = (cluster: ClusterName): Asked<Rulings> => {
     if (fleet && isFresh(fleet)) {
-      const { askedAt, found } = fleet;
+      const { age, found } = fleet;
       // As old as the older of its parts.
-      return { askedAt, found: found.then((rulings) => rulebook.read(cluster, rulings)) };
+      return { age, found: found.then((rulings) => rulebook.read(cluster, rulings)) };
     }
-    const askedAt = clock.now();
+    const age = new Age(clock);
     const found = rulebook.read(cluster);
     // Where this cluster's own cannot be read, the others read for themselves.
-    fleet = { askedAt, found: found.catch(() => undefined) };
-    return { askedAt, found };
+    fleet = { age, found: found.catch(() => undefined) };
+    return { age, found };
   };
 
   /** The rules that are relied on, unless they are older than that revision of the guard. */
@@ -182,9 +183,9 @@ export function rulesReader({ rulebook, matching, clock }: RulesReaderDeps): Rul
       const next = known.get(cluster);
       if (next && next !== last) return next.found;
     }
-    const { askedAt, found } = ask(cluster);
+    const { age, found } = ask(cluster);
     const rules = found.then((rulings) => rulesOf(rulings, matching));
-    known.set(cluster, { askedAt, found: rules });
+    known.set(cluster, { age, found: rules });
     rules.catch(() => known.delete(cluster));
     return rules;
   };

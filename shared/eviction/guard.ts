@@ -27,8 +27,8 @@ export interface GuardCounts {
 export interface Episode {
   readonly kind: 'held' | 'released' | 'told';
   readonly trip: Trip;
-  /** Since when fewer than half are affected; absent: they are not. */
-  readonly calmSince?: EpochMs;
+  /** Since when, by the stopwatch, fewer than half are affected; absent: they are not. */
+  readonly calmSince?: number;
 }
 
 /** What stands of the guard of a cluster, and what the last review left. */
@@ -75,23 +75,26 @@ export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippe
  * A scope trips when its percentage and its number of nodes are reached; the cluster also when all of its nodes are down,
  * however few. A zone does not: where each node has a zone of its own, one that fails would trip it. A trip that is there
  * no more was released by somebody: its scope trips again only when more nodes are affected than were then, or after it was
- * calm. What policy does not watch, or in shadow only, is let go.
+ * calm. What policy does not watch, or in shadow only, is let go. `stopwatchMs` measures how long it has been calm: what `now` says
+ * may be set.
  */
 export function reviewGuard(
   policy: GuardPolicy,
   counts: GuardCounts,
   { trips, released, episodes }: Guarded,
   now: EpochMs,
+  stopwatchMs: number = now,
 ): GuardReview {
+  const time = { now, stopwatchMs };
   const known = [...trips, ...released, ...episodes.map(({ trip }) => trip)];
   const outcomes = watchedBy(policy, counts, known).map((watched): Outcome => {
     const isOfThis = (trip: Trip) => isSame(trip, watched.of);
     const last = episodes.find(({ trip }) => isOfThis(trip));
-    if (policy.shadow) return shadowed(last, watched, now);
+    if (policy.shadow) return shadowed(last, watched, time);
     const trip = trips.find(isOfThis);
     return trip
-      ? standing(trip, last, watched, now)
-      : standingNot(released.find(isOfThis), last, watched, now);
+      ? standing(trip, last, watched, time)
+      : standingNot(released.find(isOfThis), last, watched, time);
   });
   const kept = outcomes.flatMap(({ kept }) => kept ?? []);
   const added = outcomes.flatMap(({ added }) => added ?? []);
@@ -108,6 +111,12 @@ export function reviewGuard(
 export const unheard = (episodes: readonly Episode[]): readonly Episode[] =>
   episodes.map(({ calmSince: _calmSince, ...episode }) => episode);
 
+/** When a review is: by the clock, and by the stopwatch. */
+interface ReviewTime {
+  readonly now: EpochMs;
+  readonly stopwatchMs: number;
+}
+
 /** What becomes of one scope, or zone. */
 interface Outcome {
   readonly kept?: Trip;
@@ -117,8 +126,8 @@ interface Outcome {
   readonly episode?: Episode;
 }
 
-function standing(trip: Trip, last: Episode | undefined, watched: Watched, now: EpochMs): Outcome {
-  const episode = goOn('held', trip, last, watched, now);
+function standing(trip: Trip, last: Episode | undefined, watched: Watched, time: ReviewTime): Outcome {
+  const episode = goOn('held', trip, last, watched, time);
   return episode ? { kept: trip, episode } : {};
 }
 
@@ -126,25 +135,25 @@ function standingNot(
   known: ReleasedTrip | undefined,
   last: Episode | undefined,
   watched: Watched,
-  now: EpochMs,
+  time: ReviewTime,
 ): Outcome {
   const { of, affected } = watched;
   // Who released it just now has seen these nodes.
   const isNew = known === undefined && last !== undefined && last.kind !== 'told' && isReached(watched);
   const released = isNew ? { ...last.trip, upTo: affected.nodes } : known;
-  const episode = released && goOn('released', released, last, watched, now);
+  const episode = released && goOn('released', released, last, watched, time);
   if (episode && (affected.nodes <= released.upTo || !isReached(watched))) return { released, episode };
   if (!isReached(watched)) return {};
-  const added = { ...of, trippedAt: now, ...affected };
+  const added = { ...of, trippedAt: time.now, ...affected };
   return { added, episode: { kind: 'held', trip: added } };
 }
 
-function shadowed(last: Episode | undefined, watched: Watched, now: EpochMs): Outcome {
+function shadowed(last: Episode | undefined, watched: Watched, time: ReviewTime): Outcome {
   const { of, affected } = watched;
-  const episode = last?.kind === 'told' ? goOn('told', last.trip, last, watched, now) : undefined;
+  const episode = last?.kind === 'told' ? goOn('told', last.trip, last, watched, time) : undefined;
   if (episode) return { episode };
   if (!isReached(watched)) return {};
-  const wouldTrip = { ...of, trippedAt: now, ...affected };
+  const wouldTrip = { ...of, trippedAt: time.now, ...affected };
   return { wouldTrip, episode: { kind: 'told', trip: wouldTrip } };
 }
 
@@ -154,11 +163,11 @@ function goOn(
   trip: Trip,
   last: Episode | undefined,
   watched: Watched,
-  now: EpochMs,
+  { stopwatchMs }: ReviewTime,
 ): Episode | undefined {
   if (!isCalm(watched)) return { kind, trip };
-  const calmSince = (last?.kind === kind ? last.calmSince : undefined) ?? now;
-  return now - calmSince >= CALM_MS ? undefined : { kind, trip, calmSince };
+  const calmSince = (last?.kind === kind ? last.calmSince : undefined) ?? stopwatchMs;
+  return stopwatchMs - calmSince >= CALM_MS ? undefined : { kind, trip, calmSince };
 }
 
 const isReached = ({ affected: { nodes }, limit }: Watched): boolean => nodes > 0 && nodes >= limit;

@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { Age } from '#shared/time/age.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import type { RequestAccess } from './connection.ts';
 import type { KubeconfigCluster, KubeconfigUser } from './kubeconfig-file.ts';
 
@@ -14,14 +16,13 @@ const FRESH_MS = 60_000;
  * thrown as it is.
  */
 export function ownCredentials(cluster: KubeconfigCluster, user: KubeconfigUser): () => RequestCredentials {
-  let read: RequestCredentials | undefined;
-  let readAt = 0;
+  let read: { readonly age: Age; readonly credentials: RequestCredentials } | undefined;
   return () => {
-    const now = Date.now();
-    if (read === undefined || now - readAt > FRESH_MS) {
-      [read, readAt] = [{ ...tlsOf(cluster, user), headers: headersOf(user) }, now];
+    if (read === undefined || read.age.atMostMs > FRESH_MS) {
+      const age = new Age(systemClock);
+      read = { age, credentials: { ...tlsOf(cluster, user), headers: headersOf(user) } };
     }
-    return read;
+    return read.credentials;
   };
 }
 

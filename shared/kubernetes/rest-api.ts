@@ -2,6 +2,7 @@ import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
+import { Age } from '#shared/time/age.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { disruptionPatch, eventBody } from './announcement.ts';
 import type {
@@ -55,7 +56,7 @@ export class RestApi implements KubernetesApi, RightsReview {
   readonly #transport: Transport;
   readonly #clock: Clock;
   readonly #marker: Marker | undefined;
-  #version: { until: EpochMs; readonly cachesLists: Promise<boolean> } | undefined;
+  #version: { readonly age: Age; lastsMs: number; readonly cachesLists: Promise<boolean> } | undefined;
 
   /** `installation` names whoever evicts by these calls, and nobody else; for those who only look it may be absent. */
   constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
@@ -312,12 +313,12 @@ export class RestApi implements KubernetesApi, RightsReview {
 
   /** Whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */
   #listsFromCache(): Promise<boolean> {
-    const now = this.#clock.now();
-    if (this.#version && now < this.#version.until) return this.#version.cachesLists;
+    if (this.#version && this.#version.age.atMostMs < this.#version.lastsMs) return this.#version.cachesLists;
     const version = {
-      until: now + VERSION_MAX_AGE_MS,
+      age: new Age(this.#clock),
+      lastsMs: VERSION_MAX_AGE_MS,
       cachesLists: this.#transport.read(VERSION).then(cachesLists, () => {
-        version.until = now + UNKNOWN_VERSION_MAX_AGE_MS;
+        version.lastsMs = UNKNOWN_VERSION_MAX_AGE_MS;
         return false;
       }),
     };

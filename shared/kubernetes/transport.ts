@@ -1,5 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { type Clock, stopwatchMs, systemClock } from '#shared/time/clock.ts';
 import { discard, wholeBody } from './answer-body.ts';
 import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
 import {
@@ -182,7 +182,7 @@ export class Transport {
         this.#refuseLate(call);
         this.#refuseWhileOpen(call);
         const timed = call.allowed ? { ...call, notAfter: await call.allowed() } : call;
-        const begun = this.#breaker.begin(this.#clock.now());
+        const begun = this.#breaker.begin(stopwatchMs(this.#clock));
         // Not part of the call's time: a plugin may take longer, and nobody gets on without it.
         const access = await this.#access(call);
         try {
@@ -190,7 +190,7 @@ export class Transport {
             use(await this.#open(timed, access, this.#calling, signal)),
           );
         } catch (error) {
-          if (isOfServer(error) && !this.#closed) this.#breaker.failed(begun, this.#clock.now());
+          if (isOfServer(error) && !this.#closed) this.#breaker.failed(begun, stopwatchMs(this.#clock));
           throw error;
         }
       },
@@ -224,9 +224,10 @@ export class Transport {
   }
 
   #refuseWhileOpen(call: Call): void {
-    const until = this.#breaker.refusesUntil(this.#clock.now());
+    const now = stopwatchMs(this.#clock);
+    const until = this.#breaker.refusesUntil(now);
     if (until === undefined) return;
-    const at = new Date(until).toISOString();
+    const at = new Date(this.#clock.now() + until - now).toISOString();
     throw failure(call, this.host, `it did not answer several calls in a row and is not asked before ${at}`);
   }
 

@@ -67,6 +67,8 @@ export interface ConsumerDeps {
   readonly deadLetters: QueueSender;
   readonly visibility: VisibilityControl;
   readonly log: Log;
+  /** Called as each invocation begins: what was read before it is not to be relied on. Absent: the process is never frozen. */
+  readonly invoked?: () => void;
   /** Written at the end of each invocation. */
   readonly metrics?: { flush?(): void; messageFailing?(): void };
   /** Told at the end of each invocation, if anybody is to be told. */
@@ -175,6 +177,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
   return middy<SQSEvent, SQSBatchResponse>()
     .use(
       invocation({
+        invoked: () => deps.invoked?.(),
         flush: () => {
           deps.metrics?.flush?.();
           return deps.notices?.flush();

@@ -1,10 +1,10 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from './clock.ts';
 
-/** The longest time `setTimeout` takes (a signed 32-bit number of ms, 24.8 days); a longer one ends at once. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+/** So often it looks at the clock, which may have been set forward. */
+const LOOK_MS = 1_000;
 
-/** Rings once, at its moment by the clock or soon after, never before; keeps no process alive. */
+/** Rings once, at its moment by the clock or up to a second after, never before; keeps no process alive. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #at: EpochMs;
@@ -25,9 +25,8 @@ export class Alarm {
   }
 
   #wait(): NodeJS.Timeout {
-    const leftMs = Math.min(Math.max(this.#at - this.#clock.now(), 0), MAX_TIMEOUT_MS);
+    const leftMs = Math.min(Math.max(this.#at - this.#clock.now(), 0), LOOK_MS);
     return setTimeout(() => {
-      // A timeout may end a moment before the clock says so, or be the first of several.
       if (this.#clock.now() < this.#at) this.#timeout = this.#wait();
       else this.#ring();
     }, leftMs).unref();

@@ -5,13 +5,13 @@ import type { Clock } from '#shared/time/clock.ts';
 /** Keys by the moments at which they are due, any number of them: one alarm rings for all, at the first moment. */
 export class Moments<Key> {
   readonly #clock: Clock;
-  readonly #due: (key: Key, at: EpochMs) => void;
+  readonly #due: (key: Key) => void;
   readonly #keys = new Map<EpochMs, Set<Key>>();
   /** A binary heap of the moments: each is at or before the two at twice its place. */
   readonly #heap: EpochMs[] = [];
   #alarm: Alarm | undefined;
 
-  constructor(clock: Clock, due: (key: Key, at: EpochMs) => void) {
+  constructor(clock: Clock, due: (key: Key) => void) {
     this.#clock = clock;
     this.#due = due;
   }
@@ -46,7 +46,7 @@ export class Moments<Key> {
       const keys = this.#keys.get(at) ?? [];
       this.#keys.delete(at);
       this.#shift();
-      for (const key of keys) this.#due(key, at);
+      for (const key of keys) this.#due(key);
     }
     this.#wait();
   }

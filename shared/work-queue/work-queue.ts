@@ -32,19 +32,15 @@ export class WorkQueue<Key extends string> {
   readonly #working = new Map<Key, boolean>();
   /** How often in a row work on a key failed. */
   readonly #failures = new Map<Key, number>();
-  /** Until when keys rest on which work failed. */
-  readonly #resting = new Map<Key, EpochMs>();
+  /** Keys that rest because work on them failed. Timeouts go by no clock that may be set. */
+  readonly #resting = new Map<Key, NodeJS.Timeout>();
   readonly #moments: Moments<Key>;
-  readonly #rests: Moments<Key>;
   #whenReady: () => void = () => undefined;
   #stopped = false;
 
   constructor(options: WorkQueueOptions<Key>) {
     this.#options = options;
     this.#moments = new Moments(options.clock, (key) => this.#now(key));
-    this.#rests = new Moments(options.clock, (key, at) => {
-      if (this.#resting.get(key) === at) this.#now(key);
-    });
   }
 
   /** There is something to do for a key. If it failed, it is done when its time comes. */
@@ -92,15 +88,14 @@ export class WorkQueue<Key extends string> {
 
   /** It was not: the key comes back by itself. */
   failed(key: Key): void {
-    const { clock, backoff, clusterOf } = this.#options;
+    const { backoff, clusterOf } = this.#options;
     const failures = this.failuresOf(key) + 1;
     this.#failures.set(key, failures);
     this.#release(key);
     if (this.#stopped) return;
-    const at = clock.now() + backoffMs(failures, backoff);
+    const rest = setTimeout(() => this.#now(key), backoffMs(failures, backoff)).unref();
     this.#turn(clusterOf(key)).resting += 1;
-    this.#resting.set(key, at);
-    this.#rests.add(key, at);
+    this.#resting.set(key, rest);
   }
 
   /** It was not begun after all: it is the next of its cluster. */
@@ -143,7 +138,7 @@ export class WorkQueue<Key extends string> {
   stop(): void {
     this.#stopped = true;
     this.#moments.clear();
-    this.#rests.clear();
+    for (const rest of this.#resting.values()) clearTimeout(rest);
     this.#resting.clear();
     for (const [cluster, turn] of this.#turns) {
       turn.ready.clear();
@@ -159,6 +154,7 @@ export class WorkQueue<Key extends string> {
       return;
     }
     const turn = this.#turn(this.#options.clusterOf(key));
+    clearTimeout(this.#resting.get(key));
     if (this.#resting.delete(key)) turn.resting -= 1;
     turn.ready.add(key);
     this.#whenReady();

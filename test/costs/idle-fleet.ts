@@ -111,7 +111,6 @@ async function runRelay(
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     outbox: new DeltaSender({ nodeDeltas: nothing, podDeltas: nothing, clock, log, metrics }),
-    stopwatch: Date.now,
     nodeBudget: Number.POSITIVE_INFINITY,
   });
   await followRegistry({

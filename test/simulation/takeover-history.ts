@@ -407,7 +407,6 @@ class TakeoverHistory {
       history,
       outbox,
       clock,
-      stopwatch,
       log: scene.log,
       metrics: METRICS,
       holder,

@@ -1,5 +1,6 @@
 import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** Time passes in such steps, so that what a timer sets off can set timers of its own. */
 const STEP_MS = 50;
@@ -10,6 +11,9 @@ export interface DrivenTimers {
   /** Lets everything happen that needs no time. */
   settle(): Promise<void>;
 }
+
+/** The clock of driven timers, by which durations are measured, too. */
+export const drivenClock: Clock = { now: () => Date.now() };
 
 /** Has timers driven by the test from now on; what it returns ends that. */
 function drive(

@@ -12,6 +12,8 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
+import { Age } from '#shared/time/age.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { objectsOf } from './manifest-command.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
@@ -110,11 +112,11 @@ export async function mustWork(
   { proofs, everyMs, withinMs }: typeof PATIENCE = PATIENCE,
 ): Promise<void> {
   progress('Verifying the takeover by dry runs');
-  const deadlineAt = Date.now() + withinMs;
+  const age = new Age(clock);
   for (let proven = 0; proven < proofs; ) {
     const wrong = await wrongNow(new RestApi(objects.connection, clock));
     proven = wrong === undefined ? proven + 1 : 0;
-    if (wrong !== undefined && Date.now() >= deadlineAt) {
+    if (wrong !== undefined && age.atLeastMs >= withinMs) {
       await objects.remove(pathOf(NODE_BINDING));
       progress();
       throw new CliError(
@@ -160,9 +162,9 @@ async function untilTaken(objects: ClusterObjects, namespaces: readonly string[]
 }
 
 async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
-  const deadlineAt = Date.now() + KNOWN_WITHIN_MS;
+  const age = new Age(systemClock);
   while (!(await isSo())) {
-    if (Date.now() >= deadlineAt) {
+    if (age.atLeastMs >= KNOWN_WITHIN_MS) {
       throw new CliError(
         `The API server does not know ${what} after ${KNOWN_WITHIN_MS / 1000} s: apply it again.`,
       );

@@ -16,6 +16,8 @@ import { namespacesOf, taintedNodes, takesOverIn } from '#functions/operator/tak
 import { projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
 import { restored } from '#functions/operator/takeover/taken-tolerations.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
+import { Age } from '#shared/time/age.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { report } from './adopt-command.ts';
 import { movePods } from './move-pods.ts';
 import { type Way, wayOption } from './options.ts';
@@ -108,7 +110,7 @@ async function untilUntaken(
   namespaces: readonly string[],
 ): Promise<void> {
   const wanted = UNTAKEN_TRIES * (await apiServers(objects));
-  const deadlineAt = Date.now() + RELEASED_WITHIN_MS + wanted * TRY_MS;
+  const age = new Age(systemClock);
   for (let untaken = 0; untaken < wanted; ) {
     const fresh = anew();
     try {
@@ -116,7 +118,7 @@ async function untilUntaken(
     } finally {
       fresh.close();
     }
-    if (untaken === 0 && Date.now() >= deadlineAt) {
+    if (untaken === 0 && age.atLeastMs >= RELEASED_WITHIN_MS + wanted * TRY_MS) {
       throw new CliError(
         `An API server still takes over pods that are created, so none were restored: is its policy kept by somebody else? Release it again once the policy is gone.`,
       );

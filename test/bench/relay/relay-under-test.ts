@@ -12,7 +12,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
-import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
@@ -58,7 +58,6 @@ const relay = new Relay({
   store,
   outbox: new DeltaSender({ nodeDeltas, podDeltas, clock, log, metrics }),
   clock,
-  stopwatch: systemStopwatch,
   log,
   metrics,
   holder: `bench/${process.pid}`,

@@ -12,9 +12,8 @@ import { Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { BATCHES_AT_ONCE, DueSource, UNREACHED_MS, WAIT_SECONDS } from '#functions/agent/due-source.ts';
 import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
-import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
-import { driveTimers } from '#test/world/driven-timers.ts';
+import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due';
@@ -81,7 +80,7 @@ function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchRes
       },
     },
     metrics: dueMetrics(registry),
-    ...{ clock: systemClock, log },
+    ...{ clock: drivenClock, log },
   });
   const metric = async (name: string) =>
     (await registry.getSingleMetric(`taintward_agent_${name}`)?.get())?.values.map(({ value }) => value);

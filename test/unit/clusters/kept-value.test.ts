@@ -14,8 +14,7 @@ function counted() {
   const value = new KeptValue(async () => {
     state.count += 1;
     if (state.failing) throw new Error(`failure ${state.count}`);
-    const now = clock.now();
-    return { value: state.count, refreshAt: now + REFRESH_MS, uselessAt: now + USELESS_MS };
+    return { value: state.count, freshForMs: REFRESH_MS, servesForMs: USELESS_MS };
   }, clock);
   return { clock, state, value };
 }

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
-import { rulesReader } from '#shared/clusters/rulebook.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/clusters/rulebook.ts';
+import type { Rules, Stop } from '#shared/eviction/policy.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
 
 const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
@@ -40,6 +41,30 @@ describe('rules of a node', () => {
     await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(await heldIn(bench), [['u1', undefined]]);
+  });
+});
+
+describe('a stop that is given after the clock was set back', () => {
+  test('keeps all pods, however long the clock takes to catch up', async () => {
+    const bench = await withPods(2);
+    const clock = new SteppedClock(at(7_200));
+    let stop: { readonly stop?: Stop } = {};
+    const read = async () => ({
+      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 }, ...stop },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    });
+    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock });
+    await reader(ref.cluster);
+    clock.set(-3_600_000);
+    stop = { stop: { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' } };
+    clock.pass(RULES_MAX_AGE_MS);
+    await evictNode(ref, { ...bench, clock, rules: reader });
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'stopped'],
+      ['u2', 'stopped'],
+    ]);
   });
 });
 

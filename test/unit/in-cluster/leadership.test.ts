@@ -31,7 +31,7 @@ describe('a leadership', () => {
     [at, stopwatchMs] = [NOW, 0];
     objects = new FakeObjects();
     leases = new ObjectLeases({ objects });
-    leadership = new Leadership({ leases, clock: { now: () => at }, stopwatch: () => stopwatchMs });
+    leadership = new Leadership({ leases, clock: { now: () => at, stopwatch: () => stopwatchMs } });
   });
 
   test('begins with the lease, and lasts for as long as nobody else can have it', async () => {
@@ -55,7 +55,7 @@ describe('a leadership', () => {
       take: (...asked: Parameters<ObjectLeases['take']>) => late(leases.take(...asked)),
       renew: (...asked: Parameters<ObjectLeases['renew']>) => late(leases.renew(...asked)),
     });
-    leadership = new Leadership({ leases: slow, clock: { now: () => at }, stopwatch: () => stopwatchMs });
+    leadership = new Leadership({ leases: slow, clock: { now: () => at, stopwatch: () => stopwatchMs } });
     const lease = await took();
     pass(LEASE_TTL_MS - 5_000 - 1);
     assert.equal(leadership.mayAct(), true);

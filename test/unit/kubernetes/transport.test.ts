@@ -11,7 +11,9 @@ import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
 const NODE = nodeName('n1');
@@ -310,8 +312,7 @@ describe('a server that does not answer', () => {
   const reset: Answer = (response) => response.socket?.resetAndDestroy();
 
   /** A server that answers as `answer` says at the time, and is found out to be away. */
-  async function outOfReach(t: TestContext) {
-    const clock = new DrivenClock(NOW);
+  async function outOfReach<Driven extends Clock>(t: TestContext, clock: Driven) {
     const script = { answer: reset };
     const server = await scriptedServer(t, (response, request) => script.answer(response, request), {
       clock,
@@ -325,7 +326,7 @@ describe('a server that does not answer', () => {
   }
 
   test('is not asked for some seconds, and calls say until when', async (t) => {
-    const { api, host, requests, clock } = await outOfReach(t);
+    const { api, host, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 4_999);
     assert.equal(
       await unanswered(api.deletePod(POD, { uid: UID })),
@@ -334,8 +335,23 @@ describe('a server that does not answer', () => {
     assert.equal(requests.length, 5);
   });
 
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is left alone neither longer nor shorter when the clock is set ${how}`, async (t) => {
+      const { api, requests, clock } = await outOfReach(t, new SteppedClock(NOW));
+      clock.set(setMs);
+      clock.pass(4_999);
+      await unanswered(api.getNode(NODE));
+      assert.equal(requests.length, 5);
+      clock.pass(1);
+      await unanswered(api.getNode(NODE));
+      assert.equal(requests.length, 6);
+    });
+
   test('is tried by one call after the pause, and left alone again', async (t) => {
-    const { api, requests, clock } = await outOfReach(t);
+    const { api, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 5_000);
     await Promise.all(Array.from({ length: 10 }, () => unanswered(api.getNode(NODE))));
     assert.equal(requests.length, 6);
@@ -345,7 +361,7 @@ describe('a server that does not answer', () => {
   });
 
   test('is asked as ever once it answered, be it with a refusal', async (t) => {
-    const { api, clock, script } = await outOfReach(t);
+    const { api, clock, script } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 5_000);
     script.answer = status(500, 'InternalError', 'later');
     assert.equal(((await rejection(api.getNode(NODE))) as ApiError).status, 500);
@@ -355,13 +371,13 @@ describe('a server that does not answer', () => {
   });
 
   test('is listed and watched all the same, and their answer ends the pause', async (t) => {
-    const { api, script } = await outOfReach(t);
+    const { api, script } = await outOfReach(t, new DrivenClock(NOW));
     const { signal } = new AbortController();
     script.answer = json({ metadata: { resourceVersion: '1' }, items: [] });
     await api.pods.list({ limit: 1, signal });
     assert.equal(api.breakerOpen, false);
 
-    const second = await outOfReach(t);
+    const second = await outOfReach(t, new DrivenClock(NOW));
     second.script.answer = (response) => response.end();
     for await (const _ of second.api.pods.watch({ resourceVersion: '1', timeoutSeconds: 1, signal }));
     assert.equal(second.api.breakerOpen, false);

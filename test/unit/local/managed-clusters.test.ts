@@ -9,9 +9,8 @@ import {
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig-file.ts';
-import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
-import { driveTimers } from '#test/world/driven-timers.ts';
+import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
 const MINUTE_MS = 60_000;
 /** Pauses double from 2 s to a minute, so the longest is reached within this. */
@@ -60,7 +59,7 @@ async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) 
   const log = recordingLog();
   const stopping = new AbortController();
   const taken: string[] = [];
-  const clusters = await ManagedClusters.open(chosen(scriptedClusters), { clock: systemClock, log });
+  const clusters = await ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log });
   const refused: string[] = [];
   clusters.admit(
     (name) => taken.push(name),
@@ -167,7 +166,7 @@ describe('a cluster that cannot be managed', () => {
 
 describe('the start', () => {
   const open = (...clusters: readonly Scripted[]) =>
-    ManagedClusters.open(chosen(clusters), { clock: systemClock, log: recordingLog() });
+    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog() });
 
   test('fails when somebody has to mend every cluster, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {

@@ -14,7 +14,7 @@ import type { ClusterState } from '#functions/watch-relay/probe-server.ts';
 import type { FileRulebook } from '#shared/clusters/policy-of-file.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { encodeRetry } from '#shared/queues/due-message.ts';
-import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import { systemClock } from '#shared/time/clock.ts';
 import { aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
@@ -113,7 +113,7 @@ async function startLeading(context: TestContext) {
     log,
     lost: assert.fail,
   });
-  const leadership = new Leadership({ leases: kept.leases, clock: systemClock, stopwatch: systemStopwatch });
+  const leadership = new Leadership({ leases: kept.leases, clock: systemClock });
   const mayWrite = Promise.withResolvers<void>();
   const rulebook = new Proxy(kept.rulebook, {
     get:

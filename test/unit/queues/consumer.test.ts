@@ -77,6 +77,17 @@ test('what is logged about a message carries its id', async () => {
   );
 });
 
+test('an invocation is announced before its messages are handled', async () => {
+  const order: string[] = [];
+  const handler = consume(
+    texts(async (text) => void order.push(text)),
+    { ...bench(), invoked: () => void order.push('invoked') },
+  );
+  await handler(sqsEvent(sqsRecord('one')), REQUEST);
+  await handler(sqsEvent(sqsRecord('two')), REQUEST);
+  assert.deepEqual(order, ['invoked', 'one', 'invoked', 'two']);
+});
+
 test('metrics are written at the end of each invocation, whatever failed in it', async () => {
   const given = bench();
   const handler = consume(

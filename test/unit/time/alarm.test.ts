@@ -54,6 +54,25 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
+  test('rings within a second when the clock is set forward beyond its moment', () => {
+    let setMs = 0;
+    const times = rung(NOW + DAY_MS, { now: () => Date.now() + setMs });
+    mock.timers.tick(DAY_MS / 2);
+    setMs = DAY_MS;
+    mock.timers.tick(1_000);
+    assert.equal(times(), 1);
+  });
+
+  test('rings no sooner by the clock when that is set back', () => {
+    let setMs = 0;
+    const times = rung(NOW + 10_000, { now: () => Date.now() + setMs });
+    setMs = -5_000;
+    mock.timers.tick(14_999);
+    assert.equal(times(), 0);
+    mock.timers.tick(1_000);
+    assert.equal(times(), 1);
+  });
+
   test('rings no more once cancelled', () => {
     let rang = false;
     const alarm = new Alarm(systemClock, NOW + 10, () => {

@@ -21,6 +21,7 @@ import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { StoreError } from '#shared/store/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
@@ -58,12 +59,16 @@ function bench(context: TestContext): Bench {
 }
 
 /** A relay of its own process; stopped at the end of the test. */
-function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder = 'relay-1') {
+function relayOf(
+  context: TestContext,
+  { cluster, store, leases }: Bench,
+  holder = 'relay-1',
+  clock: Clock = { now: Date.now },
+) {
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
-  const clock = { now: Date.now };
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new ToldRules();
   const rulebook = new ScriptedGuardBook();
@@ -75,7 +80,6 @@ function relayOf(context: TestContext, { cluster, store, leases }: Bench, holder
     history: new SqliteHistory({ database: store.database }),
     outbox,
     clock,
-    stopwatch: Date.now,
     log,
     metrics,
     holder,
@@ -469,13 +473,15 @@ describe('a cluster that cannot be reached', () => {
     const given = bench(context);
     const { lists } = given.cluster.nodes;
     given.cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
-    const relay = relayOf(context, given);
+    const state = { setMs: 0 };
+    const clock = { now: () => Date.now() + state.setMs, stopwatch: Date.now };
+    const relay = relayOf(context, given, 'relay-1', clock);
     const startedAt = Date.now();
     relay.relay.start();
     const comesBack = () => {
       given.cluster.nodes.lists = lists;
     };
-    return { ...given, ...relay, startedAt, comesBack };
+    return { ...given, ...relay, startedAt, comesBack, state };
   }
 
   test('is deaf, and heard again as soon as it answers', async (context) => {
@@ -489,6 +495,20 @@ describe('a cluster that cannot be reached', () => {
     assert.equal(relay.state.kind, 'live');
     assert.deepEqual(nodes.told, ['n1@1']);
   });
+
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is left to other relays neither sooner nor later when the clock is set ${how}`, async (context) => {
+      const { time, events, state } = await away(context);
+      await time.pass(60 * SECOND);
+      state.setMs = setMs;
+      await time.pass(110 * SECOND);
+      assert.ok(!events().includes('relay.lease-handed-off'));
+      await time.pass(20 * SECOND);
+      assert.ok(events().includes('relay.lease-handed-off'));
+    });
 
   test('for three minutes is left to other relays, and taken back when there is none', async (context) => {
     const { time, relay, nodes, leases, events, comesBack } = await away(context);

@@ -3,8 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { followNodes } from '#functions/watch-relay/follow-nodes.ts';
 import type { Change, LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { systemClock } from '#shared/time/clock.ts';
-import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { type DrivenTimers, drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 import { liveNode } from './live-objects.ts';
 import { ScriptedResource } from './scripted-resource.ts';
 
@@ -85,7 +84,7 @@ function bench(context: TestContext): Bench {
         answered: (request: string) => made.answers.push(request),
         rewound: () => made.heard.push('rewound'),
       };
-      void followNodes(made.nodes, sink, { clock: systemClock, signal: aborting.signal }).then(() => {
+      void followNodes(made.nodes, sink, { clock: drivenClock, signal: aborting.signal }).then(() => {
         ended = true;
       });
     },

@@ -5,8 +5,7 @@ import { PodFollower, PodFollowLimits } from '#functions/watch-relay/follow-pods
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Change, ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { systemClock } from '#shared/time/clock.ts';
-import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { type DrivenTimers, drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 import { livePod } from './live-objects.ts';
 import { PlayedResource, type PlayedWatch } from './played-resource.ts';
 
@@ -64,7 +63,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
       answered: () => undefined,
       ended: () => undefined,
     },
-    { limits, clock: systemClock, signal: aborting.signal },
+    { limits, clock: drivenClock, signal: aborting.signal },
   );
   return {
     pods,

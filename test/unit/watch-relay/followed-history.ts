@@ -8,10 +8,9 @@ import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
-import { systemClock } from '#shared/time/clock.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { tolerating } from '#test/unit/eviction/builders.ts';
-import type { DrivenTimers } from '#test/world/driven-timers.ts';
+import { type DrivenTimers, drivenClock } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
 import { ToldCluster } from '#test/world/told-cluster.ts';
@@ -89,13 +88,13 @@ class History {
         },
       },
       limits,
-      clock: systemClock,
+      clock: drivenClock,
       log: logTo((_, { event, fields }) => {
         const { error = '' } = fields as LogFields;
         this.#note(`${event} ${error}`);
       }),
       metrics: relayMetrics(new Registry()),
-      faults: new ClusterFaults(systemClock),
+      faults: new ClusterFaults(drivenClock),
       rules: enforced({ comparisonOperators: false }),
       counted: () => undefined,
       deleted: () => undefined,

@@ -51,7 +51,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
   );
   view.resync([], Date.now());
   const told = { freed: 0, again: [] as boolean[], saved: [] as unknown[] };
-  const state = { knows: true };
+  const state = { knows: true, setMs: 0 };
   const stopping = new AbortController();
   const governing = (fields: Partial<Rules> = {}): Rules => ({
     ...RULES,
@@ -62,7 +62,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
   });
   const guard = new GuardKeeper(C1, view, governing(), {
     rulebook: book,
-    clock: { now: Date.now },
+    clock: { now: () => Date.now() + state.setMs, stopwatch: Date.now },
     log,
     knows: () => state.knows,
     saved: (error) => told.saved.push(error),
@@ -258,6 +258,24 @@ describe('a trip that was stored before', () => {
     assert.deepEqual(book.state, { revision: 2, trips: [] });
     assert.deepEqual(said(), [['guard.released', 'cluster']]);
   });
+
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is let go neither sooner nor later when the clock is set ${how}`, async (context) => {
+      const { guard, book, time, state } = await bench(context, { stored: [TRIP] });
+      guard.look();
+      state.setMs = setMs;
+      await time.pass(CALM_MS - SECOND);
+      guard.look();
+      await time.settle();
+      assert.deepEqual(book.state.trips, [TRIP]);
+      await time.pass(SECOND);
+      guard.look();
+      await time.settle();
+      assert.deepEqual(book.state.trips, []);
+    });
 
   test('is not let go for what a relay believes that hears nothing', async (context) => {
     const { guard, book, state, time } = await bench(context, { stored: [TRIP] });

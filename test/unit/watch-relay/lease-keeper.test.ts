@@ -90,8 +90,7 @@ function bench(context: TestContext) {
       },
       {
         leases: table,
-        clock: { now: () => Date.now() + skew.clockMs },
-        stopwatch,
+        clock: { now: () => Date.now() + skew.clockMs, stopwatch },
         log,
         holder,
         fleet: Object.assign(new Fleet({ holder, budget: Infinity, stopwatch }), options),

@@ -16,7 +16,7 @@ import { connector } from '#shared/clusters/connect.ts';
 import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
 import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { systemClock as clock, systemStopwatch as stopwatch } from '#shared/time/clock.ts';
+import { systemClock as clock } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
@@ -57,7 +57,6 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
     store,
     outbox,
     clock,
-    stopwatch,
     log,
     metrics,
     holder: 'r1',

@@ -109,7 +109,6 @@ function bench(context: TestContext, inCluster = false) {
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
-    stopwatch: Date.now,
     history: new SqliteHistory({ database: database.database }),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
     limits: new PodFollowLimits(),

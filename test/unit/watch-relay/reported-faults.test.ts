@@ -62,7 +62,6 @@ function bench(context: TestContext) {
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
-    stopwatch: Date.now,
     history: new DynamoDbHistory(table),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
     limits: new PodFollowLimits(),

@@ -30,8 +30,7 @@ function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
     view: { downNodes: () => given.down },
     rules: () => rules,
     epoch: 1,
-    clock: { now: () => at(given.second) },
-    stopwatch: () => given.stopwatchSecond * 1000,
+    clock: { now: () => at(given.second), stopwatch: () => given.stopwatchSecond * 1000 },
   });
   const why = (second: number, stopwatchSecond = second) => {
     Object.assign(given, { second, stopwatchSecond });

@@ -32,7 +32,6 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     whyStalled: async () => undefined,
     told: (state) => states.push(state),
     clock,
-    stopwatch: Date.now,
     log,
     ...given,
   };

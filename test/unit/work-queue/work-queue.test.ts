@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { backoffMs } from '#shared/time/backoff.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
 import { WorkQueue } from '#shared/work-queue/work-queue.ts';
 import { clusterOf, NaiveWorkQueue } from './naive-work-queue.ts';
 
@@ -11,9 +11,9 @@ const NOW = Date.UTC(2026, 10, 21, 12);
 const DAY_MS = 24 * 3600 * 1000;
 const BACKOFF = { firstMs: 5, longestMs: 40 };
 
-const newQueue = () =>
+const newQueue = (clock: Clock = systemClock) =>
   new WorkQueue<string>({
-    clock: systemClock,
+    clock,
     backoff: BACKOFF,
     clusterOf: (key) => clusterName(clusterOf(key)),
   });
@@ -125,6 +125,23 @@ describe('WorkQueue', () => {
     pass(5);
     assert.deepEqual(takeAll(queue), ['1a']);
   });
+
+  for (const [how, setMs] of [
+    ['forward', DAY_MS],
+    ['back', -DAY_MS],
+  ] as const)
+    test(`brings back what failed no sooner and no later when the clock is set ${how}`, () => {
+      let byMs = 0;
+      const queue = newQueue({ now: () => Date.now() + byMs });
+      queue.add('1a');
+      takeAll(queue);
+      queue.failed('1a');
+      byMs = setMs;
+      pass(4);
+      assert.deepEqual(takeAll(queue), []);
+      pass(1);
+      assert.deepEqual(takeAll(queue), ['1a']);
+    });
 
   test('brings a key that failed back for a moment of its own, and not once more when it would have come', () => {
     const queue = newQueue();

@@ -1,0 +1,30 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { type Clock, stopwatchMs } from './clock.ts';
+
+/**
+ * The time since the age was made, between two bounds. Neither clock of a process tells it alone: the wall clock may be set, and the
+ * stopwatch stands while the process is frozen.
+ */
+export class Age {
+  readonly #clock: Clock;
+  readonly #at: EpochMs;
+  readonly #stopwatchMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#at = clock.now();
+    this.#stopwatchMs = stopwatchMs(clock);
+  }
+
+  /** The longer of stopwatch and wall clock: for what expires, as a lease or an answer that was read. */
+  get atMostMs(): number {
+    const ms = Math.max(this.atLeastMs, this.#clock.now() - this.#at);
+    // Only a clock without a stopwatch goes back: nobody knows how old it is then.
+    return ms < 0 ? Number.POSITIVE_INFINITY : ms;
+  }
+
+  /** The stopwatch's time: for what waits before it acts, as a retry or a guard that recovers. */
+  get atLeastMs(): number {
+    return stopwatchMs(this.#clock) - this.#stopwatchMs;
+  }
+}

@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { BuiltInWatch } from '#functions/console/built-in-watch.ts';
+import { FleetView } from '#functions/console/fleet-view.ts';
+import { Sessions } from '#functions/console/session.ts';
+import { CheckedAccess } from '#functions/evict/checked-access.ts';
+import { Leadership } from '#functions/in-cluster/leadership.ts';
+import { ObjectLeases } from '#functions/in-cluster/object-leases.ts';
+import { KeptValue } from '#shared/clusters/kept-value.ts';
+import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
+import { recently } from '#shared/clusters/recently.ts';
+import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/clusters/rulebook.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { rules } from '#test/unit/eviction/builders.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
+
+const NOW = Date.UTC(2026, 0, 1);
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const C1 = clusterName('c1');
+
+/** Begins something that lasts for some time, and tells whether it lasts. To be asked once: who asks may begin it again. */
+type Lasting = (clock: SteppedClock) => Promise<() => boolean | Promise<boolean>>;
+
+/** Something is read, and whether it is read no second time. */
+const once = (read: (count: () => void, clock: SteppedClock) => () => unknown): Lasting => {
+  return async (clock) => {
+    let reads = 0;
+    const ask = read(() => {
+      reads += 1;
+    }, clock);
+    await ask();
+    const before = reads;
+    return async () => {
+      await ask();
+      return reads === before;
+    };
+  };
+};
+
+const EVICT: Rules = {
+  ...rules,
+  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: MINUTE, afterDeadline: 'delete' } },
+};
+
+/** What expires: it is over by the longer of both clocks. */
+const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
+  'rules that were read': [
+    RULES_MAX_AGE_MS,
+    once((count, clock) => {
+      const read = async () => {
+        count();
+        return { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
+      };
+      const reader = rulesReader({ rulebook: { read }, matching: { comparisonOperators: false }, clock });
+      return () => reader(C1);
+    }),
+  ],
+  'a lease that was read': [
+    SECOND,
+    once((count, clock) => {
+      const read = recently(SECOND, async () => count(), clock);
+      return () => read(C1);
+    }),
+  ],
+  'a lease that is held': [
+    LEASE_TTL_MS,
+    async (clock) => {
+      const leases = new ObjectLeases({ objects: new FakeObjects() });
+      const leadership = new Leadership({ leases, clock });
+      await leadership.take(C1, undefined, 'a', clock.now());
+      return leadership.mayAct;
+    },
+  ],
+  credentials: [
+    MINUTE,
+    once((count, clock) => {
+      const value = new KeptValue(
+        async () => ({ value: count(), freshForMs: MINUTE, servesForMs: HOUR }),
+        clock,
+      );
+      return () => value.get();
+    }),
+  ],
+  'the registration of a cluster': [
+    20 * SECOND,
+    once((count, clock) => {
+      const get = async () => {
+        count();
+        return { name: C1, access: { kind: 'local-context', context: 'kind' }, addedAt: NOW } as const;
+      };
+      const connect = () => ({ host: 'c1', requestOptions: () => Promise.reject(new Error('not asked')) });
+      const clusters = new RegisteredClusters({ registry: { get }, connect, clock, installation: 'test' });
+      return () => clusters.api(C1);
+    }),
+  ],
+  'permissions that were missing': [
+    10 * MINUTE,
+    once((count, clock) => {
+      const allowed = async () => {
+        count();
+        return false;
+      };
+      const access = new CheckedAccess({
+        clusters: { api: async () => Object.assign(new FakeCluster(clock), { host: 'c1', allowed }) },
+        rules: async () => EVICT,
+        ...{ clock, log: recordingLog() },
+      });
+      return () => access.api(C1);
+    }),
+  ],
+  'what is known of a built-in controller': [
+    5 * MINUTE,
+    once((count, clock) => {
+      const live = { objects: {}, close: () => undefined };
+      const watch = new BuiltInWatch({
+        fleet: { cluster: async () => live as never },
+        clock,
+        ask: async () => {
+          count();
+          return { state: 'off', evidence: 'its flags' };
+        },
+      });
+      return async () => {
+        watch.of(C1);
+        await new Promise((resolve) => setImmediate(resolve));
+      };
+    }),
+  ],
+  'a look at the fleet': [
+    SECOND,
+    once((count, clock) => {
+      const clusters = async () => {
+        count();
+        return [];
+      };
+      const view = new FleetView({
+        fleet: {
+          clusters,
+          service: async () => undefined,
+          rulebook: { fleetStop: async () => undefined },
+        } as never,
+        builtIn: () => ({ state: 'unknown', evidence: '' }),
+        ...{ clock, maxAgeMs: SECOND },
+      });
+      return () => view.look();
+    }),
+  ],
+  'a link to the console': [
+    HOUR,
+    async (clock) => {
+      const sessions = new Sessions({ clock });
+      const key = sessions.link();
+      return () => sessions.open(key) !== undefined;
+    },
+  ],
+  'a session of the console': [
+    12 * HOUR,
+    async (clock) => {
+      const sessions = new Sessions({ clock });
+      const { path, cookie } = sessions.open(sessions.link()) ?? { path: '', cookie: '' };
+      return () => sessions.find(path, cookie) !== undefined;
+    },
+  ],
+};
+
+const TIME = fc.array(
+  fc.record({ passMs: fc.nat({ max: 2 * MINUTE }), setMs: fc.integer({ min: -HOUR, max: HOUR }) }),
+  { minLength: 1, maxLength: 6 },
+);
+
+async function begin(lasting: Lasting) {
+  const clock = new SteppedClock(NOW);
+  return { clock, lasts: await lasting(clock) };
+}
+
+for (const [what, [lastsMs, lasting]] of Object.entries(EXPIRING))
+  describe(`${what} while the clock is set`, () => {
+    test('lasts no longer when the clock is set back', async () => {
+      const { clock, lasts } = await begin(lasting);
+      clock.set(-HOUR);
+      clock.pass(lastsMs);
+      assert.equal(await lasts(), false);
+    });
+
+    test('lasts as long as ever when the clock is set back', async () => {
+      const { clock, lasts } = await begin(lasting);
+      clock.set(-HOUR);
+      clock.pass(lastsMs - 1);
+      assert.equal(await lasts(), true);
+    });
+
+    test('is over where the process was frozen meanwhile', async () => {
+      const { clock, lasts } = await begin(lasting);
+      clock.set(lastsMs);
+      assert.equal(await lasts(), false);
+    });
+
+    test('never lasts longer than it may, however the clock is set', async () => {
+      await fc.assert(
+        fc.asyncProperty(TIME, async (steps) => {
+          const { clock, lasts } = await begin(lasting);
+          for (const { passMs, setMs } of steps) {
+            clock.set(setMs);
+            clock.pass(passMs);
+          }
+          if (clock.stopwatch() >= lastsMs || clock.now() - NOW >= lastsMs)
+            assert.equal(await lasts(), false);
+        }),
+        { numRuns: 30 },
+      );
+    });
+  });

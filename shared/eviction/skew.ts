@@ -35,3 +35,13 @@ export function apartText(skews: readonly SkewRange[], whose: string): string | 
   const seconds = Math.floor((isAhead ? apart.leastMs : -apart.mostMs) / 1000);
   return `the API server's clock is at least ${seconds} s ${isAhead ? 'ahead of' : 'behind'} the clock of ${whose}`;
 }
+
+/** What evictions are told to be held for, if clocks are: with such a text nothing failed. */
+const HELD = 'evictions are held because clocks differ: ';
+
+/** Says why evictions are held while clocks are apart. */
+export const heldText = (skews: readonly SkewRange[]): string =>
+  `${HELD}${apartText(skews, 'the evicting process') ?? 'nobody knows by how much'}`;
+
+/** Reports whether the error of a retry says that evictions are held because clocks differ. */
+export const isHeldText = (error: string): boolean => error.startsWith(HELD);

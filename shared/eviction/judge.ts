@@ -21,7 +21,7 @@ import {
   type TimedTaint,
   whyCancelled,
 } from './records.ts';
-import { areApart, earliestNow, heldText, type SkewRange } from './skew.ts';
+import { areApart, earliestNow, heldText, latestNow, type SkewRange } from './skew.ts';
 
 /** A pod as the API server shows it at fire time. */
 export interface SeenPod {
@@ -124,7 +124,9 @@ export function judge(
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // Nothing is evicted while clocks are apart, and what is due by our clock is to show why.
   const dueBefore = apart === undefined ? earliest : look.at;
-  const taints = look.taints ? timeLiveTaints(node, look.taints, virtualKeys, earliest) : (last ?? []);
+  const taints = look.taints
+    ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
+    : (last ?? []);
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);

@@ -10,7 +10,7 @@ const EARLY_TRIES = 10;
 const FIRST_UNREACHABLE_MS = 5_000;
 export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
-const LONGEST_ASKED_MS = 3_600_000;
+export const LONGEST_ASKED_MS = 3_600_000;
 
 /**
  * The wait after so many failed tries (1 or more) in a row. `random`, 0 to 1, shortens it by up to half, and never lengthens it.

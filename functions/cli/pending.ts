@@ -4,10 +4,10 @@ import { type Snapshot, view } from '#functions/operator/look.ts';
 import { isBlind } from '#functions/operator/needs.ts';
 import { stuckOutput } from '#functions/operator/output-records.ts';
 import type { PendingLook } from '#functions/operator/pending.ts';
-import { heldText } from '#functions/operator/standing.ts';
+import { heldForClocks, heldText } from '#functions/operator/standing.ts';
 import { statusOf } from '#functions/operator/status.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { causesOf } from '#shared/explain/cause.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -111,7 +111,7 @@ function pendingShown(
     pending
       .filter(({ record, brakes }) => !held || (record.fireAt <= at && brakes.length > 0))
       .map((each): PendingRow => {
-        return { ...each, standing: standingText(each, rulings), inMs: each.record.fireAt - at };
+        return { ...each, standing: standingText(each, rulings, at), inMs: each.record.fireAt - at };
       }),
   );
   return {
@@ -136,11 +136,14 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 ];
 
 /** What keeps a record from being done, for people; nothing, as a rule. */
-function standingText({ record, brakes }: PendingLook, rulings: Rulings | undefined): string {
+function standingText(look: PendingLook, rulings: Rulings | undefined, at: EpochMs): string {
+  const { record, brakes, state } = look;
   const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
   if (brakes.length > 0) return heldText(brakes, rulings);
+  const clocks = heldForClocks(record, state, at);
+  if (clocks !== undefined) return clocks;
   if (failure) return `retrying: ${failure.error}`;
   if (blocked) {
     const by = blocked.by === 'admission' ? 'admission' : 'disruption budget';

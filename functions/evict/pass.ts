@@ -369,7 +369,8 @@ export class Pass {
     const asking = foreseen ?? (this.#lease && this.#life().catch(() => undefined));
     const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
     const { taints, taintsStamp, zone } = live ?? {};
-    const look = { node: ref.node, at, taints, taintsStamp, zone, life };
+    const { skews } = this.#api;
+    const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews };
     // Asked for last: a server may take longer than rules are good for.
     const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
     return judgedBy({ look, stored, answeredAt, rules });

@@ -398,7 +398,7 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
     warn(
       'clocks',
       apart,
-      'Synchronize both clocks (NTP). Deadlines start at times of the API server and end by the local clock.',
+      'Synchronize both clocks (NTP). Beyond 2 s, evictions are delayed by the difference. Beyond 30 s, they are held.',
     ),
   ];
 }

@@ -283,6 +283,17 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
       };
     case 'conflicting-installation':
       return { message: because };
+    case 'clocks-differ':
+      return {
+        message: because,
+        remediation: 'Synchronize both clocks, for example with NTP. Deadlines are kept.',
+      };
+    case 'taint-time-in-future':
+      return {
+        message: because,
+        remediation:
+          'Synchronize the clocks of the control plane. If a user wrote that time, remove the taint and add it again.',
+      };
     default:
       return type satisfies never;
   }

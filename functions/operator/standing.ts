@@ -1,6 +1,7 @@
 import { type Rulings, rulesOf } from '#shared/clusters/rulebook.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import { isHeldText } from '#shared/eviction/skew.ts';
 import { BRAKE_KINDS, brakeText } from '#shared/explain/brake-words.ts';
 import { accountOfBrake } from '#shared/explain/brakes.ts';
 import { timeText } from '#shared/time/time-text.ts';
@@ -24,7 +25,7 @@ export type PendingStanding = (typeof STANDINGS)[number];
 
 /** How a record stands at `now`, and what there is to say of that. */
 export function standingOf(
-  { record, brakes }: Pick<PendingLook, 'record' | 'brakes'>,
+  { record, brakes, state }: Pick<PendingLook, 'record' | 'brakes'> & Partial<Pick<PendingLook, 'state'>>,
   rulings: Rulings | undefined,
   now: EpochMs,
 ): { readonly state: PendingStanding; readonly note: string } {
@@ -32,10 +33,22 @@ export function standingOf(
   if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
   const [by] = brakes;
   if (by) return { state: by.kind, note: heldText(brakes, rulings) };
+  const clocks = heldForClocks(record, state, now);
+  if (clocks !== undefined) return { state: 'retrying', note: clocks };
   if (failure) return { state: 'retrying', note: failure.error };
   if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
   if (fireAt > now) return { state: 'scheduled', note: '' };
   return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
+}
+
+/** Says that a pod which is due is held because clocks differ, where it is. */
+export function heldForClocks(
+  { fireAt }: Pick<PendingLook['record'], 'fireAt'>,
+  state: PendingLook['state'],
+  now: EpochMs,
+): string | undefined {
+  const error = state?.retry?.everything && fireAt <= now ? state.retry.error : '';
+  return isHeldText(error) ? error : undefined;
 }
 
 /** All that keeps a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)". */

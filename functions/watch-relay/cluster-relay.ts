@@ -7,6 +7,7 @@ import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
 import type { GuardCounts } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
+import { apartText, areApart } from '#shared/eviction/skew.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import type { Store } from '#shared/store/store.ts';
@@ -64,6 +65,8 @@ interface Seeing {
   rules: Rules;
   /** Pods must go, and neither the built-in controller nor this service evicts. */
   nobodyEvicts: boolean;
+  /** What clocks differ by, as was last said: `hold` where evictions are held for that; absent: they agree. */
+  clocks?: 'differ' | 'hold';
   /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
   reported?: readonly StuckPod[];
 }
@@ -211,6 +214,7 @@ export class ClusterRelay {
       if (signal.aborted) break;
       this.#giveAwayIfDeaf();
       this.#seeing?.guard.look();
+      this.#lookAtClocks();
       this.#lookWhoEvicts();
       this.#lookForRival(heldAt);
       await this.#reportStuck(lease);
@@ -309,6 +313,28 @@ export class ClusterRelay {
       this.#faults.begin(STORE_FAILING, error, { by: 'stuck', lastsMs: UNSTORED_MS });
       log.error('relay.lease-failed', { cluster: this.#cluster, error });
     }
+  }
+
+  /** Says which clocks differ by more than 30 s, once for each time that they begin to. What was held for that is woken when it is over. */
+  #lookAtClocks(): void {
+    const seeing = this.#seeing;
+    if (!seeing) return;
+    const { clocks } = seeing;
+    const { log, holder, outbox } = this.#deps;
+    const { skews } = this.#api;
+    const text = apartText(skews, `relay ${holder}`);
+    const isHold = areApart(skews);
+    const follows = isHold
+      ? 'evictions are held.'
+      : 'evictions wait until their deadlines have passed by both clocks.';
+    const reason = text && `${text.charAt(0).toUpperCase()}${text.slice(1)}: ${follows}`;
+    this.#faults.note({ type: 'clocks-differ' }, reason);
+    if (reason && clocks === undefined) log.warn('cluster.clocks-differ', { cluster: this.#cluster, reason });
+    if (text === undefined) delete seeing.clocks;
+    else seeing.clocks = isHold ? 'hold' : 'differ';
+    if (clocks !== 'hold' || isHold) return;
+    const subjects = seeing.view.followed().map((node) => ({ node }));
+    outbox.mark(this.#cluster, subjects, true);
   }
 
   #lookWhoEvicts(): void {

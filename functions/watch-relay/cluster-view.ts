@@ -80,6 +80,8 @@ const UNTAINTED: NodeEntry = { taints: [] };
 export class ClusterView {
   /** Keys whose NoSchedule taints are read as NoExecute. Where they change, the nodes have to be listed anew. */
   virtualKeys: readonly string[] = [];
+  /** The latest that it may be by any clock, at a time of ours: what is seen is stamped with it, so that no countdown starts too early. */
+  latest: (now: EpochMs) => EpochMs = (now) => now;
   /** What the guard judges by. Between calls it is of all nodes, never of half a list. */
   readonly tally: NodeTally;
   readonly #cluster: ClusterName;
@@ -232,7 +234,7 @@ export class ClusterView {
       evictingTaints(node.taints, this.virtualKeys),
       known,
       known !== undefined || this.#recalled,
-      now,
+      this.latest(now),
     );
     this.tally.saw(node, taints, before.taints, { listed, now });
     if (taints.length === 0) {
@@ -257,7 +259,7 @@ export class ClusterView {
       this.#wentUntainted.add(name);
       return [];
     }
-    this.#nodes.set(name, { ...before, deletedAt: now });
+    this.#nodes.set(name, { ...before, deletedAt: this.latest(now) });
     this.#forgetDeserted(name);
     return [{ node: name }];
   }
@@ -272,9 +274,10 @@ export class ClusterView {
     if (!this.follows(node)) return [];
     const before = this.#pods.get(node);
     const staying = pods.filter((pod) => !pod.terminating && pod.node === node);
-    const known = new Map(staying.map((pod) => [pod.uid, podFacts(pod, before?.get(pod.uid), now)]));
+    const seen = (pod: LivePod) => podFacts(pod, before?.get(pod.uid), this.latest(now));
+    const known = new Map(staying.map((pod) => [pod.uid, seen(pod)]));
     this.#pods.set(node, known);
-    for (const pod of pods) this.#noteDeleted(pod, podFacts(pod, before?.get(pod.uid), now));
+    for (const pod of pods) this.#noteDeleted(pod, seen(pod));
     return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
   }
 
@@ -289,7 +292,7 @@ export class ClusterView {
     const pods = node && this.#pods.get(node);
     if (!pods) return [];
     const before = pods.get(uid);
-    const seen = podFacts(pod, before, now);
+    const seen = podFacts(pod, before, this.latest(now));
     if (before && isSame(before, seen)) return [];
     pods.set(uid, seen);
     return [{ node, uid }];
@@ -348,10 +351,13 @@ export class ClusterView {
     for (const { node, state } of stored) {
       if (this.#nodes.has(node) || this.#wentUntainted.has(node)) continue;
       // A node that went unseen keeps its stored taints for as long as it has pods, but for those it may have lost before.
-      const { deletedAt = now } = state;
+      const latest = this.latest(now);
+      const deletedAt = begunBy(state.deletedAt ?? latest, latest);
       const taints = state.taints
         .filter((taint) => !isDoubtful(state, taint))
-        .map(({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: since }) as const);
+        .map(
+          ({ since, ...taint }) => ({ ...taint, known: 'found', seenAt: begunBy(since, latest) }) as const,
+        );
       if (taints.length > 0) this.#nodes.set(node, { taints, deletedAt, recalled: true });
     }
     for (const node of this.#deleted.keys()) {
@@ -456,10 +462,28 @@ export class ClusterView {
     this.#sequence += 1;
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
     // Of the pods of a node that went without its taints nothing is known: it is told of as untainted.
-    const gone = this.#deserted.has(node) ? { taints: [], deletedAt: now } : UNTAINTED;
-    const { recalled: _recalled, ...entry } = this.#nodes.get(node) ?? gone;
+    const latest = this.latest(now);
+    const gone = this.#deserted.has(node) ? { taints: [], deletedAt: latest } : UNTAINTED;
+    const { recalled: _recalled, ...entry } = this.#clamped(node, latest) ?? gone;
+    // The range of a skew gets narrower: what was seen was seen by now.
+    const observedAt = Math.max(latest, ...entry.taints.map(({ seenAt }) => seenAt));
     const guard = this.#guardRevision ? { guardRevision: this.#guardRevision } : {};
-    return { ref: { cluster: this.#cluster, node }, version, observedAt: now, ...entry, ...guard };
+    return { ref: { cluster: this.#cluster, node }, version, observedAt, ...entry, ...guard };
+  }
+
+  /** What is known of a node, without the future in which a clock saw it that was set back since: told of again, that would last. */
+  #clamped(node: NodeName, latest: EpochMs): NodeEntry | undefined {
+    const entry = this.#nodes.get(node);
+    const { taints, deletedAt = 0 } = entry ?? UNTAINTED;
+    if (!entry || ![deletedAt, ...taints.map(({ seenAt }) => seenAt)].some((at) => isAhead(at, latest)))
+      return entry;
+    const clamped = {
+      ...entry,
+      taints: taints.map((taint) => ({ ...taint, seenAt: begunBy(taint.seenAt, latest) })),
+      ...(entry.deletedAt === undefined ? {} : { deletedAt: begunBy(deletedAt, latest) }),
+    };
+    this.#nodes.set(node, clamped);
+    return clamped;
   }
 }
 
@@ -481,7 +505,7 @@ function seeTaints(
     const stood = stoodOf(taint);
     const seenBefore = before?.recalled ? undefined : stood?.seenAt;
     const anewAt = anewAtOf(taint);
-    const setAt = anewAt === undefined ? 0 : Math.min(latestOf(anewAt, now), now);
+    const setAt = anewAt === undefined || isAhead(anewAt, now) ? 0 : Math.min(latestOf(anewAt, now), now);
     return {
       key,
       ...(value ? { value } : {}),
@@ -489,7 +513,7 @@ function seeTaints(
       ...(virtual ? { virtual } : {}),
       ...(timeAdded === undefined ? {} : { timeAdded }),
       known: stood?.known ?? (wasKnown ? 'appeared' : 'found'),
-      seenAt: Math.max(seenBefore ?? now, setAt),
+      seenAt: Math.max(begunBy(seenBefore ?? now, now), setAt),
     };
   });
 }

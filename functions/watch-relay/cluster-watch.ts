@@ -2,13 +2,16 @@ import { isDeepStrictEqual } from 'node:util';
 import { isAhead, RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import { latestNow } from '#shared/eviction/skew.ts';
+import type { KubernetesApi, LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { GonePod } from '#shared/store/history.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { timeText } from '#shared/time/time-text.ts';
 import type { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
@@ -21,7 +24,8 @@ const SETTLING_MS = 5_000;
 const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';
-/** Pods of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
+const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
+/** Pods, and nodes, of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
 const MAX_WRONG_TIMES = 100;
 
 /**
@@ -78,23 +82,26 @@ export class ClusterWatch {
   readonly #left = new Set<NodeName>();
   /** Pods of which a time in the future was logged. */
   readonly #inFuture = new Set<PodUid>();
+  /** Nodes with a taint that names a time in the future, which was logged, and that taint. */
+  readonly #futureTaints = new Map<NodeName, string>();
   /** Has the nodes listed anew: other taints evict. */
   #relisting = new AbortController();
 
   constructor(
     cluster: ClusterName,
-    { nodes, pods }: Pick<KubernetesApi, 'nodes' | 'pods'>,
+    api: Pick<KubernetesApi, 'nodes' | 'pods' | 'skews'>,
     view: ClusterView,
     deps: ClusterWatchDeps,
   ) {
     this.#cluster = cluster;
-    this.#nodes = nodes;
+    this.#nodes = api.nodes;
     this.#view = view;
     this.#deps = deps;
     this.#rules = deps.rules;
     view.virtualKeys = deps.rules.policy.virtualKeys;
+    view.latest = (now) => latestNow(now, api.skews);
     this.#pods = new PodFollower(
-      pods,
+      api.pods,
       {
         replace: (node, listed) => {
           this.#deps.metrics.lists.inc(this.#labels('pods'));
@@ -173,6 +180,9 @@ export class ClusterWatch {
         metrics.lists.inc(this.#labels('nodes'));
         log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
         const subjects = view.replaceNodes(nodes, clock.now());
+        for (const node of this.#futureTaints.keys())
+          if (!nodes.some(({ name }) => name === node)) this.#endFuture(node);
+        for (const node of nodes) this.#checkTaints(node);
         counted();
         this.#tell(subjects);
         this.#resync.now();
@@ -180,6 +190,8 @@ export class ClusterWatch {
       change: ({ kind, object }) => {
         const now = clock.now();
         const subjects = kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now);
+        if (kind === 'upsert') this.#checkTaints(object);
+        else this.#endFuture(object.name);
         counted();
         this.#tell(subjects);
         // It may have been the last whose pods were awaited.
@@ -222,6 +234,38 @@ export class ClusterWatch {
     this.#inFuture.add(uid);
     const about = { cluster: this.#cluster, node, namespace, pod: name, uid };
     log.warn('pod.scheduled-time-in-future', { ...about, podScheduledAt: podSince });
+  }
+
+  /** Says which taint names a time that is ignored. */
+  #checkTaints(node: LiveNode): void {
+    const { clock, log, faults } = this.#deps;
+    const latest = this.#view.latest(clock.now());
+    const taint = evictingTaints(node.taints, this.#view.virtualKeys).find(({ timeAdded = 0 }) =>
+      isAhead(timeAdded, latest),
+    );
+    if (!taint) {
+      this.#endFuture(node.name);
+      return;
+    }
+    const { timeAdded = 0 } = taint;
+    const before = this.#futureTaints.get(node.name);
+    if (before === undefined && this.#futureTaints.size >= MAX_WRONG_TIMES) return;
+    const text = `${taint.key}:${taint.effect}`;
+    const error = `The taint ${text} of node ${node.name} says that it was added at ${timeText(timeAdded)}, which is in the future. The time is ignored.`;
+    faults.begin(FUTURE_TAINT, error, { by: node.name });
+    if (before === text) return;
+    this.#futureTaints.set(node.name, text);
+    log.warn('node.taint-time-in-future', {
+      cluster: this.#cluster,
+      node: node.name,
+      taint: text,
+      timeAdded,
+    });
+  }
+
+  #endFuture(node: NodeName): void {
+    this.#futureTaints.delete(node);
+    this.#deps.faults.end(FUTURE_TAINT, node);
   }
 
   #tellGone(): void {

@@ -3,6 +3,7 @@ import { errorMessage } from '#shared/error-message.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
+import { apartText } from '#shared/eviction/skew.ts';
 import type { KubernetesApi, Takeover } from '#shared/kubernetes/api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -26,7 +27,7 @@ const REASON_ELSEWHERE =
 export interface TakeoverHeartbeatDeps {
   readonly api: Pick<
     KubernetesApi,
-    'getTakeover' | 'renewTakeover' | 'withholdTakeover' | 'tryTaints' | 'skewMs'
+    'getTakeover' | 'renewTakeover' | 'withholdTakeover' | 'tryTaints' | 'skewMs' | 'skews'
   >;
   readonly policy: () => Policy;
   readonly hearing: () => Standing['hearing'];
@@ -136,8 +137,10 @@ const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): P
 function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
   const { mode, virtualKeys, guard } = deps.policy();
   const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
-  const { skewMs } = deps.api;
-  return whyNotRenew({ mode, guarded, hearing: deps.hearing(), keys, virtualKeys, holdsLease, skewMs });
+  const { skewMs, skews } = deps.api;
+  const clocksApart = apartText(skews, 'the relay');
+  const hearing = deps.hearing();
+  return whyNotRenew({ mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs, clocksApart });
 }
 
 /** Whether a proof is of this very takeover, and not too old. */

@@ -11,6 +11,8 @@ export const FAULT_TYPES = [
   'queue-failing',
   /** The guard's state cannot be saved. */
   'guard-unsaved',
+  /** The clocks of an API server and the relay differ by more than 30 s. */
+  'clocks-differ',
   /** A cluster was taken over, and its heartbeat is not renewed: the built-in controller is about to evict. */
   'heartbeat-suspended',
   /** Pods are due, and neither this installation nor the built-in controller evicts them. */
@@ -19,6 +21,8 @@ export const FAULT_TYPES = [
   'built-in-evicts',
   /** Another installation evicts in the same cluster. */
   'conflicting-installation',
+  /** The taint of a node says that it was added in the future; that is ignored. */
+  'taint-time-in-future',
 ] as const;
 
 export type FaultType = (typeof FAULT_TYPES)[number];

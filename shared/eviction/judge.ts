@@ -21,6 +21,7 @@ import {
   type TimedTaint,
   whyCancelled,
 } from './records.ts';
+import { areApart, earliestNow, heldText, latestNow, type SkewRange } from './skew.ts';
 
 /** A pod as the API server shows it at fire time. */
 export interface SeenPod {
@@ -49,6 +50,8 @@ export interface NodeLook {
   readonly zone?: string | undefined;
   /** What its Lease says; absent: it was not asked. */
   readonly life?: NodeLife | undefined;
+  /** By how much the clocks of API servers are ahead of the one that shows `at`; absent: as none is. */
+  readonly skews?: readonly SkewRange[] | undefined;
 }
 
 /** What is to be done with one due record. */
@@ -78,7 +81,22 @@ export type Verdict =
    * Somebody wrote the node's taints since the relay last told of them: what it tells next may put the pod off, for
    * a taint that went and came back starts its countdown anew.
    */
-  | { readonly kind: 'behind' };
+  | { readonly kind: 'behind' }
+  /** Its deadline has passed by our clock, and may lie ahead by an API server's. It has passed by both at `againAt`, by ours. */
+  | { readonly kind: 'early'; readonly againAt: EpochMs }
+  /** The clocks differ by so much that nobody knows whether it is due. */
+  | ClocksApart;
+
+/** Evictions are held until the clocks agree; counts as if the cluster let nothing be done, but not as a failure. */
+export interface ClocksApart {
+  readonly kind: 'refused';
+  readonly isHold: true;
+  readonly error: string;
+  readonly retryAfterSeconds: number;
+}
+
+/** What is held because clocks differ is looked at again so often at first, in case that nobody wakes it. */
+const APART_RETRY_SECONDS = 30;
 
 /** So long after its deadline a pod waits for what the relay is about to tell; after that nobody tells. */
 export const BEHIND_PATIENCE_MS = 60_000;
@@ -100,7 +118,15 @@ export function judge(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
   // Equivalent mutant (ArrayDeclaration): A text has no effect, so as a taint it evicts nobody.
-  const taints = look.taints ? timeLiveTaints(node, look.taints, virtualKeys, look.at) : (last ?? []);
+  const { skews = [] } = look;
+  // Elapsed time is that of one clock: what nobody told of begins by the clock that it ends by.
+  const earliest = earliestNow(look.at, skews);
+  const apart = areApart(skews) ? heldText(skews) : undefined;
+  // Nothing is evicted while clocks are apart, and what is due by our clock is to show why.
+  const dueBefore = apart === undefined ? earliest : look.at;
+  const taints = look.taints
+    ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
+    : (last ?? []);
   const deletedAt = look.taints ? undefined : (node?.deletedAt ?? look.at);
   const behind = node !== undefined && look.taints !== undefined && look.taintsStamp !== node.taintsStamp;
   const deadlineOf = podDeadlines(taints, deletedAt, rules);
@@ -117,24 +143,27 @@ export function judge(
     }
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
-    if (deadline.at > look.at) {
+    if (deadline.at > dueBefore) {
       // The countdown of a taint that nobody told of begins anew with each look: who told of none by the second is waited for.
       const again = deadline.reasons.every(
-        ({ since, taint }) => since === look.at && isReason(record, taint),
+        ({ since, taint }) => since === earliest && isReason(record, taint),
       );
-      const at = again ? Math.max(deadline.at, look.at + BEHIND_PATIENCE_MS) : deadline.at;
+      const at = again ? Math.max(deadline.at, earliest + BEHIND_PATIENCE_MS) : deadline.at;
+      if (at <= look.at) return { kind: 'early', againAt: look.at + (at - earliest) };
       return { kind: 'reschedule', record: moved(record, { ...deadline, at }) };
     }
     // Live state may have moved the deadline since the pod's record was written.
-    const overdueMs = look.at - Math.max(record.fireAt, deadline.at);
+    const overdueMs = dueBefore - Math.max(record.fireAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
-    const due = duenessOf(record, pod);
+    const due = duenessOf(record, pod, dueBefore);
     const { braked } = due;
     if (!braked) {
       // A taint that has just fallen due may be put off, however long another one has been due.
-      const sure = behind ? duenessOf(record, pod, look.at - BEHIND_PATIENCE_MS) : due;
+      const sure = behind ? duenessOf(record, pod, dueBefore - BEHIND_PATIENCE_MS) : due;
       const { dueBy, braked: bySure, lease } = sure;
       if (bySure) return { kind: 'behind' };
+      if (apart !== undefined)
+        return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
       const leaving = { dueBy, nodeGone: look.taints === undefined, blocked: record.blocked };
       const unlimited = dueBy.includes(NODE_OUT_OF_SERVICE);
       const by = meansOf(method, leaving, look.at);
@@ -184,7 +213,7 @@ function dueness(
   deletedAt: EpochMs | undefined,
   { node, zone, at, taints: live, life }: NodeLook,
   rules: Rules,
-): (record: EvictionRecord, pod: SeenPod, dueAt?: EpochMs) => Dueness {
+): (record: EvictionRecord, pod: SeenPod, dueAt: EpochMs) => Dueness {
   const single = taints.map((taint) => ({
     key: taint.key,
     deadlineOf: podDeadlines([taint], deletedAt, rules),
@@ -193,7 +222,7 @@ function dueness(
     // Equivalent mutant (ArrayDeclaration): A text has no key, so it is no taint of a node that is down.
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
-  return (record, pod, dueAt = at) => {
+  return (record, pod, dueAt) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
       // Equivalent mutant (ArrayDeclaration): A text has no moment, so it is neither due nor due later.
@@ -211,8 +240,10 @@ function dueness(
       const lease = leaseNoteOn(rules, due, at);
       return { dueBy, ...(lease === undefined ? {} : { lease }) };
     }
-    // Another taint that falls due may be one that nothing forbids.
-    const later = deadlines.map((deadline) => deadline.at).filter((moment) => moment > at);
+    // Another taint that falls due may be one that nothing forbids. Our clock is ahead by then as it is now.
+    const later = deadlines
+      .filter((deadline) => deadline.at > dueAt)
+      .map((deadline) => deadline.at + (at - dueAt));
     const until = earliest([
       ...(isOfTaints(by) ? later : []),
       by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,

@@ -15,6 +15,8 @@ export interface Standing {
   readonly holdsLease: boolean;
   /** By how much the API server's clock is ahead of ours; `undefined`: not known well enough. */
   readonly skewMs: number | undefined;
+  /** How the clocks of an API server and the relay differ, where by more than 30 s. */
+  readonly clocksApart?: string | undefined;
 }
 
 /** Whether a guard watches over nodes that are down, and does not only tell. */
@@ -29,7 +31,7 @@ const UNSYNCED = "the relay hasn't listed the whole cluster yet";
  * may, if evictions from nodes that are down proceed (`stallOf`). Whoever says so keeps that one from work, so everything must be as it ought to be.
  */
 export function whyNotRenew(standing: Standing): string | undefined {
-  const { mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs } = standing;
+  const { mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs, clocksApart } = standing;
   if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
   // The node controller's own brakes, by zone, are on the taints that are kept out.
   if (!guarded)
@@ -39,5 +41,6 @@ export function whyNotRenew(standing: Standing): string | undefined {
   if (hearing !== 'live') return hearing === 'disconnected' ? DISCONNECTED : UNSYNCED;
   if (!holdsLease) return "the relay couldn't renew the cluster's lease in time";
   if (skewMs === undefined) return "the API server's clock is not known yet";
+  if (clocksApart !== undefined) return clocksApart;
   return undefined;
 }

@@ -1,9 +1,10 @@
 import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
-import { compareVersions, type Delta, latestOf, newer, type SeenTaint } from './facts.ts';
+import { begunBy, compareVersions, type Delta, isAhead, latestOf, newer, type SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
+import { LONGEST_ASKED_MS } from './retry.ts';
 
 /**
  * What is known of a node after a delta that is heard at `now`. Facts older than the known ones change nothing but
@@ -12,8 +13,9 @@ import type { NodeState, TimedTaint } from './records.ts';
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
   const raised = known && raiseStarts(known, delta, now);
-  const merged = { ...mergeFacts(raised, delta, now), ...(podsVersion ? { podsVersion } : {}) };
-  const { retry, blocked } = known ?? {};
+  const facts = clampStarts(mergeFacts(raised, delta, now), latestBy(delta, now));
+  const merged = { ...facts, ...(podsVersion ? { podsVersion } : {}) };
+  const [retry, blocked] = [nextTryBy(known?.retry, now), nextTryBy(known?.blocked, now)];
   if (merged.taints.length === 0) return merged;
   const waiting = blocked ? { ...merged, blocked } : merged;
   if (!retry) return waiting;
@@ -24,12 +26,37 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
 }
 
 /**
+ * The latest that it may be when a delta is heard: its relay knows the API server's clock, and may be ahead of who hears it, but not by
+ * more than clocks differ.
+ */
+const latestBy = ({ observedAt }: Delta, now: EpochMs): EpochMs => Math.max(now, begunBy(observedAt, now));
+
+/**
+ * The state without countdowns that start in the future: they were stored under a clock that was wrong, and would last until then. The
+ * taint was there when these facts were true, or is doubted still.
+ */
+function clampStarts(node: NodeState, latest: EpochMs): NodeState {
+  if (!node.taints.some(({ since }) => isAhead(since, latest))) return node;
+  const taints = node.taints.map((taint) => {
+    if (!isAhead(taint.since, latest)) return taint;
+    return { ...taint, since: isDoubtful(node, taint) ? latest : Math.min(latest, node.observedAt) };
+  });
+  return { ...node, taints };
+}
+
+/** A next try that no rule puts off so far was stored under a clock that was wrong: it is due. */
+const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
+  next: T | undefined,
+  now: EpochMs,
+): T | undefined => (next && next.nextTryAt > now + LONGEST_ASKED_MS ? { ...next, nextTryAt: now } : next);
+
+/**
  * The known state with its countdowns started no earlier than a delta proves, however old that is and whoever sent
  * it. A countdown that stands only ever starts later, so a message that was late, or told by a relay that has lost
  * its lease, cannot make a pod go early:
  * - where the taint appeared, it was not there before;
  * - where a delta lacks it, it was not there then;
- * - where the taint itself names another moment than before, somebody set it anew.
+ * - where the taint itself names another moment than before, somebody set it anew. A moment that is ahead proves nothing.
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const toldOf = countdownsOf(delta.taints);
@@ -37,7 +64,7 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
   const taints = known.taints.map((stored) => {
     const told = toldOf(stored);
     if (told) {
-      const standing = reset(stored, anewAt(told), told.seenAt, now);
+      const standing = reset(stored, anewAt(told), told.seenAt, now, latestBy(delta, now));
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node, whose taints nobody has seen, proves nothing.
@@ -47,7 +74,7 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
 }
 
 /**
- * The countdown, started at `at` or when it is known to have started already; never in the future. `known`: `found` when
+ * The countdown, started at `at` or when it is known to have started already; never later than clocks may differ. `known`: `found` when
  * nobody saw the taint come, only that it was not there at `at`.
  */
 function raised(
@@ -56,15 +83,24 @@ function raised(
   now: EpochMs,
   known: TimedTaint['known'] = 'appeared',
 ): TimedTaint {
-  const since = Math.min(at, now);
+  const since = begunBy(at, now);
   return since > taint.since ? { ...taint, since, known } : taint;
 }
 
-/** The countdown, started anew if the taint, seen by `seenAt`, names a moment at which it was set anew. */
-const reset = (stored: TimedTaint, anewAt: EpochMs | undefined, seenAt: EpochMs, now: EpochMs): TimedTaint =>
+/**
+ * The countdown, started anew if the taint, seen by `seenAt`, names a moment at which it was set anew. Where that lies ahead of the
+ * `latest` that it may be now, it is ignored: else whoever writes one more such moment puts the eviction off once more.
+ */
+const reset = (
+  stored: TimedTaint,
+  anewAt: EpochMs | undefined,
+  seenAt: EpochMs,
+  now: EpochMs,
+  latest: EpochMs,
+): TimedTaint =>
   // Equivalent mutant (ConditionalExpression): What is not said is no number, and no number is later than
   // another: the countdown stays.
-  anewAt === undefined ? stored : raised(stored, latestOf(anewAt, seenAt), now);
+  anewAt === undefined || isAhead(anewAt, latest) ? stored : raised(stored, latestOf(anewAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   // Equivalent mutant (EqualityOperator): Of one version there is one delta, and what it says is known
@@ -73,13 +109,14 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
   const { version, deletedAt, taintsStamp, guardRevision } = delta;
   const seen = {
     version,
-    observedAt: Math.min(delta.observedAt, now),
+    observedAt: begunBy(delta.observedAt, now),
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
   // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
   // stands twice.
   const storedOf = countdownsOf(known?.taints ?? []);
-  const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
+  const start = (taint: SeenTaint) =>
+    startCountdown(known, storedOf(taint), taint, { now, latest: latestBy(delta, now) });
   if (deletedAt === undefined) {
     const stamp = taintsStamp === undefined ? {} : { taintsStamp };
     return { taints: delta.taints.map(start), ...seen, ...stamp };
@@ -107,18 +144,25 @@ function isOutdated(
   return isDoubtful(known, stored) && seenAt <= stored.since;
 }
 
-/** A countdown goes on from its stored start, if there is one; else it starts when the relay saw it. */
+/**
+ * A countdown goes on from its stored start, if there is one; else it starts when the relay saw it, or when the taint itself says that
+ * it was added: the relay's clock may be behind. That counts at first sight alone, and not where it lies ahead.
+ */
 function startCountdown(
   known: NodeState | undefined,
   stored: TimedTaint | undefined,
   { seenAt, ...taint }: SeenTaint,
-  now: EpochMs,
+  { now, latest }: { readonly now: EpochMs; readonly latest: EpochMs },
 ): TimedTaint {
   if (known && stored)
-    return { ...taint, since: resumedSince(known, stored, Math.min(seenAt, now)), known: stored.known };
+    return { ...taint, since: resumedSince(known, stored, begunBy(seenAt, now)), known: stored.known };
   // What is known of the node lacks the taint, so it came after that.
   const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
-  return { ...taint, since: Math.min(Math.max(seenAt, lackedAt), now) };
+  const since = begunBy(Math.max(seenAt, lackedAt), now);
+  const { timeAdded } = taint;
+  if (timeAdded === undefined || timeAdded <= since || isAhead(timeAdded, latest)) return { ...taint, since };
+  // It was not there before, by its own word.
+  return { ...taint, since: timeAdded, known: 'appeared' };
 }
 
 /**
@@ -137,12 +181,16 @@ export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
   return taint.known === 'found' && taint.since > known.observedAt;
 }
 
-/** Live NoExecute taints with the start of their countdowns: as stored, or `now` for one not heard of yet. */
+/**
+ * Live NoExecute taints with the start of their countdowns: as stored, or `now` for one not heard of yet. `latest`: that it may be now, by
+ * any clock.
+ */
 export function timeLiveTaints(
   known: NodeState | undefined,
   taints: readonly LiveTaint[],
   virtualKeys: readonly string[],
   now: EpochMs,
+  latest: EpochMs = now,
 ): readonly TimedTaint[] {
   const evicting = evictingTaints(taints, virtualKeys);
   // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
@@ -153,7 +201,7 @@ export function timeLiveTaints(
   return evicting.map((taint) => {
     const stored = storedOf(taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
-    const { since, known: evidence } = reset(stored, anewAt(taint), now, now);
+    const { since, known: evidence } = reset(stored, anewAt(taint), now, now, latest);
     return { ...taint, since, known: evidence };
   });
 }

@@ -2,7 +2,7 @@ import { mayStillHold } from './brake.ts';
 import { afterBlocks } from './budget.ts';
 import { compareVersions, type Version } from './facts.ts';
 import type { EpochMs, PodUid } from './identity.ts';
-import type { Verdict } from './judge.ts';
+import type { ClocksApart, Verdict } from './judge.ts';
 import type { Lapse } from './node-life.ts';
 import { noteOf } from './noted.ts';
 import type { Rules } from './policy.ts';
@@ -22,7 +22,7 @@ export type Turn = Pick<EvictionRecord, 'turnAt' | 'notBefore'>;
 
 /** What a pass came to with one pod that was due. A verdict other than to evict it is one. */
 export type PodOutcome =
-  | Exclude<Verdict, { readonly kind: 'evict' }>
+  | Exclude<Verdict, { readonly kind: 'evict' } | ClocksApart>
   /** Evicted, so long after it fell due. `lease`: see {@link Verdict}. */
   | { readonly kind: 'deleted'; readonly lateMs: number; readonly lease?: Lapse }
   /** The Eviction API refuses it for now. */
@@ -30,7 +30,13 @@ export type PodOutcome =
   /** It waits for its turn. */
   | { readonly kind: 'waiting'; readonly turn: Turn }
   /** `failed`: it could not be evicted, by itself. `refused`, or not tried: the cluster lets nothing (more) be done for now. */
-  | { readonly kind: 'failed' | 'refused'; readonly error: string; readonly retryAfterSeconds: number }
+  | {
+      readonly kind: 'failed' | 'refused';
+      readonly error: string;
+      readonly retryAfterSeconds: number;
+      /** Nothing failed: see {@link ClocksApart}. */
+      readonly isHold?: true;
+    }
   /** A fault of ours. */
   | { readonly kind: 'fault'; readonly error: unknown };
 
@@ -64,6 +70,7 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   const armed = new Set([...before.scheduled.values()].map(({ held }) => held?.until));
   const moments = settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'reschedule') return outcome.record.fireAt;
+    if (outcome.kind === 'early') return outcome.againAt;
     if (outcome.kind === 'waiting') return ownMomentOf({ ...record, ...outcome.turn });
     const until = outcome.kind === 'hold' ? outcome.record.held.until : undefined;
     return until === undefined || armed.has(until) ? [] : until;
@@ -72,7 +79,7 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
 }
 
 /** Of these nothing is to be written under the lock: most passes only end records. */
-const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'fault'];
+const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'early', 'fault'];
 
 /** Reports whether something is to be written under the lock. */
 export const needsCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
@@ -142,6 +149,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
   const pods = new Map<PodUid, string>();
   let everything: string | undefined;
   let retryAfterSeconds = 0;
+  let isHold = false;
   let moved = false;
   const stands = (record: EvictionRecord): boolean => {
     const is = isUntouched(before, found, record);
@@ -178,6 +186,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         if (outcome.kind === 'failed') pods.set(uid, outcome.error);
         else everything ??= outcome.error;
         retryAfterSeconds = Math.max(retryAfterSeconds, outcome.retryAfterSeconds);
+        isHold ||= outcome.isHold === true;
         break;
       case 'deleted':
       case 'end':
@@ -186,6 +195,8 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       // Equivalent mutant (StringLiteral): Nothing is done about it here.
       case 'behind':
       // Equivalent mutants (ConditionalExpression, StringLiteral): Nothing is done about it here.
+      case 'early':
+      // Equivalent mutants (ConditionalExpression, StringLiteral): Nothing is done about it here.
       case 'fault':
         break;
       default:
@@ -193,7 +204,7 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
     }
   }
   const whole = everything === undefined ? {} : { everything, outOfReach };
-  const failures: Failures = { ...whole, pods, retryAfterSeconds };
+  const failures: Failures = { ...whole, pods, retryAfterSeconds, isHold };
   return { left, cancelled, schedule, blocks, failures, moved };
 }
 

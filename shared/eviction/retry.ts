@@ -10,7 +10,7 @@ const EARLY_TRIES = 10;
 const FIRST_UNREACHABLE_MS = 5_000;
 export const LONGEST_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
-const LONGEST_ASKED_MS = 3_600_000;
+export const LONGEST_ASKED_MS = 3_600_000;
 
 /**
  * The wait after so many failed tries (1 or more) in a row. `random`, 0 to 1, shortens it by up to half, and never lengthens it.
@@ -83,6 +83,8 @@ export interface Failures {
   readonly pods: ReadonlyMap<PodUid, string>;
   /** What the API server asked for. */
   readonly retryAfterSeconds?: number;
+  /** Nothing failed, evictions are held: that does not count until they are given up. */
+  readonly isHold?: boolean;
 }
 
 /** What becomes of a node on which something failed. */
@@ -126,7 +128,7 @@ export function afterFailures(
       failure?.since ?? (everything ? Math.max(everythingSince, triableSince(record)) : undefined);
     if (tried === undefined) continue;
     const since = Math.max(tried, heldUntil(record.held));
-    if (now - since >= giveUpAfterMs) {
+    if (now - since >= giveUpAfterMs && !failures.isHold) {
       const given = {
         ...record,
         // Equivalent mutant (StringLiteral): A record that has not failed by itself is counted here only when
@@ -160,7 +162,7 @@ const heldUntil = (held: Held | undefined): EpochMs =>
 /** The next try after one that failed, or the one that is coming already. */
 function nextRetry(
   retry: NodeRetry | undefined,
-  { everything, outOfReach, pods, retryAfterSeconds = 0 }: Failures,
+  { everything, outOfReach, pods, retryAfterSeconds = 0, isHold }: Failures,
   { now, random, isFirst }: { readonly now: EpochMs; readonly random: number; readonly isFirst: boolean },
 ): NodeRetry {
   const error = everything ?? pods.values().next().value ?? retry?.error ?? '';
@@ -171,7 +173,7 @@ function nextRetry(
   const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
   const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
   // Failures of single pods say nothing about how long the others could not be tried.
-  const since = retry && (retry.everything || everything === undefined) ? retry.since : now;
+  const since = retry && !isHold && (retry.everything || everything === undefined) ? retry.since : now;
   const next = { error, since, everything: everything !== undefined };
   if (isComing) return { ...retry, ...next, everything: retry.everything || next.everything };
   return { attempts, nextTryAt: now + waitMs, ...next };

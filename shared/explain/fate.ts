@@ -14,6 +14,7 @@ import {
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
+import { isHeldText } from '#shared/eviction/skew.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
@@ -72,8 +73,8 @@ export type Fate =
       readonly heldBy: readonly Brake[];
       /** It waits for its turn among others: under the cluster's rate, or because all that was held is let go in turn. */
       readonly pacedBy?: 'evictionRate' | 'releaseRate';
-      /** It failed, and is tried again at `at`. */
-      readonly retrying?: { readonly error: string; readonly attempts: number };
+      /** It failed, and is tried again at `at`. `isHold`: nothing failed, it is held because clocks differ. */
+      readonly retrying?: { readonly error: string; readonly attempts: number; readonly isHold?: true };
       /** Its disruption budgets keep it until `at`. */
       readonly blockedBy: readonly string[];
       /** A webhook or an admission policy refused it, in these words, and keeps it until `at` unless it relents. */
@@ -259,6 +260,9 @@ function follow(
         return leaving(pod);
       case 'behind':
         throw new Error('the node shows nothing that was not sent');
+      case 'early':
+      case 'refused':
+        throw new Error('no other clock was asked');
       default:
         verdict satisfies never;
     }
@@ -296,7 +300,9 @@ export function retrying(
   now: EpochMs,
 ): Pick<Extract<Fate, { kind: 'evict' }>, 'retrying'> {
   if (fireAt > now || !retry || !(retry.everything || failure)) return {};
-  return { retrying: { error: failure?.error ?? retry.error, attempts: retry.attempts } };
+  const { error, attempts, everything } = retry;
+  if (everything && isHeldText(error)) return { retrying: { error, attempts, isHold: true } };
+  return { retrying: { error: failure?.error ?? error, attempts } };
 }
 
 /** A brake without the moment that never comes; that of a Lease is the one at which it is read again. */

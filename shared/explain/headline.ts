@@ -68,6 +68,8 @@ function goesText(fate: Going, { at: now, policy, gates }: PodAnswer, moment: Mo
   const held = heldBy(gates, moment);
   if (held !== '')
     return `${dueText(dueAt, now, moment)} because ${because}; it is held by ${held}, and will be evicted at ${moment(at)}.`;
+  if (retrying?.isHold)
+    return `has been due since ${moment(dueAt)} because ${because}; ${retrying.error}. The clocks are compared again by ${moment(at)}.`;
   if (retrying)
     return `has been due since ${moment(dueAt)} because ${because}; its eviction failed ${times(retrying.attempts)} (${retrying.error}), and will be retried by ${moment(at)}.`;
   if (blockedBy.length > 0 || rejected !== undefined)

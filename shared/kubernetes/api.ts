@@ -1,6 +1,7 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
+import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import type { Rival } from './marker.ts';
 import type { WorkloadRef } from './replicas.ts';
@@ -188,6 +189,11 @@ export interface KubernetesApi {
    * `undefined` until enough answers told.
    */
   readonly skewMs: number | undefined;
+  /**
+   * By how much the clock of each API server that answered in the last ten minutes is ahead of ours, the last that answered first: several
+   * may answer in turn, and clocks are set. A slow answer leaves a wide range. Empty: none told.
+   */
+  readonly skews: readonly SkewRange[];
   /** The server has not answered for some calls in a row: most calls fail at once, with status 0. */
   readonly breakerOpen: boolean;
   /**

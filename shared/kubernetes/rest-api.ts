@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
+import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
@@ -87,6 +88,10 @@ export class RestApi implements KubernetesApi, RightsReview {
 
   get skewMs(): number | undefined {
     return this.#transport.skewMs;
+  }
+
+  get skews(): readonly SkewRange[] {
+    return this.#transport.skews;
   }
 
   get breakerOpen(): boolean {

@@ -1,4 +1,5 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { SkewRange } from '#shared/eviction/skew.ts';
 import { type Clock, stopwatchMs, systemClock } from '#shared/time/clock.ts';
 import { discard, wholeBody } from './answer-body.ts';
 import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
@@ -68,6 +69,11 @@ export class Transport {
   /** Milliseconds by which the server's clock is ahead of ours; `undefined` while that is not known. */
   get skewMs(): number | undefined {
     return this.#skew.at(this.#clock.now());
+  }
+
+  /** By how much the clock of each server that answered in the last ten minutes is ahead of ours. */
+  get skews(): readonly SkewRange[] {
+    return this.#skew.rangesAt(this.#clock.now());
   }
 
   /** The time of the server's clock, rather too early than too late; our own where no answer told. */

@@ -82,6 +82,11 @@ export type LogEvents = {
    * first saw the pod. Clocks differ, or a user tries to prevent the eviction.
    */
   'pod.scheduled-time-in-future': PodFields & { readonly podScheduledAt: EpochMs };
+  /**
+   * A taint has a `timeAdded` more than 30 s in the future. Taintward ignores it and uses the time when it first saw the taint. Clocks
+   * differ, or a user tries to postpone evictions.
+   */
+  'node.taint-time-in-future': OfNode & { readonly taint: string; readonly timeAdded: EpochMs };
   /** The evicted pod is still terminating more than a minute after its grace period ended. */
   'pod.stuck-terminating': PodFields & {
     readonly gracePeriodEndedAt: EpochMs;
@@ -119,6 +124,11 @@ export type LogEvents = {
   'cluster.disconnected': OfCluster & { readonly since: EpochMs };
   /** Pods are more than 10 minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward. */
   'cluster.no-eviction-controller': OfCluster & { readonly reason: unknown };
+  /**
+   * The clocks of the API server and of the relay differ by more than 30 s. Evictions wait until their deadlines have passed by both clocks,
+   * or are held if no API server agrees with the relay.
+   */
+  'cluster.clocks-differ': OfCluster & { readonly reason: unknown };
   /** The rules of a cluster, or of all clusters, couldn't be read. The relay keeps those that it read last. */
   'rules.unreadable': Partial<OfCluster> & Failure;
   /** The cluster's rules changed, and the relay reevaluates all tainted nodes. */

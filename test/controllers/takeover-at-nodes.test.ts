@@ -260,10 +260,10 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
 });
 
 for (const [which, aheadMs] of [
-  ['ahead', 120_000],
-  ['behind', -120_000],
+  ['ahead', 20_000],
+  ['behind', -20_000],
 ] as const) {
-  test(`a service whose clock is two minutes ${which} says the API server's time, and a pause of its policy is nobody else's turn`, async (t) => {
+  test(`a service whose clock is 20 s ${which} says the API server's time, and a pause of its policy is nobody else's turn`, async (t) => {
     const since = Date.now();
     const shift = `const now = Date.now; Date.now = () => now() + ${aheadMs};`;
     const preload = `data:text/javascript,${encodeURIComponent(shift)}`;

@@ -132,7 +132,7 @@ class History {
     this.#pods = new NotedPods(this.#api.pods, this.#weather);
     this.#watch = new ClusterWatch(
       clusterName('c'),
-      { nodes: this.#api.nodes, pods: this.#pods },
+      { nodes: this.#api.nodes, pods: this.#pods, skews: [] },
       this.#view,
       {
         store: { async *taintedNodes() {} },

@@ -63,6 +63,7 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
  */
 export class SimulatedApi implements KubernetesApi {
   readonly skewMs: number | undefined = undefined;
+  readonly skews = [];
   readonly takeRival = () => undefined;
   readonly lastRival = undefined;
   readonly allowed = async () => true;

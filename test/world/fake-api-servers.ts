@@ -62,6 +62,7 @@ interface Random {
  * that). The etcd can be restored to an older state, from where versions count on.
  */
 export class FakeApiServers {
+  readonly skews = [];
   readonly #random: Random;
   readonly #writes: Write[] = [];
   #first: ReadonlyMap<string, Live> = new Map();

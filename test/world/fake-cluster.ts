@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
+import type { SkewRange } from '#shared/eviction/skew.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -50,6 +51,8 @@ export class FakeCluster implements KubernetesApi {
   /** What is known as `takeovers/live`, if it is there. */
   takeover: Takeover | undefined;
   skewMs: number | undefined;
+  /** As other API servers of the cluster, or slow answers, say beside `skewMs`. */
+  otherSkews: readonly SkewRange[] = [];
   breakerOpen = false;
   /** Other installations that mark pods, and were not told of yet. */
   readonly rivals: string[] = [];
@@ -69,6 +72,11 @@ export class FakeCluster implements KubernetesApi {
   constructor(clock: Clock, { stamps = false } = {}) {
     this.#clock = clock;
     this.#stamps = stamps;
+  }
+
+  get skews(): readonly SkewRange[] {
+    const { skewMs, otherSkews } = this;
+    return skewMs === undefined ? otherSkews : [{ leastMs: skewMs, mostMs: skewMs }, ...otherSkews];
   }
 
   get nodes(): Resource<LiveNode> {

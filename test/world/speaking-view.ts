@@ -20,6 +20,10 @@ export class SpeakingView {
     this.#outbox = new FreeOutbox(this.#view);
   }
 
+  set latest(latest: ClusterView['latest']) {
+    this.#view.latest = latest;
+  }
+
   get synced(): boolean {
     return this.#listed.nodes && this.#listed.pods;
   }

@@ -63,6 +63,8 @@ async function healthyCluster(t: TestContext) {
     status: {},
   });
   const { connection } = await scriptedServer(t, (response, request) => {
+    // Node's own would be that of the machine.
+    response.setHeader('date', new Date().toUTCString());
     const [, node = ''] = /(?:nodes\/|pod-|spec\.nodeName%3D)(n\d+)/.exec(request.url) ?? [];
     if (request.url.startsWith('/version')) json({ major: '1', minor: '36' })(response, request);
     else if (/\/nodes\//.test(request.url)) {

@@ -59,6 +59,7 @@ describe('it may not, and says why,', () => {
       "the relay couldn't renew the cluster's lease in time",
     ],
     ['by a clock that may be wrong', { skewMs: undefined }, "the API server's clock is not known yet"],
+    ['by clocks that differ', { clocksApart: 'the clock is 60 s behind' }, 'the clock is 60 s behind'],
   ];
   for (const [when, given, why] of rows)
     test(when, () => assert.equal(whyNotRenew({ ...WELL, ...given }), why));

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Delta, SeenTaint } from '#shared/eviction/facts.ts';
-import { mergeNodeState, raiseStarts, sameFacts, timeLiveTaints } from '#shared/eviction/node-state.ts';
+import {
+  isDoubtful,
+  mergeNodeState,
+  raiseStarts,
+  sameFacts,
+  timeLiveTaints,
+} from '#shared/eviction/node-state.ts';
 import type { NodeState } from '#shared/eviction/records.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
@@ -159,8 +165,73 @@ describe('a countdown', () => {
   });
 
   test('goes on when the taint says the same moment again, though that is later than the start', () => {
-    const set = { ...found('a', 0), timeAdded: at(30) };
-    assert.deepEqual(since(merged(by(1, 1, set), by(1, 50, set))), [at(0)]);
+    const set = { ...found('a', 0), timeAdded: at(90) };
+    assert.deepEqual(since(merged(by(1, 1, set), by(1, 50, set), by(1, 100, set))), [at(0)]);
+  });
+
+  test('starts no earlier than the taint says that it was added, where the clock of the relay was behind', () => {
+    const added = (second: number) => ({ ...taint('a', 760), timeAdded: at(second) });
+    const behind = { observedAt: at(760), taints: [added(1000)] };
+    const [told] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
+    assert.deepEqual([told?.since, told?.known], [at(1000), 'appeared']);
+    assert.deepEqual(since(merged(by(1, 760, added(790)))), [at(790)]);
+    assert.deepEqual(since(merged(by(1, 760, added(700)))), [at(760)]);
+    // By its own word it was not there before: nobody doubts a taint that was found.
+    const found30 = { ...found('a', 760), timeAdded: at(790) };
+    assert.equal(merged(by(1, 760, found30)).taints[0]?.known, 'appeared');
+  });
+
+  test('ignores a time that lies more than 30 s ahead, also where it is written again and again', () => {
+    const ahead = (second: number, by: number) => ({ ...taint('a', 10), timeAdded: at(second + by) });
+    assert.deepEqual(since(merged(by(1, 10, ahead(10, 31)))), [at(10)]);
+    const seconds = Array.from({ length: 100 }, (_, index) => 10 * (index + 1));
+    const rewritten = merged(...seconds.map((second) => by(1, second, ahead(second, 31))));
+    assert.deepEqual(since(rewritten), [at(10)]);
+  });
+
+  test('counts the time that a taint names once: a relay that sees it later does not start it again', () => {
+    const set = { ...taint('a', 10), timeAdded: at(30) };
+    assert.deepEqual(
+      since(merged(by(1, 10, set), by(1, 20, set), by(2, 50, { ...set, seenAt: at(50), known: 'found' }))),
+      [at(30)],
+    );
+  });
+
+  test('that starts in the future, as a wrong clock said, starts when the taint is next told of', () => {
+    const year = 365 * 86_400;
+    const wrong = mergeNodeState(undefined, by(1, year, taint('a', year)), at(year));
+    const honest = (second: number) => by(2, second, { ...found('a', 60), timeAdded: at(0) });
+    const next = mergeNodeState(wrong, honest(60), at(61));
+    assert.deepEqual(since(next), [at(60)]);
+    assert.deepEqual(since(mergeNodeState(next, honest(600), at(601))), [at(60)]);
+    assert.equal(next.taints[0]?.known, 'appeared');
+  });
+
+  test('that starts in the future is never stored as such again, and nobody doubts it afterwards', () => {
+    const seconds = fc.integer({ min: -100_000, max: 100_000 });
+    fc.assert(
+      fc.property(seconds, seconds, fc.boolean(), fc.boolean(), (ahead, seen, isFound, lacks) => {
+        const first = isFound ? found('a', ahead) : taint('a', ahead);
+        const wrong = mergeNodeState(undefined, by(1, ahead, first), at(ahead));
+        const now = Math.max(seen, 0);
+        const next = mergeNodeState(wrong, by(2, now, ...(lacks ? [] : [found('a', now)])), at(now));
+        for (const each of next.taints) {
+          assert.ok(each.since <= at(now) + 30_000);
+          if (ahead > now + 30) assert.equal(isDoubtful(next, each), false);
+        }
+      }),
+    );
+  });
+
+  test('is not put off by a next try that no rule puts off so far: a wrong clock stored it', () => {
+    const year = at(365 * 86_400);
+    const state = merged(nodeDelta(1));
+    const retry = { attempts: 1, since: year, nextTryAt: year, error: 'no', everything: true };
+    const waiting = { ...state, retry, blocked: { attempts: 1, nextTryAt: year } };
+    const next = mergeNodeState(waiting, nodeDelta(2), at(2));
+    assert.deepEqual([next.retry?.nextTryAt, next.blocked?.nextTryAt], [at(2), at(2)]);
+    const soon = { ...waiting, retry: { ...retry, nextTryAt: at(3_000) } };
+    assert.equal(mergeNodeState(soon, nodeDelta(2), at(2)).retry?.nextTryAt, at(3_000));
   });
 
   test('goes on when the taint says no moment any more', () => {
@@ -355,10 +426,12 @@ describe('live taints', () => {
     assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['b'], at(50)), []);
   });
 
-  test('that say they were set anew are timed from then, but never from the future', () => {
+  test('that say they were set anew are timed from then, but not where they name the future', () => {
     const live = (second: number) => [{ key: 'a', effect: 'NoExecute', timeAdded: at(second) }];
     assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(50))[0]?.since, at(30.999));
     assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(30.2))[0]?.since, at(30.2));
-    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), [], at(50))[0]?.since, at(50));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(79), [], at(50))[0]?.since, at(79));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), [], at(50))[0]?.since, at(0));
+    assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(90), [], at(50), at(60))[0]?.since, at(50));
   });
 });

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { Hold } from '#shared/eviction/policy.ts';
+import { heldText } from '#shared/eviction/skew.ts';
 import { causesOf } from '#shared/explain/cause.ts';
 import { known } from '#shared/explain/known.ts';
 import type { PastEntry } from '#shared/explain/past.ts';
@@ -466,6 +467,11 @@ test('an eviction that fails, and one that was given up, are told with their err
   assert.equal(
     line(asked({}, { retry })),
     'shop/web-0 has been due since 60s because it tolerates a:NoExecute for 60 s; its eviction failed 3 times (the webhook refuses), and will be retried by 130s.',
+  );
+  const error = heldText([{ leastMs: -240_900, mostMs: -239_900 }]);
+  assert.equal(
+    line(asked({}, { retry: { ...retry, error, everything: true } })),
+    "shop/web-0 has been due since 60s because it tolerates a:NoExecute for 60 s; evictions are held because clocks differ: the API server's clock is at least 239 s behind the clock of the evicting process. The clocks are compared again by 130s.",
   );
   const overAt = at(80);
   const held = { by: { kind: 'paused', until: overAt }, since: at(60), until: overAt };

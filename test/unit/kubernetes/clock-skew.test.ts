@@ -107,4 +107,65 @@ describe('the skew of a clock', () => {
     estimator.hear({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
     assert.equal(estimator.at(NOW), undefined);
   });
+
+  /** Has an estimator hear servers that answer in turn, each with its own skew. */
+  function servedBy(skews: readonly number[], answers: number, tripMs: number) {
+    const estimator = new ClockSkew();
+    let now = NOW;
+    for (let index = 0; index < answers; index++) {
+      const skewMs = skews[index % skews.length] ?? 0;
+      now = talk(estimator, skewMs, 0, [{ afterMs: 137, thereMs: tripMs, backMs: tripMs }], now);
+    }
+    return { estimator, now };
+  }
+
+  test('covers each of several API servers, however their answers alternate', () => {
+    fc.assert(
+      fc.property(
+        fc.array(skew, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 0, max: 3_000 }),
+        (skews, tripMs) => {
+          const { estimator, now } = servedBy(skews, 40, tripMs);
+          const ranges = estimator.rangesAt(now);
+          for (const each of skews) {
+            const nearest = Math.min(
+              ...ranges.map(({ leastMs, mostMs }) => Math.max(leastMs - each, each - mostMs, 0)),
+            );
+            // Clocks that differ by less than an answer leaves open may count as one.
+            assert.ok(
+              nearest <= 2 * tripMs + 1_000,
+              `${each} is ${nearest} ms from ${JSON.stringify(ranges)}`,
+            );
+          }
+        },
+      ),
+    );
+  });
+
+  test('is that of both clocks for ten minutes after one of two API servers answered last', () => {
+    const { estimator, now } = servedBy([0, 240_000], 20, 2);
+    assert.equal(estimator.rangesAt(now).length, 2);
+    const later = talk(estimator, 0, 0, [{ afterMs: 9 * 60_000, thereMs: 2, backMs: 2 }], now);
+    assert.equal(estimator.rangesAt(later).length, 2);
+    const last = talk(estimator, 0, 0, [{ afterMs: 2 * 60_000, thereMs: 2, backMs: 2 }], later);
+    assert.equal(estimator.rangesAt(last).length, 1);
+  });
+
+  test('stays known as well where slow answers leave more open', () => {
+    const { estimator, now } = servedBy([5_000], 20, 2);
+    const [before] = estimator.rangesAt(now);
+    const later = talk(estimator, 5_000, 0, [{ afterMs: 10, thereMs: 4_000, backMs: 4_000 }], now);
+    const [after, ...others] = estimator.rangesAt(later);
+    assert.equal(others.length, 0);
+    assert.ok(before && after && after.mostMs - after.leastMs <= before.mostMs - before.leastMs + 20);
+  });
+
+  test('of a server that names any time takes no more memory, and none of the times is left out', () => {
+    const skews = Array.from({ length: 40 }, (_, index) => index * 100_000);
+    const { estimator, now } = servedBy(skews, 40, 2);
+    const ranges = estimator.rangesAt(now);
+    assert.ok(ranges.length <= 8);
+    assert.ok(Math.min(...ranges.map(({ leastMs }) => leastMs)) <= 0);
+    assert.ok(Math.max(...ranges.map(({ mostMs }) => mostMs)) >= 3_900_000);
+  });
 });

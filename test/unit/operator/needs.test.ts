@@ -34,6 +34,26 @@ test('a cluster that is heard and does not answer needs somebody, whoever knows 
   ]);
 });
 
+test('clocks that differ need somebody, as does a taint that names a time in the future', () => {
+  const error = 'The clock is 60 s behind: evictions are held.';
+  const faults = [
+    { type: 'taint-time-in-future', since: NOW, error },
+    { type: 'clocks-differ', since: NOW, error },
+  ] as const;
+  const needs = needsOf({
+    at: NOW,
+    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', faults }],
+  });
+  assert.deepEqual(
+    needs.map(({ type, message }) => [type, message]),
+    [
+      ['clocks-differ', error],
+      ['taint-time-in-future', error],
+    ],
+  );
+  for (const { remediation } of needs) assert.match(remediation ?? '', /^Synchronize /);
+});
+
 test('of a cluster that cannot be read nothing else is said', () => {
   assert.deepEqual(kindsOf({ error: 'It is away.', stuck: 1 }), ['unreadable']);
 });

@@ -13,6 +13,7 @@ import { SpeakingView } from '#test/world/speaking-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
+const A = { key: 'a', effect: 'NoExecute' };
 const NOTHING = { nodes: 0, tainted: 0, pods: 0 };
 
 /** A view that has listed these nodes, and hears of these pods. */
@@ -340,6 +341,42 @@ describe('the moment of a binding', () => {
     view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);
     const delta = only(view.upsertPod(livePod('u1', { podSince: at(10), tolerations: [] }), at(30)));
     assert.equal(delta.kind === 'pod' && delta.pod.podSince, at(10) + 300);
+  });
+});
+
+describe('what is seen by a relay', () => {
+  test('is stamped with the later of its own time and the API server’s, and told as of no earlier', () => {
+    const view = listed([liveNode('n1')]);
+    let aheadMs = 20_600;
+    view.latest = (now) => now + aheadMs;
+    view.upsertPod(livePod('u1', { podSince: at(11) }), at(10));
+    view.upsertNode(liveNode('n1', 'a'), at(10));
+    // More answers leave a smaller range.
+    aheadMs = 20_100;
+    const delta = only(view.resync([], at(10.1), false));
+    assert.ok(delta.kind === 'node');
+    assert.deepEqual(
+      [delta.taints[0]?.seenAt, delta.observedAt, delta.pods[0]?.podSince],
+      [at(30.6), at(30.6), at(11.999)],
+    );
+    view.deleteNode(N1, at(20));
+    assert.equal(only(view.resync([], at(20), false)).deletedAt, at(40.1));
+  });
+
+  test('is not of the future for long: a clock that was set back since does not put countdowns off with each delta', () => {
+    const year = 365 * 86_400;
+    const view = listed([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', 'a'), at(year));
+    const seenAt = (second: number) => only(view.resync([], at(second), false)).taints[0]?.seenAt;
+    assert.deepEqual([seenAt(60), seenAt(600)], [at(60), at(60)]);
+  });
+
+  test('of a taint that names the future, is not that it was set anew then', () => {
+    const view = listed([liveNode('n1')]);
+    const set = (second: number) => ({ ...liveNode('n1', 'a'), taints: [{ ...A, timeAdded: at(second) }] });
+    view.upsertNode(set(10), at(10));
+    for (const second of [20, 30, 40]) view.upsertNode(set(second + 31), at(second));
+    assert.equal(only(view.resync([], at(50), false)).taints[0]?.seenAt, at(10));
   });
 });
 

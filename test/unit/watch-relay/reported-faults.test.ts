@@ -225,6 +225,78 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
+  test('which clocks differ by more than 30 s, and by how much; the log says it once for each time', async (context) => {
+    const { time, cluster, log, nodes, look, told } = bench(context);
+    cluster.skewMs = 20_000;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.skewMs = -240_000;
+    await time.pass(4 * A_WHILE);
+    assert.deepEqual(await told(), ['clocks-differ']);
+    const behind = "The API server's clock is at least 240 s behind the clock of relay r1";
+    assert.equal((await look())?.[0]?.error, `${behind}: evictions are held.`);
+    cluster.otherSkews = [{ leastMs: 0, mostMs: 500 }];
+    await time.pass(A_WHILE);
+    assert.equal(
+      (await look())?.[0]?.error,
+      `${behind}: evictions wait until their deadlines have passed by both clocks.`,
+    );
+    const lines = () => log.lines.filter(({ event }) => event === 'cluster.clocks-differ').length;
+    assert.equal(lines(), 1);
+    cluster.skewMs = 0;
+    cluster.otherSkews = [];
+    nodes.taken.length = 0;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.skewMs = 31_000;
+    await time.pass(A_WHILE);
+    assert.equal(lines(), 2);
+  });
+
+  test('no difference that a slow answer leaves open', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.otherSkews = [{ leastMs: -45_000, mostMs: 500 }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('wakes what was held because clocks differed once they agree', async (context) => {
+    const { time, cluster, nodes } = bench(context);
+    cluster.skewMs = -240_000;
+    await time.pass(A_WHILE);
+    nodes.taken.length = 0;
+    cluster.skewMs = 0;
+    await time.pass(A_WHILE);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true],
+    );
+  });
+
+  test('which taint names a time in the future, and no more once it does not', async (context) => {
+    const { time, cluster, log, look, told } = bench(context);
+    const tainted = (timeAdded: number) => ({
+      ...liveNode('n1'),
+      taints: [{ key: 'a', effect: 'NoExecute', timeAdded }],
+    });
+    const upsert = (timeAdded: number) => ({ kind: 'upsert' as const, object: tainted(timeAdded) });
+    const inYear2999 = Date.UTC(2999, 0);
+    cluster.nodes.lists = [{ items: [tainted(inYear2999)], resourceVersion: '1' }];
+    cluster.nodes.watches = [
+      { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
+      { events: [upsert(START)], end: 'quiet' },
+    ];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['taint-time-in-future']);
+    assert.equal(
+      (await look())?.[0]?.error,
+      'The taint a:NoExecute of node n1 says that it was added at 2999-01-01T00:00:00Z, which is in the future. The time is ignored.',
+    );
+    await time.pass(2 * A_WHILE);
+    assert.deepEqual(await told(), []);
+    assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
+  });
+
   test('that the heartbeat of a takeover is suspended, and why', async (context) => {
     const { time, cluster, govern, look, told } = bench(context);
     cluster.skewMs = 0;

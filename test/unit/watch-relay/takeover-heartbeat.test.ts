@@ -78,10 +78,10 @@ test('what it says is the API server’s time, as of before anything was looked 
   const { time, api, beats } = bench(context, {
     whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
   });
-  api.skewMs = -120_000;
+  api.skewMs = -20_000;
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS + 6_000);
-  assert.equal(beats(), START + HEARTBEAT_MS - 120_000);
+  assert.equal(beats(), START + HEARTBEAT_MS - 20_000);
 });
 
 test('it waits for some answers to know the API server’s time, and says nothing without', async (context) => {
@@ -101,6 +101,21 @@ test('it waits for some answers to know the API server’s time, and says nothin
   await time.pass(HEARTBEAT_MS + 1_000);
   assert.ok(beats() !== undefined);
   assert.deepEqual(told().slice(1), ['takeover.heartbeat-renewed']);
+});
+
+test('it is withheld while the clocks differ by more than 30 s, for nobody knows what is due', async (context) => {
+  const { time, api, told, beats } = bench(context);
+  api.putTakeover(['a'], LAPSE_MS);
+  api.skewMs = -120_000;
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  api.skewMs = 0;
+  await time.pass(HEARTBEAT_MS);
+  assert.ok(beats() !== undefined);
+  assert.deepEqual(told(), [
+    "takeover.heartbeat-suspended the API server's clock is at least 120 s behind the clock of the relay",
+    'takeover.heartbeat-renewed',
+  ]);
 });
 
 test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {

@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { apartText, areApart, earliestNow, latestNow, type SkewRange } from '#shared/eviction/skew.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 11);
+const by = (leastMs: number, mostMs = leastMs): SkewRange => ({ leastMs, mostMs });
+
+const range = fc
+  .tuple(fc.integer({ min: -90_000, max: 90_000 }), fc.integer({ min: 0, max: 20_000 }))
+  .map(([leastMs, widthMs]) => by(leastMs, leastMs + widthMs));
+
+describe('the time, by several clocks', () => {
+  test('is our own where none answered, and where they differ by two seconds at most', () => {
+    for (const skews of [[], [by(-2_000, 2_000)], [by(0), by(1_999)]]) {
+      assert.equal(earliestNow(NOW, skews), NOW);
+      assert.equal(latestNow(NOW, skews), NOW);
+    }
+  });
+
+  test('is never later than the earliest of them may be, and never earlier than the latest, but for two seconds', () => {
+    fc.assert(
+      fc.property(
+        fc.array(range, { maxLength: 4 }),
+        fc.nat(),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (skews, which, part) => {
+          const { leastMs, mostMs } = skews[which % Math.max(1, skews.length)] ?? by(0);
+          const theirs = NOW + leastMs + part * (mostMs - leastMs);
+          assert.ok(earliestNow(NOW, skews) <= Math.min(NOW, theirs + 2_000));
+          assert.ok(latestNow(NOW, skews) >= Math.max(NOW, theirs - 2_000));
+        },
+      ),
+    );
+  });
+
+  test('is a whole number of milliseconds, as deadlines are', () => {
+    const skews = [by(-4_000.4, -3_000.6), by(3_000.2, 4_000.4)];
+    assert.equal(earliestNow(NOW, skews), NOW - 4_001);
+    assert.equal(latestNow(NOW, skews), NOW + 4_001);
+  });
+});
+
+describe('clocks that are apart', () => {
+  test('all differ by more than 30 s, whichever time of its range each shows', () => {
+    assert.equal(areApart([]), false);
+    assert.equal(areApart([by(30_000)]), false);
+    assert.equal(areApart([by(30_001)]), true);
+    assert.equal(areApart([by(-40_000, -30_001)]), true);
+    // A slow answer.
+    assert.equal(areApart([by(-40_000, -29_000)]), false);
+    // One of two API servers agrees with us.
+    assert.equal(areApart([by(-60_000), by(0, 1_000)]), false);
+    assert.equal(areApart([by(-60_000), by(60_000)]), true);
+  });
+
+  test('are named, with the least by which one differs', () => {
+    assert.equal(apartText([by(0)], 'evict'), undefined);
+    assert.equal(apartText([by(-40_000, 0)], 'evict'), undefined);
+    const behind = "the API server's clock is at least 239 s behind the clock of evict";
+    assert.equal(apartText([by(0), by(-241_000, -239_500)], 'evict'), behind);
+    const ahead = "the API server's clock is at least 60 s ahead of the clock of evict";
+    assert.equal(apartText([by(60_100, 62_000)], 'evict'), ahead);
+  });
+});

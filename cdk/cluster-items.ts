@@ -15,18 +15,19 @@ import { onlyKeys } from './state.ts';
  * a pattern (`agentClusterSchema`), and no `#`, which names end at.
  */
 export const clusterKeys = (cluster: ClusterName) => ({
-  /** Of the table: the nodes, the rules and what the lease holds. */
+  /** Of the table: the nodes, the rules, what the lease holds, and the proof that evictions work. */
   read: [
     nodeKey({ cluster, node: nodeName('*') }),
     `${CLUSTER_PREFIX}${cluster}`,
     `${LEASE_PREFIX}${cluster}`,
+    `${RATE_PREFIX}${cluster}`,
     FLEET_KEY,
   ],
   /** Of the index: where the cluster's tainted nodes and its history are found. */
   found: indexedUnder(cluster).map((beginning) => `${beginning}*`),
   /** Whole items: what is known of nodes, scheduled, and ended. */
   put: [nodeKey({ cluster, node: nodeName('*') })],
-  /** Attributes: the lease, what the guard holds, and turns. */
+  /** Attributes: the lease, what the guard holds, turns, and the proof that evictions work. */
   updated: [
     nodeKey({ cluster, node: nodeName('*') }),
     `${LEASE_PREFIX}${cluster}`,

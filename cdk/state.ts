@@ -119,7 +119,7 @@ export class State extends Construct {
     });
   }
 
-  /** Lets a function take turns where policy says how fast pods may go. */
+  /** Lets a function take turns where policy says how fast pods may go, and note that evictions work. */
   bindRates(grantee: Grantee): void {
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], onlyKeys(`${RATE_PREFIX}*`));
   }

@@ -1,5 +1,7 @@
 import type { MaySpeak } from '#shared/clusters/lease-senders.ts';
+import type { ProbeTrace } from '#shared/clusters/proofs.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
+import { probeOf } from '#shared/eviction/probe.ts';
 import { type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
 import { messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
@@ -7,6 +9,7 @@ import { RefusedMessageError } from '#shared/queues/refused-message.ts';
 import type { QueueSender } from '#shared/queues/sender.ts';
 import { announcingBy } from './announcing.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from './apply-deltas.ts';
+import { passProbeOn } from './probe.ts';
 
 /** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */
 export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {
@@ -14,6 +17,8 @@ export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, Con
   readonly dueQueue: QueueSender;
   /** Absent: nobody but the relay can send. */
   readonly maySpeak?: MaySpeak;
+  /** Absent: no probe leaves a trace. */
+  readonly trace?: ProbeTrace;
 }
 
 /** The longest batch the event source may hand over. */
@@ -41,11 +46,13 @@ export function createHandler(deps: DeltaHandlerDeps) {
         await checkSender(delta, delivery, deps);
       },
       perform: async (delta, _delivery, behind) => {
-        await applyDeltas([delta, ...behind], applying);
+        const probe = probeOf(delta);
+        if (probe) await passProbeOn(delta.ref, probe, applying);
+        else await applyDeltas([delta, ...behind], applying);
         return undefined;
       },
       order: 'group',
-      joins: mayJoin,
+      joins: (before, next) => probeOf(next) === undefined && mayJoin(before, next),
       deadlineMs: DELTA_RECORD_DEADLINE_MS,
       retrySeconds: deltaRetrySeconds,
       about: ({ ref, version }) => ({ ...ref, delta: deltaId(version) }),

@@ -5,6 +5,7 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/aws/client-settings.ts';
 import { deltaEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { agentOf as agentBy, recentRegistrations } from '#shared/clusters/agent-of.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { onceASecond } from '#shared/clusters/lease.ts';
@@ -44,6 +45,7 @@ const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), 
 /** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
+  trace: new DynamoDbProofs(table),
   leaseEpoch: async (cluster) => (await recentLease.call(cluster))?.epoch,
   maySpeak: leaseSenders(leases, recentLease.call),
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),

@@ -8,6 +8,7 @@ import type {
 } from '#shared/aws/environment.ts';
 import type { Connect } from '#shared/clusters/connect.ts';
 import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
+import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { RegisteredClusters } from '#shared/clusters/registered-clusters.ts';
@@ -20,6 +21,7 @@ import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { CheckedAccess } from './checked-access.ts';
 import { createHandler, type EvictHandlerDeps } from './handler.ts';
+import { NotedProofs } from './noted-proofs.ts';
 
 /** What of it is told by the environment. */
 type AwsEnvironment = Variables<typeof historyVariables> &
@@ -64,6 +66,7 @@ export function createAwsHandler(
     deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
     rates: new DynamoDbRateLimiter(table),
     permits: new DynamoDbPermits(table),
+    proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
     rules: rules.call,
     ...(invoked && {
       invoked: () => {

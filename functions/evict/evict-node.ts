@@ -1,16 +1,20 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import { isComplete } from '#shared/eviction/outcome.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Again } from '#shared/queues/consumer.ts';
 import { markingForDeletion, postEvents } from './events.ts';
+import type { NotedProofs } from './noted-proofs.ts';
 import { Pass, type PassDeps } from './pass.ts';
 import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /** What evicting needs of the world. */
 export interface EvictDeps extends PassDeps {
   readonly clusters: ClusterAccess;
+  /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
+  readonly proofs?: Pick<NotedProofs, 'probed' | 'passed'>;
   /** Who has Events posted while others go on; absent: a pass ends with its Events, because a function is frozen then. */
   readonly laterEvents?: {
     post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
@@ -60,6 +64,7 @@ export async function evictNode(
   try {
     const again = await recordPass(pass, deps, (event) => events.push(event));
     if (!again) await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
+    if (isComplete(pass)) await deps.proofs?.passed(ref.cluster);
     return again;
   } finally {
     recorded();

@@ -1,9 +1,11 @@
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { isProbed } from '#shared/eviction/probe.ts';
 import { type Again, type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { announce } from './announce.ts';
 import { type EvictDeps, evictNode } from './evict-node.ts';
+import { whyNotEvicting } from './probe.ts';
 import { SingleFlight } from './single-flight.ts';
 import { tryAgain } from './try-again.ts';
 
@@ -49,6 +51,10 @@ export function createHandler(deps: EvictHandlerDeps) {
     if (await deps.sendOn?.(ref, body)) return undefined;
     switch (message.kind) {
       case 'due': {
+        if (isProbed(ref) && deps.proofs) {
+          await deps.proofs.probed(ref.cluster, message.at, await whyNotEvicting(ref.cluster, deps));
+          return undefined;
+        }
         const leftMs = message.at - deps.clock.now();
         if (leftMs <= 0) return look(ref, receives);
         // A timer that no timer of the platform reaches in one go, or one that came a moment early.

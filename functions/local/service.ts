@@ -35,6 +35,7 @@ import { prometheusEvictionMetrics, standingMetrics } from './eviction-metrics.t
 import { Evictions } from './evictions.ts';
 import { LaterEvents } from './later-events.ts';
 import type { ManagedClusters } from './managed-clusters.ts';
+import { ownProver } from './own-prover.ts';
 import { ReportingStore } from './reporting-store.ts';
 import type { ServiceState } from './service-state.ts';
 import type { ServiceClusterView, ServiceView } from './service-view.ts';
@@ -143,6 +144,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     store,
     history,
     outbox: decisions,
+    prover: ownProver(evictDeps),
     clock,
     log,
     metrics,

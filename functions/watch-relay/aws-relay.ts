@@ -5,6 +5,7 @@ import { STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
 import type { deltaQueueVariables, endpointVariables, Variables } from '#shared/aws/environment.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { allRulesReader } from '#shared/clusters/rulebook.ts';
 import { SqsSender } from '#shared/queues/sqs-sender.ts';
@@ -15,6 +16,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DeltaSender } from './delta-sender.ts';
 import { ownSender } from './own-sender.ts';
+import { ProbingProver } from './probing-prover.ts';
 import { Relay } from './relay.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 import { RulesWatch } from './rules-watch.ts';
@@ -41,6 +43,7 @@ export async function openAwsRelay(
 ): Promise<AwsRelay> {
   const clock = systemClock;
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
+  const nodeDeltas = sender(queues.NODE_DELTAS_URL);
   const rulebook = new DynamoDbRulebook(table);
   const rules = new RulesWatch({
     // How tolerations match decides here in which order what was held is told of, and nothing else.
@@ -57,11 +60,15 @@ export async function openAwsRelay(
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
     outbox: new DeltaSender({
-      nodeDeltas: sender(queues.NODE_DELTAS_URL),
+      nodeDeltas,
       podDeltas: sender(queues.POD_DELTAS_URL),
       clock,
       log,
       metrics,
+    }),
+    prover: new ProbingProver({
+      ...{ nodeDeltas, clock },
+      proofs: new DynamoDbProofs(table),
     }),
     clock,
     nodeBudget,

@@ -21,6 +21,7 @@ import { GoneNotes } from './gone-notes.ts';
 import { GuardKeeper } from './guard-keeper.ts';
 import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
 import type { Outbox } from './outbox.ts';
+import type { Prover } from './prover.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 import { watchRights } from './rights-watch.ts';
 import type { RulesWatch } from './rules-watch.ts';
@@ -45,6 +46,7 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
   readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly limits: PodFollowLimits;
+  readonly prover: Prover;
   readonly metrics: RelayMetrics;
 }
 
@@ -230,7 +232,7 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, clock, metrics, log } = this.#deps;
+    const { outbox, store, rulebook, history, prover, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch, clock);
     const guard = new GuardKeeper(this.#cluster, view, rules, {
@@ -268,6 +270,7 @@ export class ClusterRelay {
         hearing: () => watch.hearing.kind,
         holdsLease: () => this.#keeper.maySpeak(),
         whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
+        prove: (asked) => prover.prove(this.#cluster, asked),
         told: (state, reason) => {
           if (this.#seeing) this.#seeing.takeoverState = state;
           faults.note({ type: 'heartbeat-suspended' }, reason);

@@ -10,6 +10,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { Proof } from './prover.ts';
 
 /** Four of them fit into the usual lapse. */
 export const HEARTBEAT_MS = 20_000;
@@ -38,6 +39,8 @@ export interface TakeoverHeartbeatDeps {
    * then. Asked only where all that costs nothing is as it ought to be.
    */
   readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
+  /** As of when evictions are proven to work. It may reject: that is not known then. Asked last, where nothing else speaks against it. */
+  readonly prove: (signal: AbortSignal) => Promise<Proof>;
   /** Told each time what became of the heartbeat; `reason`: why it is withheld. */
   readonly told: (state: TakeoverState, reason?: unknown) => void;
   readonly clock: Clock;
@@ -77,18 +80,17 @@ export async function keepTakeover(
 
 type Outcome =
   | { readonly kind: 'none' }
-  | { readonly kind: 'renewed'; readonly proof: Proof }
+  | { readonly kind: 'renewed'; readonly tried: TriedTakeover }
   | { readonly kind: 'withheld'; readonly reason: unknown };
 
 /** A takeover of these keys and this lapse was seen to work. */
-interface Proof extends Pick<Takeover, 'keys' | 'lapseMs'> {
+interface TriedTakeover extends Pick<Takeover, 'keys' | 'lapseMs'> {
   readonly age: Age;
 }
 
 async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Outcome> {
   const { api, clock } = deps;
-  // It says what was so by then.
-  const asOf = clock.now();
+  const beganAt = clock.now();
   let takeover: Takeover | undefined;
   try {
     takeover = await api.getTakeover();
@@ -105,19 +107,22 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   if (!takeover) return { kind: 'none' };
   const { skewMs } = api;
   let reason: unknown = await whyNotAllowed(takeover, deps).catch((error: unknown) => error);
-  let proof = before.kind === 'renewed' ? before.proof : undefined;
-  if (reason === undefined && !(proof && isOf(takeover, proof))) {
+  let tried = before.kind === 'renewed' ? before.tried : undefined;
+  if (reason === undefined && !(tried && isOf(takeover, tried))) {
     const { keys, lapseMs } = takeover;
-    proof = { keys, lapseMs, age: new Age(clock) };
+    tried = { keys, lapseMs, age: new Age(clock) };
     reason = await disproof(api, takeover, { signal });
     // A first proof writes it.
     takeover = (await api.getTakeover()) ?? takeover;
   }
+  const proof = reason === undefined ? await proofOf(deps, signal) : undefined;
+  if (proof && 'unproven' in proof) reason = proof.unproven;
   // All of that took its time.
   if (reason === undefined && !deps.holdsLease()) reason = whyNotNow(takeover, deps);
-  if (reason === undefined && proof) {
-    await api.renewTakeover(takeover, asOf + (skewMs ?? 0));
-    return { kind: 'renewed', proof };
+  if (reason === undefined && tried && proof && 'asOf' in proof) {
+    // The oldest of what was found out counts.
+    await api.renewTakeover(takeover, Math.min(beganAt, proof.asOf) + (skewMs ?? 0));
+    return { kind: 'renewed', tried };
   }
   const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
   // Another region's relay may renew it: nobody notes anything before a heartbeat is missing.
@@ -128,6 +133,9 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     await api.withholdTakeover(takeover, noted).catch(() => undefined);
   return { kind: 'withheld', reason };
 }
+
+const proofOf = ({ prove }: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Proof> =>
+  prove(signal).catch((error: unknown) => ({ unproven: error }));
 
 /** Why the takeover may not be renewed, leaving aside whether it works; `undefined`: it may. Rejects when that is not known. */
 const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> =>
@@ -143,9 +151,9 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
   return whyNotRenew({ mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs, clocksApart });
 }
 
-/** Whether a proof is of this very takeover, and not too old. */
-const isOf = ({ keys, lapseMs }: Takeover, proof: Proof): boolean =>
-  isDeepStrictEqual([keys, lapseMs], [proof.keys, proof.lapseMs]) && proof.age.atMostMs < PROVEN_MS;
+/** Whether this very takeover was tried, and not too long ago. */
+const isOf = ({ keys, lapseMs }: Takeover, tried: TriedTakeover): boolean =>
+  isDeepStrictEqual([keys, lapseMs], [tried.keys, tried.lapseMs]) && tried.age.atMostMs < PROVEN_MS;
 
 /** Whether two reasons are the same but for numbers: for how long something is overdue is another one each time. */
 const isLike = (one: unknown, other: unknown): boolean => gist(one) === gist(other);

@@ -56,6 +56,12 @@ export interface DonePass {
   readonly outOfReach: boolean;
 }
 
+/** Whether a pass, once recorded, proves that evictions work: the cluster answered, and nothing failed. Pods may be held. */
+export const isComplete = ({ settled, outOfReach }: DonePass): boolean =>
+  !outOfReach && !settled.some(({ outcome: { kind } }) => INCOMPLETE.includes(kind));
+
+const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault', 'behind'];
+
 /** How the records of pods end that are gone. */
 export const endsOf = (settled: readonly Settled[]): readonly Ending[] =>
   settled.flatMap(({ record, outcome }) => {

@@ -45,6 +45,9 @@ export const EVICT_RIGHTS: readonly Right[] = [
   { verb: 'create', resource: 'events' },
 ];
 
+/** Without these, pods aren't evicted. Without Events, they are, and nobody is told. */
+export const EVICTING_RIGHTS: readonly Right[] = EVICT_RIGHTS.filter(({ resource }) => resource !== 'events');
+
 /** What `evict` does besides where a policy says `method: evict`. */
 export const EVICTION_API_RIGHTS: readonly Right[] = [{ verb: 'create', resource: 'pods/eviction' }];
 
@@ -99,7 +102,10 @@ export const NEEDED_RIGHTS: readonly Right[] = [
 ];
 
 /** Which of the needed rights the credentials lack, as `verb resource name in namespace`. Rejects with `ApiError`. */
-export async function missingRights(api: RightsReview, needs: readonly Right[]): Promise<readonly string[]> {
+export async function missingRights(
+  api: Pick<RightsReview, 'allowed'>,
+  needs: readonly Right[],
+): Promise<readonly string[]> {
   const answers = await Promise.all(needs.map((right) => api.allowed(right)));
   return needs.filter((_, index) => answers[index] !== true).map(rightText);
 }

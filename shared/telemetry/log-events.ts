@@ -168,6 +168,8 @@ export type LogEvents = {
   'takeover.heartbeat-renewed': OfCluster;
   /** The relay suspended the takeover heartbeat for `reason`. The built-in controller evicts when the heartbeat has expired. */
   'takeover.heartbeat-suspended': OfCluster & { readonly reason: unknown };
+  /** A probe of whether evictions work in a cluster that is taken over failed. The relay doesn't renew the heartbeat without a proof. */
+  'takeover.probe-failed': OfCluster & Failure;
   /** The takeover was removed from the cluster. */
   'takeover.ended': OfCluster;
 

@@ -63,12 +63,11 @@ export class AwsTimers implements Timers {
     const delays = new Map<number, EpochMs>();
     const seconds = new Set<EpochMs>();
     for (const fireAt of fireAts) {
-      const at = Math.max(fireAt, now);
-      const delaySeconds = Math.ceil((at - now) / 1000);
+      const delaySeconds = Math.ceil(Math.max(0, fireAt - now) / 1000);
       if (delaySeconds <= MAX_DELAY_SECONDS) {
-        delays.set(delaySeconds, Math.max(at, delays.get(delaySeconds) ?? at));
-      } else if (at <= LAST_SCHEDULABLE_AT) {
-        seconds.add(Math.ceil(at / 1000) * 1000);
+        delays.set(delaySeconds, Math.max(fireAt, delays.get(delaySeconds) ?? fireAt));
+      } else if (fireAt <= LAST_SCHEDULABLE_AT) {
+        seconds.add(Math.ceil(fireAt / 1000) * 1000);
       }
     }
     const armed = await Promise.allSettled([

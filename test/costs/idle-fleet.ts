@@ -21,6 +21,7 @@ import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
 import { WatchedCluster } from '#test/unit/watch-relay/watched-cluster.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { CountedTable, type Units } from './counted-table.ts';
 
 /** Until each relay has what it is to have. */
@@ -106,6 +107,7 @@ async function runRelay(
   });
   const nothing = { send: async () => [] };
   const relay = new Relay({
+    prover: PROVEN,
     ...{ rules, rulebook, clock, log, metrics, holder },
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),

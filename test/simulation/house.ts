@@ -4,10 +4,12 @@ import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
 import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
+import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { LeaseReader, Leases } from '#shared/clusters/lease.ts';
 import type { Permits } from '#shared/clusters/permits.ts';
+import type { ProbeTrace, ProofNotes, ProofReader } from '#shared/clusters/proofs.ts';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { Access, ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
@@ -17,6 +19,7 @@ import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { History, RecentEvictions } from '#shared/store/history.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
 import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.ts';
+import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import type { Process, Surroundings } from './process.ts';
 
 /** What is stored, as one process reaches it. */
@@ -25,6 +28,7 @@ export interface Rooms {
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly rates: RateLimiter;
   readonly permits: Permits;
+  readonly proofs: ProofNotes & ProbeTrace & ProofReader;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
@@ -55,6 +59,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
       history: new DynamoDbHistory(adapter),
       rates: new DynamoDbRateLimiter(adapter),
       permits: new DynamoDbPermits(adapter),
+      proofs: new DynamoDbProofs(adapter),
       leases: new DynamoDbLeases(adapter),
       registry: new DynamoDbClusterRegistry(adapter),
     };
@@ -80,7 +85,8 @@ export function sqliteHouse(): House {
   const registry = new RegistryInMemory();
   const rates = new EmbeddedRateLimiter();
   const permits = sqlitePermits(store.database);
-  const open: Rooms = { store, history, rates, permits, leases, registry };
+  const proofs = new ProofsInMemory();
+  const open: Rooms = { store, history, rates, permits, proofs, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -94,6 +100,7 @@ export function sqliteHouse(): House {
       history: asked(history, (perform) => process.request('store', perform)),
       rates: asked<RateLimiter>(rates, (perform) => process.request('store', perform)),
       permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
+      proofs: asked(proofs, (perform) => process.request('store', perform)),
       leases: asked(leases, (perform) => process.request('store', perform)),
       registry,
     }),

@@ -1,5 +1,6 @@
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { NotedProofs } from '#functions/evict/noted-proofs.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { leaseEpochs } from '#shared/clusters/lease.ts';
 import type { QueueKey } from '#shared/queues/queue-set.ts';
@@ -27,6 +28,8 @@ export function portsOf(process: Process, user: User, scene: Scene, timers?: Tim
     dueQueue,
     rates: rooms.rates,
     permits: rooms.permits,
+    trace: rooms.proofs,
+    proofs: new NotedProofs({ notes: rooms.proofs, clock, log }),
     leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
     rules: fault.rules(rulesPort(process, scene), user, scene),
     metrics: NO_METRICS,

@@ -3,6 +3,7 @@ import { ClusterRelay } from '#functions/watch-relay/cluster-relay.ts';
 import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
 import { Fleet } from '#functions/watch-relay/fleet.ts';
 import { PodFollowLimits } from '#functions/watch-relay/follow-pods.ts';
+import { ProbingProver } from '#functions/watch-relay/probing-prover.ts';
 import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
 import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
 import { rulesOf } from '#shared/clusters/rulebook.ts';
@@ -359,7 +360,7 @@ class TakeoverHistory {
     const clock = this.#clock;
     const process = new Process(scene);
     this.#relays.set(replica, process);
-    const { leases, store, history } = scene.house.rooms(process);
+    const { leases, store, history, proofs } = scene.house.rooms(process);
     const holder = `${replica}-${clock.now()}`;
     const stopwatch = () => clock.now() - START_AT;
     const outbox = new DeltaSender({
@@ -406,6 +407,10 @@ class TakeoverHistory {
       store: this.#obstructed(store),
       history,
       outbox,
+      prover: new ProbingProver({
+        nodeDeltas: this.#refusing(queuePort(process, scene.queues.nodeDeltas, scene)),
+        ...{ proofs, clock, stopwatch },
+      }),
       clock,
       log: scene.log,
       metrics: METRICS,
@@ -437,6 +442,14 @@ class TakeoverHistory {
       send: async (messages) => {
         const epoch = await leases.epoch(CLUSTER);
         for (const { body } of messages) this.#judge.spoke(JSON.parse(body).version.epoch, epoch);
+        return this.#refusing(queue).send(messages);
+      },
+    };
+  }
+
+  #refusing(queue: QueueSender): QueueSender {
+    return {
+      send: async (messages) => {
         if (this.#stands('the delta queues refuse'))
           return messages.map((_, index) => ({ index, reason: 'denied', permanent: false }));
         return queue.send(messages);

@@ -13,6 +13,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/queues/sender.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
@@ -53,6 +54,7 @@ const log = jsonLog(setting.logLevel);
 const metrics = relayMetrics(new Registry());
 const store = new SqliteStore({ path: setting.leases });
 const relay = new Relay({
+  prover: PROVEN,
   leases: sqliteLeases(store.database),
   history: new SqliteHistory({ database: store.database }),
   store,

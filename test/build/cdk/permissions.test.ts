@@ -12,10 +12,12 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
 import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
 import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import type { Access } from '#shared/clusters/registry.ts';
 import type { PodGoneDelta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
 import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
 import { encodeDue } from '#shared/queues/due-message.ts';
 import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
@@ -255,6 +257,10 @@ before(async () => {
     });
   const far = Object.values(FAR).map((name) => ({ cluster: name, node: n1 }));
   const unreadable = sqsRecord('nonsense', { groupId: 'g' });
+  const probe = sqsRecord(
+    encodeDelta(probeDelta(PROD, { sentAt: Date.now(), sequence: 1, isTraced: true })),
+    { groupId: messageGroupId(probeRef(PROD)), senderId: 'AROArelay:1' },
+  );
   const [first = ''] = uids;
   const { observedAt, taints } = nodeDeltaOf(ref, uids, epoch);
   const gone: PodGoneDelta = {
@@ -268,6 +274,7 @@ before(async () => {
     'node-delta',
     'deltas',
     sqsEvent(delta(ref, uids)),
+    sqsEvent(probe),
     sqsEvent(...far.map((each) => delta(each, ['u']))),
     sqsEvent(unreadable),
   );
@@ -276,6 +283,7 @@ before(async () => {
     sqsRecord(encodeDue({ ...node, at }), { groupId: node.cluster });
   await callFunction(
     ...(['evict', 'evict'] as const),
+    sqsEvent(due(probeRef(PROD))),
     sqsEvent(due(ref)),
     sqsEvent(...far.map((each) => due(each)), due(ref, Date.now() + 60_000), unreadable),
   );
@@ -312,6 +320,8 @@ before(async () => {
     const lease = { ...found, holder: 'somebody' };
     await leases.bid(lease, { holder: 'other', load: 1 });
     await leases.reportStuck(lease, []);
+    const proofs = new DynamoDbProofs(tableOf(who));
+    await Promise.all([proofs.read(of), proofs.tracedAt(of)]);
     await new DynamoDbHistory(tableOf(who)).noteGone(of, [{ uid: podUid(first), at: Date.now() }]);
   }
   await callFunction('heartbeat', 'heartbeat', {});

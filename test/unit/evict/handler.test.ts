@@ -2,14 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
+import { NotedProofs } from '#functions/evict/noted-proofs.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
+import { probeRef } from '#shared/eviction/probe.ts';
 import { encodeCancelled, encodeDue } from '#shared/queues/due-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
 import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { driveTimers, inNoTime } from '#test/world/driven-timers.ts';
+import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
   deletedFrom,
@@ -307,4 +310,53 @@ test('its limits fit each other', () => {
     'a record ends before its function',
   );
   assert.ok(EVICT_BATCH_SIZE <= 10);
+});
+
+describe('a proof that evictions work', () => {
+  const probe = sqsRecord(encodeDue({ ...probeRef(ref.cluster), at: at(59) }), { groupId: ref.cluster });
+
+  /** A pod is due, and what is noted of proofs can be read. */
+  async function proving() {
+    const bench = await onePod();
+    const notes = new ProofsInMemory();
+    const proofs = new NotedProofs({ notes, clock: bench.clock, log: bench.log });
+    const handle = (...records: readonly SQSRecord[]) => failed({ ...bench, proofs }, ...records);
+    const noted = async () => notes.read(ref.cluster);
+    return { bench, handle, noted };
+  }
+
+  test('is a probe that is carried out, as of when its relay sent it', async () => {
+    const { handle, noted } = await proving();
+    assert.deepEqual(await handle(probe), []);
+    assert.deepEqual(await noted(), { probe: { sentAt: at(59) }, passes: 0 });
+  });
+
+  test('is a complete pass, where probes come', async () => {
+    const { bench, handle, noted } = await proving();
+    await handle(probe);
+    await handle(dueAt(60));
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.equal((await noted()).passes, 1);
+  });
+
+  test('is a complete pass also where the rules hold every pod', async () => {
+    const { bench, handle, noted } = await proving();
+    bench.ruling = { ...bench.ruling, stops: [{ scope: 'fleet', who: 'anna', at: 0, why: '' }] };
+    await handle(probe, dueAt(60));
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal((await noted()).passes, 1);
+  });
+
+  test('is no pass in a cluster without probes: it would cost a write', async () => {
+    const { handle, noted } = await proving();
+    await handle(dueAt(60));
+    assert.equal((await noted()).passes, 0);
+  });
+
+  test('is no pass in which a pod could not be evicted', async () => {
+    const { bench, handle, noted } = await proving();
+    failing(bench, 'delete', serverError(500));
+    await handle(probe, dueAt(60));
+    assert.equal((await noted()).passes, 0);
+  });
 });

@@ -26,6 +26,7 @@ import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
@@ -73,6 +74,7 @@ function relayOf(
   const rules = new ToldRules();
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
+    prover: PROVEN,
     rules,
     rulebook,
     leases,

@@ -19,6 +19,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { systemClock as clock } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { scriptedAws } from '../clusters/scripted-aws.ts';
@@ -52,6 +53,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
   const queues = { nodeDeltas: new OrderedQueue(), podDeltas: new OrderedQueue() };
   const outbox = new DeltaSender({ ...queues, clock, log, metrics });
   const relay = new Relay({
+    prover: PROVEN,
     leases,
     history: new SqliteHistory({ database: store.database }),
     store,

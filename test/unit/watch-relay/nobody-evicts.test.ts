@@ -24,6 +24,7 @@ import { tolerating } from '#test/unit/eviction/builders.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode, livePod } from './live-objects.ts';
@@ -108,6 +109,7 @@ function bench(context: TestContext, inCluster = false) {
   rules.say({ policy: POLICY });
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
+    prover: PROVEN,
     ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
     history: new SqliteHistory({ database: database.database }),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),

@@ -17,6 +17,7 @@ import { Emf } from '#shared/telemetry/emf.ts';
 import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { ToldRules } from '#test/world/told-rules.ts';
 import { liveNode } from './live-objects.ts';
@@ -42,7 +43,7 @@ function bench(context: TestContext) {
     const rules = new ToldRules();
     const history = new SqliteHistory({ database: store.database });
     const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
-    const deps = { ...common, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
+    const deps = { ...common, prover: PROVEN, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
     const relay = new Relay(deps);
     context.after(() => relay.stop());
     return { relay, rules, nodes, log, registry, written };

@@ -25,6 +25,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { PROVEN } from '#test/world/proven.ts';
 import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { OrderedQueue } from './ordered-queue.ts';
@@ -62,6 +63,7 @@ function bench(context: TestContext) {
   const rulebook = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    prover: PROVEN,
     history: new DynamoDbHistory(table),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
     limits: new PodFollowLimits(),

@@ -30,6 +30,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
     hearing: () => 'live',
     holdsLease: () => true,
     whyStalled: async () => undefined,
+    prove: async () => ({ asOf: Date.now() }),
     told: (state) => states.push(state),
     clock,
     log,

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { plan } from '#shared/eviction/plan.ts';
+import { PROBE_NODE, probeDelta, probeOf } from '#shared/eviction/probe.ts';
+import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import { after, at, podGone, ref, rules } from './builders.ts';
+
+const PROBE = { sentAt: at(60), sequence: 3, isTraced: false };
+
+test('a probe travels as a delta message', () => {
+  for (const isTraced of [false, true]) {
+    const probe = { ...PROBE, isTraced };
+    assert.deepEqual(probeOf(parseDelta(encodeDelta(probeDelta(ref.cluster, probe)))), probe);
+  }
+});
+
+test('a release that knows no probes decides nothing by one', () => {
+  const { decisions, node } = plan(after(), probeDelta(ref.cluster, PROBE), rules, {
+    now: at(60),
+    leaseEpoch: 1,
+  });
+  assert.deepEqual([decisions, node], [[], undefined]);
+});
+
+test('no pod that is gone is taken for a probe, also on a node of that name', () => {
+  assert.equal(probeOf(podGone(1)), undefined);
+  assert.equal(probeOf(podGone(1, { ref: { ...ref, node: PROBE_NODE } })), undefined);
+});

@@ -1,0 +1,30 @@
+import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/clusters/proofs.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+
+/** Proofs as a test has them noted. */
+export class ProofsInMemory implements ProofNotes, ProbeTrace, ProofReader {
+  readonly #proofs = new Map<ClusterName, StoredProofs>();
+  readonly #traces = new Map<ClusterName, EpochMs>();
+
+  async notedProbe(cluster: ClusterName, sentAt: EpochMs, _now: EpochMs, failure?: string): Promise<void> {
+    const probe = { sentAt, ...(failure === undefined ? {} : { failure }) };
+    this.#proofs.set(cluster, { ...(await this.read(cluster)), probe });
+  }
+
+  async notedPass(cluster: ClusterName): Promise<void> {
+    const proofs = await this.read(cluster);
+    this.#proofs.set(cluster, { ...proofs, passes: proofs.passes + 1 });
+  }
+
+  async notedDelta(cluster: ClusterName, sentAt: EpochMs): Promise<void> {
+    this.#traces.set(cluster, sentAt);
+  }
+
+  async read(cluster: ClusterName): Promise<StoredProofs> {
+    return this.#proofs.get(cluster) ?? { passes: 0 };
+  }
+
+  async tracedAt(cluster: ClusterName): Promise<EpochMs | undefined> {
+    return this.#traces.get(cluster);
+  }
+}

@@ -99,6 +99,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
   const rulesNow = rulesReader({ rulebook, matching, clock });
   const laterEvents = new LaterEvents();
+  const rates = new EmbeddedRateLimiter(systemStopwatch);
   const evictions = new Evictions({
     look: (ref, failedBefore) => laterEvents.ahead(() => look(ref, evictDeps, failedBefore)),
     tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
@@ -111,7 +112,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const evictDeps: EvictDeps = {
     ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
-    ...{ clusters: access, rates: new EmbeddedRateLimiter(), permits: state.permits, laterEvents },
+    ...{ clusters: access, rates, permits: state.permits, laterEvents },
     metrics: prometheusEvictionMetrics(registry),
   };
   const decisions = new Decisions({
@@ -182,6 +183,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
   /** What was missed while another process led is taken up from the store, as soon as that can be read. */
   const takeOver = async () => {
+    rates.begin();
     for (let failures = 1; !stopping.signal.aborted; failures++) {
       try {
         await policies.resume();

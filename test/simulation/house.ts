@@ -73,14 +73,14 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
 }
 
 /** The database of one process. */
-export function sqliteHouse(): House {
+export function sqliteHouse({ clock }: Surroundings): House {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = sqliteLeases(store.database);
   const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
-  const rates = new EmbeddedRateLimiter();
   const permits = sqlitePermits(store.database);
-  const open: Rooms = { store, history, rates, permits, leases, registry };
+  const rates = () => new EmbeddedRateLimiter(() => clock.now());
+  const open: Rooms = { store, history, rates: rates(), permits, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -92,7 +92,8 @@ export function sqliteHouse(): House {
         },
       },
       history: asked(history, (perform) => process.request('store', perform)),
-      rates: asked<RateLimiter>(rates, (perform) => process.request('store', perform)),
+      // Each process has its own, which begins empty.
+      rates: rates(),
       permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
       leases: asked(leases, (perform) => process.request('store', perform)),
       registry,

@@ -12,27 +12,9 @@ const BURST_MS = 1_000;
 const PASS_MS = 1_000;
 /** What is due for so long was looked at, and held. */
 const HELD_MS = 5_000;
-/** What happened so long ago may be felt: turns are given out for so long ahead. */
-const FELT_MS = 60_000;
-
-/**
- * Where the limits do not hold. It may only ever get shorter: whoever makes one of these hold strikes it out here, and in
- * `docs/internals/evidence.md`.
- */
-export const PACE_EXCEPTIONS = [
-  'something went wrong',
-  'a process began, or a relay took over',
-  'the rate was changed',
-  'the guard let go',
-  'an order ended by itself',
-  'several orders ended one after the other',
-] as const;
-export type PaceException = (typeof PACE_EXCEPTIONS)[number];
-
-/** How often each limit was put to the test, and how often each exception excused what went beyond. */
+/** How often each limit was put to the test. */
 export interface Paced {
   readonly windows: number;
-  readonly excused: Readonly<Partial<Record<PaceException, number>>>;
 }
 
 interface Gone {
@@ -47,7 +29,6 @@ export class PaceJudge {
   readonly #law: Law | undefined;
   readonly #accuse: Accuse;
   readonly #gone = new Map<ClusterName, Gone[]>();
-  readonly #excused: Partial<Record<PaceException, number>> = {};
   #windows = 0;
 
   constructor(bench: Bench, law: Law | undefined, accuse: Accuse) {
@@ -57,7 +38,7 @@ export class PaceJudge {
   }
 
   get paced(): Paced {
-    return { windows: this.#windows, excused: this.#excused };
+    return { windows: this.#windows };
   }
 
   /** `of`: by each of the taints that it may have been decided by. */
@@ -102,33 +83,9 @@ export class PaceJudge {
       this.#bench.tried('P9');
       this.#windows += 1;
       if (limit.gone.length <= most) continue;
-      const exception = this.#exception(name, limit.gone, from - FELT_MS, to);
-      if (exception) this.#excused[exception] = (this.#excused[exception] ?? 0) + 1;
-      else
-        this.#accuse(
-          `P9: ${limit.gone.length} pods went within ${windowMs} ms at ${limit.what} of ${limit.perSecond}/s`,
-        );
+      this.#accuse(
+        `P9: ${limit.gone.length} pods went within ${windowMs} ms at ${limit.what} of ${limit.perSecond}/s`,
+      );
     }
-  }
-
-  #exception(
-    name: ClusterName,
-    gone: readonly Gone[],
-    from: EpochMs,
-    to: EpochMs,
-  ): PaceException | undefined {
-    const { disturbances, rulebook } = this.#bench;
-    if (disturbances.wasReplaced(name, from, to)) return 'a process began, or a relay took over';
-    if (!disturbances.isQuiet(name, from, to)) return 'something went wrong';
-    const history = rulebook?.history(name) ?? [];
-    const written = history.filter(({ at }) => from <= at && at <= to);
-    const rates = new Set(this.#law?.policies(name, from, to).map(({ rate }) => rate));
-    if (rates.size > 1) return 'the rate was changed';
-    if (written.some(({ guardAct }) => guardAct === 'guard-calm' || guardAct === 'release-guard'))
-      return 'the guard let go';
-    const freed = new Set(gone.flatMap(({ freedAt }) => freedAt ?? []));
-    if ([...freed].some((at) => !written.some((each) => each.at === at))) return 'an order ended by itself';
-    if (freed.size > 1) return 'several orders ended one after the other';
-    return undefined;
   }
 }

@@ -191,14 +191,6 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'permits + (this.#at - at) * this.#perMs',
     says: 'permits + (this.#at - at) * this.#perMs * 4',
   },
-  'what is released goes without a permit': {
-    area: 'policy',
-    climate: 'wide',
-    governed: true,
-    file: 'functions/evict/pass.ts',
-    instead: 'policy.rate !== undefined || drainsOnRelease(record)',
-    says: 'policy.rate !== undefined',
-  },
   'a pause never ends by itself': {
     area: 'policy',
     climate: 'fair',

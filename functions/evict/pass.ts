@@ -7,10 +7,16 @@ import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
-import type { PodOutcome, Settled, Turn } from '#shared/eviction/outcome.ts';
+import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
-import { askAgainAt, hasTurn } from '#shared/eviction/rate.ts';
-import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import { RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
+import {
+  drainsOnRelease,
+  type EvictionRecord,
+  heldRecord,
+  type NodeState,
+  type Partition,
+} from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { refuserOf } from '#shared/kubernetes/eviction-refusal.ts';
@@ -61,6 +67,13 @@ interface NodeView {
   readonly verdict: ReturnType<typeof judge>;
 }
 
+/** A pod may be deleted at the rates of its cluster. */
+interface RatePermit {
+  readonly until: EpochMs;
+  /** Of the policy that says the rates: by another one, it is worth nothing. */
+  readonly revision: number;
+}
+
 type Evict = Extract<Verdict, { readonly kind: 'evict' }>;
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
@@ -77,6 +90,7 @@ export class Pass {
   #nextLook: Promise<NodeView> | undefined;
   /** What came of pods that asked for permits; absent: it needs none, or is to ask. */
   #permissions: ReadonlyMap<PodUid, Permission> = new Map();
+  readonly #ratePermits = new Map<PodUid, RatePermit>();
   /** The last question after the node's Lease; absent: it did not matter yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
@@ -102,19 +116,17 @@ export class Pass {
       const outcome = this.#wentWrong(error);
       return this.#holdUnseen(due.map((record) => ({ record, outcome })));
     }
-    const now = this.#deps.clock.now();
     await this.#takePermits(due, pods, first);
     const mayGo = due.filter(({ uid }) => this.#heldOf(uid) === undefined);
-    const turns = await this.#takeTurns(mayGo, pods, first, now);
+    const turns = await this.#takeRatePermits(mayGo, pods, first);
     const settled: Settled[] = [];
     const settle = async (record: EvictionRecord) => {
       const turn = turns.get(record.uid);
-      const waits = turn && (turn.turnAt ?? Infinity) > now;
-      const outcome = waits
+      const outcome = turn
         ? { kind: 'waiting' as const, turn }
         : (this.#heldOf(record.uid) ?? (await this.#handle(record, pods.get(record.uid), first)));
       this.#tell(record, outcome);
-      settled.push({ record, outcome, turn });
+      settled.push({ record, outcome });
     };
     await pMap(due, settle, { concurrency: PARALLEL_EVICTIONS });
     return this.#holdUnseen(settled);
@@ -155,31 +167,67 @@ export class Pass {
     return permission?.kind === 'permitted' ? permission.until : -Infinity;
   }
 
-  /** Where the cluster has a rate, takes turns for the pods that are to go. */
-  async #takeTurns(
+  /** Takes permits at the rates of the cluster for all pods that are to go. Resolves with the turns of those that got none. */
+  async #takeRatePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
     { rules, verdict }: NodeView,
-    now: EpochMs,
   ): Promise<ReadonlyMap<PodUid, Turn>> {
-    const { rate } = rules.policy;
     const asking = due.filter((record) => {
-      const found = rate !== undefined && !hasTurn(record, now) && verdict(record, pods.get(record.uid));
+      const found = isPaced(rules, record) && verdict(record, pods.get(record.uid));
       return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
     });
-    if (rate === undefined || asking.length === 0) return new Map();
+    // What the Eviction API refused takes no permit from what it may let go.
+    const [others = [], blocked = []] = [false, true].map((is) =>
+      asking.filter((record) => (record.blocked !== undefined) === is),
+    );
     try {
-      const turns = await this.#deps.rates.take(this.#partition.ref.cluster, asking.length, rate, now);
-      return new Map(
-        asking.map(({ uid }, index) => {
-          const turnAt = turns[index];
-          return [uid, turnAt === undefined ? { notBefore: askAgainAt(now) } : { turnAt }];
-        }),
-      );
+      return await this.#askRates([...others, ...blocked], rules);
     } catch (error) {
       this.#stopped = { kind: 'fault', error };
       return new Map();
     }
+  }
+
+  /** Notes the permits that pods got; resolves with the turns of the others. Rejects with `StoreError`. */
+  async #askRates(
+    records: readonly EvictionRecord[],
+    { policy, policyRevision: revision }: Rules,
+  ): Promise<ReadonlyMap<PodUid, Turn>> {
+    if (records.length === 0) return new Map();
+    const { rates, clock } = this.#deps;
+    const now = clock.now();
+    const { node, ref } = this.#partition;
+    const pods = records.map((record) => ({
+      drains: drainsOnRelease(record),
+      inTurn: isInTurn(record) || node?.retry !== undefined,
+    }));
+    const turns = await rates.take(ref.cluster, pods, policy, now);
+    return new Map(
+      records.flatMap(({ uid }, index) => {
+        const turn = turns[index];
+        if (turn) return [[uid, turn] as const];
+        this.#ratePermits.set(uid, { until: now + RATE_PERMIT_LASTS_MS, revision });
+        return [];
+      }),
+    );
+  }
+
+  /**
+   * Until when a pod may be deleted at the rates of its cluster, or its turn. A permit that lapsed while the server was slow, or that
+   * another policy gave, is replaced here: where each answer takes seconds, none would last until the delete.
+   */
+  async #rateOf({ rules }: NodeView, record: EvictionRecord, { unlimited }: Evict): Promise<EpochMs | Turn> {
+    if (unlimited || !isPaced(rules, record)) return Infinity;
+    const counts = (permit: RatePermit | undefined): permit is RatePermit =>
+      permit !== undefined &&
+      permit.revision === rules.policyRevision &&
+      permit.until >= this.#deps.clock.now();
+    const { uid } = record;
+    const permit = this.#ratePermits.get(uid);
+    if (counts(permit)) return permit.until;
+    const turn = (await this.#askRates([record], rules)).get(uid);
+    return turn ?? this.#ratePermits.get(uid)?.until ?? -Infinity;
   }
 
   /**
@@ -193,7 +241,7 @@ export class Pass {
     if (!by) return settled;
     return settled.map((each): Settled => {
       if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
-      return { ...each, outcome: { kind: 'hold', record: { ...each.record, held: { by, since: now } } } };
+      return { ...each, outcome: { kind: 'hold', record: heldRecord(each.record, { by, since: now }) } };
     });
   }
 
@@ -261,7 +309,9 @@ export class Pass {
         const permittedTo = this.#permittedTo(view, shown, verdict);
         // Its permit lapsed while the server was slow, or the limit is new: the next pass asks for one.
         if (permittedTo < this.#deps.clock.now()) return { kind: 'behind' };
-        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo);
+        const pacedTo = await this.#rateOf(view, record, verdict);
+        if (typeof pacedTo === 'object') return { kind: 'waiting', turn: pacedTo };
+        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);
         return await this.#remove(record, shown, verdict, notAfter);
       } catch (error) {
         // Nothing was sent: the node is to be looked at once more.
@@ -429,6 +479,14 @@ export class Pass {
     return life;
   }
 }
+
+/** Reports whether a pod needs a permit at the rates of its cluster: what was never held, where there is no rate, asks nobody. */
+const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
+  policy.rate !== undefined || drainsOnRelease(record);
+
+/** Reports whether a pod that is due has waited for its turn, or was released in one. */
+const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
+  turnAt !== undefined || (drains === true && notBefore !== undefined);
 
 /** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
 const isUnread = (verdict: Verdict): boolean => verdict.kind === 'evict' && verdict.lease === 'unread';

@@ -1,25 +1,61 @@
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import { claimOf, TURNS_AHEAD_MS, turnsOf } from '#shared/eviction/rate.ts';
-import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import {
+  type AskingPod,
+  type Bucket,
+  type Given,
+  givePermits,
+  type Pace,
+  type Turn,
+} from '#shared/eviction/rate.ts';
+import type { Stopwatch } from '#shared/time/clock.ts';
 
-/** Turns in one process: what was given out is known to it alone. */
+/**
+ * Permits in the one process that evicts. It begins with none: the process before it may just have used up a second's burst. Permits
+ * come by its stopwatch, so a clock that is set brings none.
+ */
 export class EmbeddedRateLimiter implements RateLimiter {
-  readonly #clock: Clock | undefined;
-  /** Up to when, by the stopwatch, turns were given out. */
-  readonly #takenToMs = new Map<ClusterName, number>();
+  readonly #stopwatch: Stopwatch;
+  #none: Bucket;
+  readonly #given = new Map<ClusterName, Given>();
 
-  /** `clock`: of which the stopwatch counts; absent: what it is told is never set. */
-  constructor(clock?: Clock) {
-    this.#clock = clock;
+  constructor(stopwatch: Stopwatch) {
+    this.#stopwatch = stopwatch;
+    this.#none = this.#noneNow();
   }
 
-  async take(cluster: ClusterName, pods: number, rate: number, now: EpochMs): Promise<readonly EpochMs[]> {
-    const nowMs = this.#clock ? stopwatchMs(this.#clock) : now;
-    const fromMs = Math.max(nowMs, this.#takenToMs.get(cluster) ?? nowMs);
-    if (fromMs > nowMs + TURNS_AHEAD_MS) return [];
-    const claim = claimOf(pods, rate);
-    this.#takenToMs.set(cluster, fromMs + claim.takesMs);
-    return turnsOf(claim, now + Math.ceil(fromMs - nowMs), now);
+  /** This process evicts from now on, and another one did until now. */
+  begin(): void {
+    this.#none = this.#noneNow();
+    this.#given.clear();
+  }
+
+  async take(
+    cluster: ClusterName,
+    pods: readonly AskingPod[],
+    pace: Pace,
+    now: EpochMs,
+  ): Promise<readonly (Turn | undefined)[]> {
+    // What is stored counts by the stopwatch, and turns, which are kept with their pods, by the clock.
+    const aheadMs = now - this.#stopwatch();
+    const { rate = this.#none, drain = this.#none } = this.#given.get(cluster) ?? {};
+    const given = { rate: shifted(rate, aheadMs), drain: shifted(drain, aheadMs) };
+    const after = givePermits(given, pods, pace, now);
+    this.#given.set(cluster, {
+      rate: after.given.rate && shifted(after.given.rate, -aheadMs),
+      drain: after.given.drain && shifted(after.given.drain, -aheadMs),
+    });
+    return after.turns;
+  }
+
+  #noneNow(): Bucket {
+    const at = this.#stopwatch();
+    return { permits: 0, at, takenTo: at };
   }
 }
+
+const shifted = ({ permits, at, takenTo }: Bucket, ms: number): Bucket => ({
+  permits,
+  at: at + ms,
+  takenTo: takenTo + ms,
+});

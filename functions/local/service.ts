@@ -26,7 +26,7 @@ import { type News, parseDueMessage } from '#shared/queues/due-message.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { Decisions } from './decisions.ts';
@@ -100,6 +100,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
   const rulesNow = rulesReader({ rulebook, matching, clock });
   const laterEvents = new LaterEvents();
+  const rates = new EmbeddedRateLimiter(systemStopwatch);
   const evictions = new Evictions({
     look: (ref, failedBefore) => laterEvents.ahead(() => look(ref, evictDeps, failedBefore)),
     tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
@@ -112,7 +113,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const evictDeps: EvictDeps = {
     ...{ store: reporting, timers: evictions, clock, log, rules: rulesNow },
-    ...{ clusters: access, rates: new EmbeddedRateLimiter(clock), permits: state.permits, laterEvents },
+    ...{ clusters: access, rates, permits: state.permits, laterEvents },
     metrics: prometheusEvictionMetrics(registry),
   };
   const decisions = new Decisions({
@@ -183,6 +184,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
   /** What was missed while another process led is taken up from the store, as soon as that can be read. */
   const takeOver = async () => {
+    rates.begin();
     for (let failures = 1; !stopping.signal.aborted; failures++) {
       try {
         await policies.resume();

@@ -1,11 +1,16 @@
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
 
-/** Gives out turns to evict, for each cluster to all processes together. */
+/** Gives out permits to evict at the rates of each cluster, to all processes together. */
 export interface RateLimiter {
   /**
-   * Takes turns for up to so many pods of a cluster, at `rate` pods per second: when each may go, soonest first. Those for
-   * whom there is none within `TURNS_AHEAD_MS` ask again later. A turn once taken is used up, and passes
-   * when nobody goes in it. Rejects with `StoreError`.
+   * Takes permits for pods of a cluster, as many as its rates leave: for each pod, in order, `undefined` where it has one, which lasts
+   * for `RATE_PERMIT_LASTS_MS`, or else its turn. A permit once taken counts, whether its pod goes or not. Rejects with `StoreError`.
    */
-  take(cluster: ClusterName, pods: number, rate: number, now: EpochMs): Promise<readonly EpochMs[]>;
+  take(
+    cluster: ClusterName,
+    pods: readonly AskingPod[],
+    pace: Pace,
+    now: EpochMs,
+  ): Promise<readonly (Turn | undefined)[]>;
 }

@@ -17,6 +17,7 @@ import {
   type CancelReason,
   type EvictionRecord,
   type Held,
+  heldRecord,
   type NodeState,
   type TimedTaint,
   whyCancelled,
@@ -172,7 +173,7 @@ export function judge(
     const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
     // Its turn is over by the time that nothing holds it any more.
     const { turnAt: _turnAt, ...rest } = record;
-    return { kind: 'hold', record: { ...rest, held: { ...braked, since } } };
+    return { kind: 'hold', record: heldRecord(rest, { ...braked, since }) };
   };
 }
 

@@ -6,6 +6,7 @@ import type { ClocksApart, Verdict } from './judge.ts';
 import type { Lapse } from './node-life.ts';
 import { noteOf } from './noted.ts';
 import type { Rules } from './policy.ts';
+import type { Turn } from './rate.ts';
 import {
   type Block,
   type Ending,
@@ -16,9 +17,6 @@ import {
   type Partition,
 } from './records.ts';
 import { afterFailures, type Failures, ownMomentOf } from './retry.ts';
-
-/** When it is a pod's turn under the rate of its cluster, or when it asks for one again. */
-export type Turn = Pick<EvictionRecord, 'turnAt' | 'notBefore'>;
 
 /** What a pass came to with one pod that was due. A verdict other than to evict it is one. */
 export type PodOutcome =
@@ -40,11 +38,10 @@ export type PodOutcome =
   /** A fault of ours. */
   | { readonly kind: 'fault'; readonly error: unknown };
 
-/** A pod that was due, as its record was then; what came of it; and the turn that it took, if it did. */
+/** A pod that was due, as its record was then, and what came of it. */
 export interface Settled {
   readonly record: EvictionRecord;
   readonly outcome: PodOutcome;
-  readonly turn?: Turn | undefined;
 }
 
 /** A pass over a node, which stood as `before` says when it began. */
@@ -148,7 +145,7 @@ export type Recorded = ReturnType<typeof recordOf>['result'];
 
 /** What the outcomes of a pass that still hold ask for. `left`: what is scheduled and settled by none of them. */
 function standing({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
-  const left = withTurns(found, settled, now);
+  const left = new Map(found.scheduled);
   const cancelled: Ending[] = [];
   const schedule: EvictionRecord[] = [];
   const blocks = new Map<PodUid, Block>();
@@ -180,7 +177,8 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         break;
       case 'waiting': {
         const waits = left.get(uid);
-        if (waits) schedule.push(waits);
+        // What fell due may have been moved meanwhile, and asks then.
+        if (waits && waits.fireAt <= now) schedule.push({ ...waits, ...outcome.turn });
         left.delete(uid);
         break;
       }
@@ -212,16 +210,6 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
   const whole = everything === undefined ? {} : { everything, outOfReach };
   const failures: Failures = { ...whole, pods, retryAfterSeconds, isHold };
   return { left, cancelled, schedule, blocks, failures, moved };
-}
-
-/** What is scheduled, with the turns that were taken for those that are due, so that none takes two. */
-function withTurns({ scheduled }: Partition, settled: readonly Settled[], now: EpochMs) {
-  const records = new Map(scheduled);
-  for (const { record, turn } of settled) {
-    const stored = records.get(record.uid);
-    if (turn && stored && stored.fireAt <= now) records.set(stored.uid, { ...stored, ...turn });
-  }
-  return records;
 }
 
 /** Whether nobody told anything newer of a pod, or moved its deadline elsewhere, since its partition was read. */

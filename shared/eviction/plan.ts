@@ -15,6 +15,7 @@ import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';
 import {
+  drainsOnRelease,
   type EndedPod,
   type Ending,
   type EvictionRecord,
@@ -208,10 +209,7 @@ function podDecider(
     if (!deadline) return record && cancel(delta, record, node);
     const fireAt = dueAt(deadline.at, delta.observedAt, record);
     if (record?.gaveUpAt !== undefined && record.fireAt === fireAt) return undefined;
-    const next = recordOf(pod, { ...deadline, at: fireAt }, delta, {
-      podSince,
-      startedAt: record?.startedAt,
-    });
+    const next = recordOf(pod, { ...deadline, at: fireAt }, delta, { podSince, before: record });
     if (!record) return { kind: 'schedule', record: next };
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
@@ -277,15 +275,17 @@ function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord)
  * as one of failing, or of waiting for a budget.
  */
 function freed(
-  { held, failure, blocked, ...record }: EvictionRecord,
+  before: EvictionRecord,
   { rank = 0 }: PodFacts,
   { policy }: Rules,
   now: EpochMs,
 ): EvictionRecord {
+  const { held, failure, blocked, ...record } = before;
   // Equivalent mutant (OptionalChaining): Only what is held is freed; the type checker does not know.
   const heldMs = Math.max(0, now - (held?.since ?? now));
   return {
     ...record,
+    ...(drainsOnRelease(before) ? { drains: true } : {}),
     ...(failure ? { failure: { ...failure, since: failure.since + heldMs } } : {}),
     ...(blocked ? { blocked: { ...blocked, since: blocked.since + heldMs } } : {}),
     notBefore: now + Math.floor((rank / policy.drain) * 1000),
@@ -296,13 +296,12 @@ function recordOf(
   { uid, namespace, name, owner }: PodFacts,
   { at: fireAt, reasons }: PodDeadline,
   { version, observedAt }: Delta,
-  {
-    podSince,
-    startedAt = observedAt,
-  }: { readonly podSince: EpochMs; readonly startedAt: EpochMs | undefined },
+  { podSince, before }: { readonly podSince: EpochMs; readonly before: EvictionRecord | undefined },
 ): EvictionRecord {
   const who = { uid, namespace, name, ...(owner ? { owner } : {}) };
-  return { ...who, podSince, startedAt, fireAt, reasons, version };
+  const { startedAt = observedAt } = before ?? {};
+  const drains = before && drainsOnRelease(before) ? ({ drains: true } as const) : {};
+  return { ...who, podSince, startedAt, fireAt, reasons, version, ...drains };
 }
 
 function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeState): PodDecision {

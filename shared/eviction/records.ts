@@ -80,9 +80,20 @@ export interface EvictionRecord {
   readonly blocked?: Blocked;
   /** It was held, or found no turn, and is looked at again in its turn: not before this moment. */
   readonly notBefore?: EpochMs;
-  /** Its turn under the rate of its cluster, which is its own for as long as it stands: it goes from this moment on. */
+  /** Its turn under the rates of its cluster: it comes for a permit then. */
   readonly turnAt?: EpochMs;
+  /** It was held past its deadline: from then on, until its record ends, it needs a permit of those that are released. */
+  readonly drains?: true;
 }
+
+/** A record that is held; whatever lets it go, many may go with it. Each workload has a limit of its own. */
+export function heldRecord(record: EvictionRecord, held: Held): EvictionRecord & { readonly held: Held } {
+  return { ...record, held, ...(held.by.kind === 'workload-limit' ? {} : { drains: true }) };
+}
+
+/** Reports whether a record needs a permit of those that are released. A release before noted only that it is held. */
+export const drainsOnRelease = ({ drains, held }: EvictionRecord): boolean =>
+  drains === true || (held !== undefined && held.by.kind !== 'workload-limit');
 
 /** What keeps an eviction from happening that is due. */
 export interface Held {

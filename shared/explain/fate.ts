@@ -7,6 +7,7 @@ import { mergeNodeState } from '#shared/eviction/node-state.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
 import {
+  drainsOnRelease,
   type EvictionRecord,
   isTombstone,
   type NodeState,
@@ -194,7 +195,7 @@ function follow(
   let blockedBy: readonly string[] = [];
   let rejected: Pick<Extract<Fate, { kind: 'blocked' }>, 'rejected'> = {};
   // What was held, and is not any more, is about to be woken.
-  let drained = scheduled.held !== undefined || scheduled.notBefore !== undefined;
+  let drained = drainsOnRelease(scheduled) || scheduled.notBefore !== undefined;
   let record = scheduled;
   // Whoever releases it wakes it at once; when a hold is over by itself, it waits as others do.
   const isWoken = record.held !== undefined && (record.held.until ?? Number.POSITIVE_INFINITY) > now;

@@ -2,7 +2,6 @@ import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
-import { claimOf } from '#shared/eviction/rate.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
@@ -307,11 +306,7 @@ function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | un
   let freeAt = Number.NEGATIVE_INFINITY;
   for (const [at, fates] of Map.groupBy(limited, (fate) => fate.at)) {
     freeAt = Math.max(freeAt, at);
-    for (let left = fates.length; left > 0; ) {
-      const claim = claimOf(left, rate);
-      left -= claim.pods;
-      freeAt += claim.takesMs;
-    }
+    freeAt += Math.ceil((fates.length * 1000) / rate);
   }
   return Math.max(last, freeAt);
 }

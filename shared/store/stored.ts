@@ -142,6 +142,7 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
     .exactOptional(),
   notBefore: epochMs.exactOptional(),
   turnAt: epochMs.exactOptional(),
+  drains: z.literal(true).exactOptional(),
 });
 
 /** What is stored of one that has ended. */

@@ -1,70 +1,289 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
 import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
-import { TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { type AskingPod, type Pace, TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
+import type { Stopwatch } from '#shared/time/clock.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** Limiters under contract. */
 export interface RateLimiters {
-  /** As another process has it. Called once where there is one process. */
-  open(): RateLimiter;
+  /** As a process has it that evicts from now on: beside others, or in place of the one before. Its stopwatch is in milliseconds. */
+  open(stopwatch: Stopwatch): RateLimiter;
   close(): Promise<void>;
 }
 
-/** Registers the tests that every rate limiter has to pass. `shared`: processes share it. */
+export interface RateLimiterContract {
+  /** Processes share it; else one follows the other. */
+  readonly shared: boolean;
+  /** How many random histories are played; default: as many as fast-check does. */
+  readonly histories?: number;
+}
+
+/** So many pods that have not had a turn. */
+export const asking = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
+  Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
+
+const RATE_OF_1: Pace = { rate: 1, drain: 50 };
+const RATE_OF_2: Pace = { rate: 2, drain: 50 };
+const DRAIN_OF_2: Pace = { drain: 2 };
+
+const HOUR_MS = 3_600_000;
+/** Clocks that differ by more let nobody evict. */
+const MOST_STEP_MS = 30_000;
+
+/** Registers the tests that every rate limiter has to pass. */
 export function rateLimiterContract(
   name: string,
   open: () => Promise<RateLimiters>,
-  { shared }: { readonly shared: boolean },
+  { shared, histories = 100 }: RateLimiterContract,
 ): void {
   describe(`${name} keeps the contract of a rate limiter`, () => {
     let limiters: RateLimiters;
-    let limiter: RateLimiter;
+    let stopwatchMs = 0;
     before(async () => {
       limiters = await open();
-      limiter = limiters.open();
     });
     after(() => limiters.close());
 
-    test('a cluster where nobody went lately gives the first turn at once', async () => {
+    /** A process that has evicted for an hour. */
+    const longBegun = (): RateLimiter => {
+      const limiter = limiters.open(() => stopwatchMs);
+      stopwatchMs += HOUR_MS;
+      return limiter;
+    };
+    /** Asks at so many milliseconds after the beginning. */
+    const asker = (limiter: RateLimiter, pace: Pace) => {
       const cluster = aCluster();
-      assert.deepEqual(await limiter.take(cluster, 3, 1, NOW), [NOW, NOW + 1000, NOW + 2000]);
-      assert.deepEqual(await limiter.take(cluster, 1, 1, NOW + 60_000), [NOW + 60_000]);
+      const begunMs = stopwatchMs;
+      return async (atMs: number, pods: readonly AskingPod[], by: Pace = pace) => {
+        stopwatchMs = begunMs + atMs;
+        const turns = await limiter.take(cluster, pods, by, NOW + atMs);
+        return turns.map((turn) => turn && (turn.turnAt === undefined ? 'later' : turn.turnAt - NOW));
+      };
+    };
+
+    test('permits a second’s burst, and gives turns at the rate to those after it', async () => {
+      const ask = asker(longBegun(), RATE_OF_2);
+      const none = undefined;
+      assert.deepEqual(await ask(0, asking(5)), [none, none, 1000, 1000, 2000]);
+      assert.deepEqual(await ask(1000, asking(2, { inTurn: true })), [none, none]);
+      assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [none]);
     });
 
-    test('turns follow those that are taken, at whatever rate is asked by then', async () => {
-      const cluster = aCluster();
-      await limiter.take(cluster, 4, 1, NOW);
-      assert.deepEqual(await limiter.take(cluster, 3, 2, NOW + 500), [NOW + 4000, NOW + 4000, NOW + 5000]);
+    test('lets those go first that wait for their turn', async () => {
+      const ask = asker(longBegun(), RATE_OF_1);
+      await ask(0, asking(4));
+      assert.deepEqual(await ask(1000, asking(1)), [4000]);
+      assert.deepEqual(await ask(1000, asking(1, { inTurn: true })), [undefined]);
     });
 
-    test('clusters do not wait for each other', async () => {
-      await limiter.take(aCluster(), 50, 1, NOW);
-      assert.deepEqual(await limiter.take(aCluster(), 1, 1, NOW), [NOW]);
+    test('permits no more at once when many turns have passed', async () => {
+      const ask = asker(longBegun(), RATE_OF_2);
+      await ask(0, asking(100));
+      const turns = await ask(90_000, asking(100, { inTurn: true }));
+      assert.equal(turns.filter((turn) => turn === undefined).length, 2);
     });
 
-    test('nobody gets a turn that is far ahead, but later', async () => {
-      const cluster = aCluster();
-      assert.equal((await limiter.take(cluster, 1000, 1, NOW)).length, 60);
-      const [last] = await limiter.take(cluster, 1000, 1, NOW);
-      assert.equal(last, NOW + TURNS_AHEAD_MS);
-      assert.deepEqual(await limiter.take(cluster, 1, 1, NOW), []);
-      const later = NOW + 2 * TURNS_AHEAD_MS + 1000;
-      assert.deepEqual(await limiter.take(cluster, 1, 1, later), [later]);
+    test('gives no turn that is far ahead', async () => {
+      const ask = asker(longBegun(), RATE_OF_1);
+      const turns = await ask(0, asking(1000));
+      const given = turns.filter((turn) => typeof turn === 'number');
+      assert.equal(Math.max(...given), TURNS_AHEAD_MS);
+      assert.equal(given.length, 60);
+      assert.deepEqual(await ask(0, asking(1)), ['later']);
+      assert.deepEqual(await ask(2 * TURNS_AHEAD_MS, asking(1)), [undefined]);
+    });
+
+    test('counts released pods by themselves, and under the rate, too', async () => {
+      const ask = asker(longBegun(), DRAIN_OF_2);
+      const released = asking(3, { drains: true });
+      assert.deepEqual(await ask(0, released), [undefined, undefined, 1000]);
+      assert.deepEqual(await ask(0, released, { rate: 100, drain: 2 }), [1000, 2000, 2000]);
+      const one = await ask(60_000, asking(3, { drains: true, inTurn: true }), { rate: 1, drain: 100 });
+      assert.deepEqual(one.slice(0, 1), [undefined]);
+      assert.ok(one.slice(1).every((turn) => turn !== undefined));
+    });
+
+    test('permits less from the moment on at which the rate is lowered', async () => {
+      const ask = asker(longBegun(), { rate: 20, drain: 50 });
+      await ask(0, asking(100));
+      const inTurn = asking(20, { inTurn: true });
+      const turns = [];
+      for (let second = 1; second <= 60; second++)
+        turns.push(...(await ask(second * 1000, inTurn, { rate: 0.1, drain: 50 })));
+      assert.ok(turns.filter((turn) => turn === undefined).length <= 7);
+    });
+
+    test('gives turns soon when a low rate is raised', async () => {
+      const ask = asker(longBegun(), { rate: 0.02, drain: 50 });
+      assert.deepEqual(await ask(0, asking(3)), [undefined, 50_000, 'later']);
+      const raised = { rate: 20, drain: 50 };
+      assert.deepEqual(await ask(1000, asking(1), raised), [1000 + TURNS_AHEAD_MS]);
+      assert.deepEqual(await ask(1000, asking(1, { inTurn: true }), raised), [undefined]);
+    });
+
+    test('does not have clusters wait for each other', async () => {
+      const limiter = longBegun();
+      await asker(limiter, RATE_OF_1)(0, asking(50));
+      assert.deepEqual(await asker(limiter, RATE_OF_1)(0, asking(1)), [undefined]);
+    });
+
+    test('permits soon again what a clock far ahead took', async () => {
+      const limiter = longBegun();
+      const ask = asker(limiter, RATE_OF_1);
+      await ask(24 * HOUR_MS, asking(70));
+      stopwatchMs -= 24 * HOUR_MS;
+      await ask(0, asking(1));
+      assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [undefined]);
+    });
+
+    test('permits no more in any span of time than the rate and a second’s burst, whatever happens', async () => {
+      await fc.assert(
+        fc.asyncProperty(history, (steps) => play(limiters, steps, shared)),
+        { numRuns: histories },
+      );
     });
 
     if (!shared) return;
 
-    test('all processes together take no turn twice, however many ask at once', async () => {
+    test('permits all processes together no more, however many ask at once', async () => {
       const cluster = aCluster();
-      const others = Array.from({ length: 8 }, () => limiters.open());
-      const taken = await Promise.all(others.map((each) => each.take(cluster, 2, 2, NOW)));
-      const turns = taken.flat().sort((a, b) => a - b);
-      assert.ok(turns.length > 2);
+      const others = Array.from({ length: 8 }, () => longBegun());
+      const turns = await Promise.all(others.map((each) => each.take(cluster, asking(2), RATE_OF_2, NOW)));
+      const given = turns.flat().map((turn) => (turn?.turnAt ?? NOW) - NOW);
       assert.deepEqual(
-        turns,
-        turns.map((_, index) => NOW + Math.floor(index / 2) * 1000),
+        given.sort((a, b) => a - b),
+        [0, 0, ...Array.from({ length: 14 }, (_, index) => 1000 + Math.floor(index / 2) * 1000)],
       );
     });
   });
+}
+
+/** What happens in a history of permits. */
+type Step =
+  | { readonly kind: 'wait'; readonly ms: number }
+  | { readonly kind: 'ask'; readonly by: number; readonly pods: readonly AskingPod[] }
+  /** A process begins in place of another one, which is never heard of again. */
+  | { readonly kind: 'replace'; readonly which: number }
+  | { readonly kind: 'policy'; readonly pace: Pace }
+  /** The clock of a process is set, so far from the true time. */
+  | { readonly kind: 'clock'; readonly which: number; readonly offsetMs: number };
+
+const PROCESSES = 3;
+
+const perSecond = fc.oneof(fc.double({ min: 0.05, max: 3, noNaN: true }), fc.integer({ min: 1, max: 60 }));
+const which = fc.nat(PROCESSES - 1);
+const pods = fc.array(fc.record({ drains: fc.boolean(), inTurn: fc.boolean() }), {
+  minLength: 1,
+  maxLength: 40,
+});
+const history = fc.array(
+  fc.oneof(
+    { weight: 4, arbitrary: fc.record({ kind: fc.constant('wait'), ms: fc.nat(5_000) }) },
+    { weight: 8, arbitrary: fc.record({ kind: fc.constant('ask'), by: which, pods }) },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant('replace'), which }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('policy'),
+        pace: fc.record({ rate: fc.option(perSecond, { nil: undefined }), drain: perSecond }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('clock'),
+        which,
+        offsetMs: fc.integer({ min: -MOST_STEP_MS, max: MOST_STEP_MS }),
+      }),
+    },
+  ),
+  { maxLength: 60 },
+);
+
+/** A permit, or a policy that counts from then on. */
+interface Mark {
+  readonly at: EpochMs;
+  readonly pace: Pace;
+  /** Absent: nobody went. */
+  readonly pod?: AskingPod;
+}
+
+/**
+ * Plays a history and holds all permits against the rates. Processes that share what is stored have nothing but their clocks: there
+ * spans are as long as they are by the clock that was furthest ahead.
+ */
+async function play(limiters: RateLimiters, steps: readonly Step[], shared: boolean): Promise<void> {
+  const cluster = aCluster();
+  let trueMs = 0;
+  let byClocks = Number.NEGATIVE_INFINITY;
+  const begin = () => ({ limiter: limiters.open(() => trueMs), offsetMs: 0 });
+  const processes = Array.from({ length: PROCESSES }, begin);
+  let current = 0;
+  let pace: Pace = { rate: 5, drain: 5 };
+  const marks: Mark[] = [{ at: Number.NEGATIVE_INFINITY, pace }];
+  for (const step of steps) {
+    switch (step.kind) {
+      case 'wait':
+        trueMs += step.ms;
+        break;
+      case 'replace':
+        processes[step.which] = begin();
+        break;
+      case 'policy':
+        pace = step.pace;
+        marks.push({ at: shared ? byClocks : trueMs, pace });
+        break;
+      case 'clock':
+        for (const [index, each] of processes.entries())
+          if (index === step.which) each.offsetMs = step.offsetMs;
+        break;
+      case 'ask': {
+        // Where one process evicts, another one does so only in its place.
+        if (!shared && step.by !== current) processes[step.by] = begin();
+        current = step.by;
+        const { limiter, offsetMs } = processes[step.by] ?? begin();
+        byClocks = Math.max(byClocks, trueMs + offsetMs);
+        const at = shared ? byClocks : trueMs;
+        const turns = await limiter.take(cluster, step.pods, pace, NOW + trueMs + offsetMs);
+        for (const [index, pod] of step.pods.entries()) if (!turns[index]) marks.push({ at, pace, pod });
+        break;
+      }
+      default:
+        step satisfies never;
+    }
+  }
+  holdToRate(
+    marks,
+    ({ rate = Number.POSITIVE_INFINITY }) => rate,
+    () => true,
+  );
+  holdToRate(
+    marks,
+    ({ drain }) => drain,
+    ({ drains }) => drains,
+  );
+}
+
+/** Fails where more pods went in a span of time than the highest rate in it allows in that span and a second. */
+function holdToRate(
+  marks: readonly Mark[],
+  rateOf: (pace: Pace) => number,
+  counts: (pod: AskingPod) => boolean,
+): void {
+  for (const [first, from] of marks.entries()) {
+    if (!from.pod || !counts(from.pod)) continue;
+    let count = 0;
+    let highest = 0;
+    for (const { at, pace, pod } of marks.slice(first)) {
+      highest = Math.max(highest, rateOf(pace));
+      if (!pod || !counts(pod)) continue;
+      count += 1;
+      const seconds = (at - from.at) / 1000;
+      const most = Math.ceil(highest * (seconds + 1) - 1e-6);
+      assert.ok(count <= Math.max(1, most), `${count} pods within ${seconds} s at ${highest}/s`);
+    }
+  }
 }

@@ -78,15 +78,15 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
 }
 
 /** The database of one process. */
-export function sqliteHouse(): House {
+export function sqliteHouse({ clock }: Surroundings): House {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = sqliteLeases(store.database);
   const history = new SqliteHistory(store);
   const registry = new RegistryInMemory();
-  const rates = new EmbeddedRateLimiter();
   const permits = sqlitePermits(store.database);
+  const rates = () => new EmbeddedRateLimiter(() => clock.now());
   const proofs = new ProofsInMemory();
-  const open: Rooms = { store, history, rates, permits, proofs, leases, registry };
+  const open: Rooms = { store, history, rates: rates(), permits, proofs, leases, registry };
   return {
     rooms: (process) => ({
       store: {
@@ -98,7 +98,8 @@ export function sqliteHouse(): House {
         },
       },
       history: asked(history, (perform) => process.request('store', perform)),
-      rates: asked<RateLimiter>(rates, (perform) => process.request('store', perform)),
+      // Each process has its own, which begins empty.
+      rates: rates(),
       permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
       proofs: asked(proofs, (perform) => process.request('store', perform)),
       leases: asked(leases, (perform) => process.request('store', perform)),

@@ -1,4 +1,5 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
@@ -8,37 +9,20 @@ import type { Sent } from './simulated-api.ts';
 /** Over any span of these lengths no more pods go than `rate` and `drain` say, and a second's worth at once. */
 const WINDOWS_MS = [1_000, 10_000, 60_000] as const;
 const BURST_MS = 1_000;
-/** Where nothing goes wrong it takes so long at most from a pod's turn to its delete. */
-const PASS_MS = 1_000;
-/** What is due for so long was looked at, and held. */
-const HELD_MS = 5_000;
-/** What happened so long ago may be felt: turns are given out for so long ahead. */
-const FELT_MS = 60_000;
+/** A delete is sent so long after its permit was taken at the latest. */
+const LASTS_MS = 2_000;
+/** Another policy may have given the permit, by rules as old as they may be. */
+const RULES_MS = 1_000;
 
-/**
- * Where the limits do not hold. It may only ever get shorter: whoever makes one of these hold strikes it out here, and in
- * `docs/internals/evidence.md`.
- */
-export const PACE_EXCEPTIONS = [
-  'something went wrong',
-  'a process began, or a relay took over',
-  'the rate was changed',
-  'the guard let go',
-  'an order ended by itself',
-  'several orders ended one after the other',
-] as const;
-export type PaceException = (typeof PACE_EXCEPTIONS)[number];
-
-/** How often each limit was put to the test, and how often each exception excused what went beyond. */
+/** How often each limit was put to the test. */
 export interface Paced {
   readonly windows: number;
-  readonly excused: Readonly<Partial<Record<PaceException, number>>>;
 }
 
 interface Gone {
   readonly at: EpochMs;
-  /** When it was let go that was held past its deadline; absent: it was not. */
-  readonly freedAt: EpochMs | undefined;
+  /** It had been held past its deadline. */
+  readonly drained: boolean;
 }
 
 /** P9, by the pods that go of each cluster in each span of time. */
@@ -47,7 +31,7 @@ export class PaceJudge {
   readonly #law: Law | undefined;
   readonly #accuse: Accuse;
   readonly #gone = new Map<ClusterName, Gone[]>();
-  readonly #excused: Partial<Record<PaceException, number>> = {};
+  readonly #held = new Set<PodUid>();
   #windows = 0;
 
   constructor(bench: Bench, law: Law | undefined, accuse: Accuse) {
@@ -57,78 +41,51 @@ export class PaceJudge {
   }
 
   get paced(): Paced {
-    return { windows: this.#windows, excused: this.#excused };
+    return { windows: this.#windows };
+  }
+
+  /** A pod is held, as is stored; each workload has a limit of its own. */
+  held(uid: PodUid, by: Brake): void {
+    if (by.kind !== 'workload-limit') this.#held.add(uid);
+  }
+
+  /** Its record has ended. */
+  ended(uid: PodUid): void {
+    this.#held.delete(uid);
   }
 
   /** `of`: by each of the taints that it may have been decided by. */
-  deletion(
-    { name, truth }: LiveCluster,
-    { uid, owner }: LivePod,
-    { sentAt }: Sent,
-    of: readonly Defendant[],
-  ): void {
+  deletion({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
     const law = this.#law;
     const dueAt = truth.deadline(uid);
     // What does not run any more is not paced.
     if (!law || dueAt === undefined || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE))
       return;
-    const ends = of.map((each) => law.lastForbidden(name, each, dueAt, sentAt));
-    const freed = ends.filter((at) => at !== undefined && at <= sentAt) as EpochMs[];
-    const endedAt = freed.length === of.length ? Math.max(...freed) : undefined;
-    // What fell due just before that nobody had held yet.
-    const wasHeld = endedAt !== undefined && endedAt - dueAt > HELD_MS;
-    // What waits for a permit of its workload goes with that, and not with what was let go before.
-    const waits = owner && law.policies(name, dueAt, sentAt).some((each) => each.maxEvictionsPerWorkload);
-    const freedAt = wasHeld && !waits ? endedAt : undefined;
     const gone = this.#gone.get(name) ?? [];
     this.#gone.set(name, gone);
-    gone.push({ at: sentAt, freedAt });
+    gone.push({ at: sentAt, drained: this.#held.has(uid) });
     for (const windowMs of WINDOWS_MS) this.#judge(name, gone, sentAt, windowMs);
   }
 
   #judge(name: ClusterName, all: readonly Gone[], to: EpochMs, windowMs: number): void {
     const from = to - windowMs;
     const gone = all.filter(({ at }) => at > from);
-    const policies = this.#law?.policies(name, from, to) ?? [];
+    const policies = this.#law?.policies(name, from - LASTS_MS - RULES_MS, to) ?? [];
     const rate = Math.max(...policies.map((policy) => policy.rate ?? Infinity));
     const drain = Math.max(...policies.map((policy) => policy.drain));
     const limits = [
       { what: 'a rate', perSecond: rate, gone },
-      { what: 'a drain', perSecond: drain, gone: gone.filter(({ freedAt }) => freedAt !== undefined) },
+      { what: 'a drain', perSecond: drain, gone: gone.filter(({ drained }) => drained) },
     ];
     for (const limit of limits) {
-      const most = 1 + Math.ceil((limit.perSecond * (windowMs + BURST_MS + PASS_MS)) / 1000);
+      const most = Math.ceil((limit.perSecond * (windowMs + BURST_MS + LASTS_MS)) / 1000);
       if (limit.gone.length === 0 || most === Infinity) continue;
       this.#bench.tried('P9');
       this.#windows += 1;
       if (limit.gone.length <= most) continue;
-      const exception = this.#exception(name, limit.gone, from - FELT_MS, to);
-      if (exception) this.#excused[exception] = (this.#excused[exception] ?? 0) + 1;
-      else
-        this.#accuse(
-          `P9: ${limit.gone.length} pods went within ${windowMs} ms at ${limit.what} of ${limit.perSecond}/s`,
-        );
+      this.#accuse(
+        `P9: ${limit.gone.length} pods went within ${windowMs} ms at ${limit.what} of ${limit.perSecond}/s`,
+      );
     }
-  }
-
-  #exception(
-    name: ClusterName,
-    gone: readonly Gone[],
-    from: EpochMs,
-    to: EpochMs,
-  ): PaceException | undefined {
-    const { disturbances, rulebook } = this.#bench;
-    if (disturbances.wasReplaced(name, from, to)) return 'a process began, or a relay took over';
-    if (!disturbances.isQuiet(name, from, to)) return 'something went wrong';
-    const history = rulebook?.history(name) ?? [];
-    const written = history.filter(({ at }) => from <= at && at <= to);
-    const rates = new Set(this.#law?.policies(name, from, to).map(({ rate }) => rate));
-    if (rates.size > 1) return 'the rate was changed';
-    if (written.some(({ guardAct }) => guardAct === 'guard-calm' || guardAct === 'release-guard'))
-      return 'the guard let go';
-    const freed = new Set(gone.flatMap(({ freedAt }) => freedAt ?? []));
-    if ([...freed].some((at) => !written.some((each) => each.at === at))) return 'an order ended by itself';
-    if (freed.size > 1) return 'several orders ended one after the other';
-    return undefined;
   }
 }

@@ -371,22 +371,6 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
         }),
     },
   },
-  'what is let go goes at once, and not in its turn': {
-    area: 'policy',
-    climate: 'wide',
-    governed: true,
-    fault: {
-      relayQueue: (queue) => ({
-        send: (messages) =>
-          queue.send(
-            messages.map((message) => ({
-              ...message,
-              body: message.body.replaceAll(/"rank":\d+/g, '"rank":0'),
-            })),
-          ),
-      }),
-    },
-  },
 };
 
 /** A relay's view by which its guard counts otherwise: those in the cluster, and those in each zone. */

@@ -183,13 +183,13 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
       'if (rules !== found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
     says: 'if (rules === found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
   },
-  'turns come four times as often as the rate says': {
+  'permits come four times as often as the rate says': {
     area: 'policy',
     climate: 'paced',
     governed: true,
     file: 'shared/eviction/rate.ts',
-    instead: 'takesMs: Math.ceil((some * 1000) / rate)',
-    says: 'takesMs: Math.ceil((some * 250) / rate)',
+    instead: 'permits + (this.#at - at) * this.#perMs',
+    says: 'permits + (this.#at - at) * this.#perMs * 4',
   },
   'a pause never ends by itself': {
     area: 'policy',

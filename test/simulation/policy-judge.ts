@@ -220,8 +220,10 @@ export class PolicyJudge {
     };
   }
 
-  #committed(ref: NodeRef, { schedule }: Commit): void {
+  #committed(ref: NodeRef, { schedule, end }: Commit): void {
+    for (const { uid } of end) this.#pace.ended(uid);
     for (const { uid, fireAt, held, notBefore } of schedule) {
+      if (held) this.#pace.held(uid, held.by);
       if (held?.by.kind === 'observe') this.#observed.add(uid);
       const before = this.#fireAt.get(uid);
       const waits = held !== undefined || notBefore !== undefined;

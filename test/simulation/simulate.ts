@@ -180,7 +180,7 @@ function setScene(
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
-  const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse();
+  const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings);
   const names = (neighbour ? ['c1', 'c2'] : ['c1']).map(clusterName);
   const rulebook = governed ? new SimulatedRulebook(names, clock) : undefined;
   const clusters = names.map((name): LiveCluster => {

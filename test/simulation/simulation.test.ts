@@ -42,7 +42,7 @@ test('what is forbidden is not marked, however long it waits for its turn', asyn
   assert.ok((played.queued?.evictions ?? 0) > QUEUED, 'there was hardly anything to do');
 });
 
-test('rates are limits in each span of time, but for what is listed', async (context) => {
+test('rates are limits in each span of time, whatever dies meanwhile', async (context) => {
   const { violations, paced } = await sweep(seeds(PACED), ['paced'], { governed: true });
   context.diagnostic(pacedText(paced));
   assert.deepEqual(violations, []);

@@ -1,6 +1,6 @@
 import type { ClimateName } from './climates.ts';
 import type { Compared } from './naive-judge.ts';
-import { PACE_EXCEPTIONS, type Paced } from './pace-judge.ts';
+import type { Paced } from './pace-judge.ts';
 import { type PromiseName, type Tried, untried } from './promises.ts';
 import { type SimulationOptions, simulate } from './simulate.ts';
 
@@ -33,7 +33,7 @@ export const NO_SWEEP: Sweep = {
   played: {},
   tried: untried(),
   compared: { exact: 0, roughly: 0, stayed: 0 },
-  paced: { windows: 0, excused: {} },
+  paced: { windows: 0 },
   violations: [],
 };
 
@@ -72,18 +72,8 @@ export function together(a: Sweep, b: Sweep): Sweep {
     ),
     tried: sum(a.tried, b.tried),
     compared: sum(a.compared, b.compared),
-    paced: pacedTogether(a.paced, b.paced),
+    paced: { windows: a.paced.windows + b.paced.windows },
     violations: [...a.violations, ...b.violations].sort((one, other) => one.seed - other.seed),
-  };
-}
-
-function pacedTogether(a: Paced, b: Paced): Paced {
-  const excused = PACE_EXCEPTIONS.map(
-    (name) => [name, (a.excused[name] ?? 0) + (b.excused[name] ?? 0)] as const,
-  );
-  return {
-    windows: a.windows + b.windows,
-    excused: Object.fromEntries(excused.filter(([, count]) => count > 0)),
   };
 }
 

@@ -157,7 +157,7 @@ class TakeoverHistory {
       this.#story.tell('heartbeat', { at });
       this.#judge.renewed(at);
     };
-    const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse();
+    const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings);
     const queues = openQueues(surroundings);
     this.#scene = {
       ...surroundings,

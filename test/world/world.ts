@@ -93,7 +93,7 @@ export class World {
       evict: createEvictHandler({
         ...common,
         clusters: { api: async () => this.cluster },
-        rates: new EmbeddedRateLimiter(),
+        rates: new EmbeddedRateLimiter(() => clock.now()),
         permits: new ObjectPermits(new FakeObjects()),
         metrics: NO_METRICS,
       }),

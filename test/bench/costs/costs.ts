@@ -12,6 +12,8 @@ interface Story {
   readonly seconds: number;
   /** Untainted in time: nobody goes. */
   readonly saved?: true;
+  /** Pods per second, where policy has a rate. */
+  readonly rate?: number;
 }
 
 /** The one that the guide reckons, and what a pod of it, and a million of them, may take. */
@@ -25,6 +27,8 @@ const STORIES: readonly Story[] = [
   { what: '50 pods of a node, after an hour', pods: 50, seconds: 3600 },
   { what: '50 pods of a node, untainted in time', pods: 50, seconds: 300, saved: true },
   { what: '110 pods of a node, at once', pods: 110, seconds: 0 },
+  { what: '50 pods of a node, after 5 minutes, at 20 a second', pods: 50, seconds: 300, rate: 20 },
+  { what: '50 pods of a node, after 5 minutes, at 1 a second', pods: 50, seconds: 300, rate: 1 },
 ];
 
 const PEER = 'an item, a schedule and an invocation for each pod';
@@ -55,8 +59,8 @@ export const costs: Scenario = {
   },
 };
 
-async function billOf({ pods, seconds, saved }: Story): Promise<Bill> {
-  const account = new CountedAccount(at(0));
+async function billOf({ pods, seconds, saved, rate }: Story): Promise<Bill> {
+  const account = new CountedAccount(at(0), rate);
   const { cluster, view, clock } = account;
   const tolerations = seconds === 0 ? [] : [tolerating('a', seconds)];
   cluster.putNode(liveNode('n1'));

@@ -17,7 +17,7 @@ import { AwsTimers, SCHEDULE_LEAD_SECONDS } from '#shared/timers/aws-timers.ts';
 import { CountedTable } from '#test/costs/counted-table.ts';
 import { PRICES, perMillion } from '#test/costs/prices.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
-import { enforcing } from '#test/world/enforced-rules.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
@@ -45,7 +45,8 @@ export class CountedAccount {
   readonly #counted = { fifo: 0, standard: 0, schedules: 0, invocations: 0 };
   #messages = 0;
 
-  constructor(startAt: EpochMs) {
+  /** `rate`: of all pods, per second. */
+  constructor(startAt: EpochMs, rate?: number) {
     const clock = new DrivenClock(startAt);
     this.clock = clock;
     this.cluster = new FakeCluster(clock);
@@ -63,6 +64,8 @@ export class CountedAccount {
     const scheduler = new SchedulerClient({ region: 'us-east-1' });
     // All its overloads, those with callbacks among them, that nobody uses.
     Object.assign(scheduler, { send: async (command: CreateScheduleCommand) => this.#schedule(command) });
+    const all = enforced({ comparisonOperators: false });
+    const rules = rate === undefined ? all : { ...all, policy: { ...all.policy, rate } };
     const nothing = { send: async () => [] };
     const leases = new DynamoDbLeases(table);
     const recentLease = onceASecond((cluster) => leases.look(cluster), clock);
@@ -74,7 +77,7 @@ export class CountedAccount {
         ...{ dueQueue, scheduler, clock },
         ...{ groupName: 'taintward', roleArn: 'arn:role', dueQueueArn: 'arn:queue' },
       }),
-      rules: enforcing({ comparisonOperators: false }),
+      rules: async () => rules,
       deadLetters: nothing,
       visibility: { retryIn: async () => undefined },
     };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
-import { rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
+import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
@@ -16,7 +16,7 @@ function counted() {
     return fake.perform(command);
   });
   const open = () => new DynamoDbRateLimiter(new DynamoDbTable({ client, tableName: 'taintward' }));
-  return { open, calls: () => calls };
+  return { open, fake, calls: () => calls };
 }
 
 rateLimiterContract(
@@ -27,22 +27,24 @@ rateLimiterContract(
   },
 );
 
-test('a process that knows its cluster takes turns by one call, and asks for none where there are none', async () => {
-  const { open, calls } = counted();
-  const [limiter, cluster] = [open(), aCluster()];
-  await limiter.take(cluster, 20, 1, NOW);
-  await limiter.take(cluster, 45, 1, NOW + 1000);
-  assert.equal(calls(), 2);
-  assert.deepEqual(await limiter.take(cluster, 1, 1, NOW + 2000), []);
-  assert.equal(calls(), 2);
-  await limiter.take(cluster, 1, 1, NOW + 100_000);
-  assert.equal(calls(), 3);
-});
-
-test('one that begins while others are at it takes two', async () => {
+test('permits are taken by two calls, and by two more for each time that others took some in between', async () => {
   const { open, calls } = counted();
   const cluster = aCluster();
-  await open().take(cluster, 20, 1, NOW);
-  assert.deepEqual(await open().take(cluster, 1, 1, NOW + 500), [NOW + 20_000]);
-  assert.equal(calls(), 3);
+  await open().take(cluster, asking(20), { rate: 1, drain: 50 }, NOW);
+  assert.equal(calls(), 2);
+  await Promise.all([1, 2].map(() => open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW)));
+  assert.equal(calls(), 8);
+});
+
+test('turns that an earlier release gave out come first', async () => {
+  const { open, fake } = counted();
+  const cluster = aCluster();
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName: 'taintward',
+  });
+  await table.update({ key: { pk: `RATE#${cluster}`, sk: 'RATE' }, set: { ttl: 1, takenTo: NOW + 5_000 } });
+  assert.deepEqual(await open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW), [
+    { turnAt: NOW + 5_000 },
+  ]);
 });

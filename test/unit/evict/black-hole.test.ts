@@ -12,7 +12,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { Connection } from '#shared/kubernetes/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/transport.ts';
-import { systemClock } from '#shared/time/clock.ts';
+import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
 import { aNode, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
@@ -121,7 +121,7 @@ test('beside 200 nodes of a cluster that accepts and never answers, those of a h
     rules: async () => rules,
     timers: { arm: async () => undefined },
     clusters: { api: async (name) => apis.get(name) ?? assert.fail(name) },
-    rates: new EmbeddedRateLimiter(),
+    rates: new EmbeddedRateLimiter(systemStopwatch),
     permits: new ObjectPermits(new FakeObjects()),
     metrics: {
       ...NO_METRICS,

@@ -2,6 +2,7 @@ import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
 import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import type { Permits } from '#shared/clusters/permits.ts';
+import type { RateLimiter } from '#shared/clusters/rate-limiter.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
@@ -26,6 +27,7 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly deadLetters: ScriptedQueue;
   readonly log: RecordingLog;
   permits: Permits;
+  rates: RateLimiter;
   /** What governs the cluster. */
   ruling: Rules;
   /** Moments armed, in order. */
@@ -81,7 +83,7 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
         bench.retries.push(...messages);
       },
     },
-    rates: new EmbeddedRateLimiter(),
+    rates: longBegun(clock),
     permits: new ObjectPermits(new FakeObjects()),
     metrics: {
       podDeleted: (_cluster, seconds) => bench.lateness.push(seconds),
@@ -101,6 +103,14 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
     },
   };
   return bench;
+}
+
+/** Permits in a process that began long ago. */
+export function longBegun(clock: DrivenClock): EmbeddedRateLimiter {
+  let stopwatchMs = 0;
+  const limiter = new EmbeddedRateLimiter(() => stopwatchMs + clock.now());
+  stopwatchMs = 3_600_000;
+  return limiter;
 }
 
 /** A bench whose store has heard these deltas, and whose cluster has the node, tainted `a`, and these pods. */

@@ -4,6 +4,7 @@ import { evictNode } from '#functions/evict/evict-node.ts';
 import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ending, type Partition } from '#shared/eviction/records.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
@@ -85,7 +86,7 @@ describe('a turn under the rate', () => {
   test('is not written on a record whose deadline another pass moved meanwhile', async () => {
     const bench = await due();
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, 10, 1, at(60));
+    await bench.rates.take(ref.cluster, asking(10), { rate: 1, drain: 50 }, at(60));
     const { store } = bench;
     const take = bench.rates.take.bind(bench.rates);
     const racing = Object.assign(bench, {
@@ -107,7 +108,7 @@ describe('a turn under the rate', () => {
   test('ends when something holds the pod: it asks for another one afterwards', async () => {
     const bench = await due();
     bench.ruling = at1PerSecond;
-    await bench.rates.take(ref.cluster, 2, 1, at(60));
+    await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
     await evictNode(ref, bench);
     assert.equal((await recordsIn(bench))[0]?.turnAt, at(62));
     await bench.clock.advanceTo(at(62));
@@ -121,7 +122,9 @@ describe('a turn under the rate', () => {
     const bench = await due();
     bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
     await evictNode(ref, bench);
-    assert.deepEqual(await bench.rates.take(ref.cluster, 1, 1, at(60)), [at(60)]);
+    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, at(60)), [
+      undefined,
+    ]);
     assert.deepEqual(
       (await recordsIn(bench)).map(({ held }) => held?.by.kind),
       ['paused'],

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import { LEASE_MAX_AGE_MS } from '#functions/evict/pass.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import type { AskingPod } from '#shared/eviction/rate.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
 import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
@@ -190,8 +191,8 @@ describe('pods of a node that is called unreachable', () => {
     bench.ruling = { ...rules, policy: { ...rules.policy, rate: 1 } };
     let taken = 0;
     const rates = {
-      take: async (_cluster: string, turns: number) => {
-        taken += turns;
+      take: async (_cluster: string, pods: readonly AskingPod[]) => {
+        taken += pods.length;
         return [];
       },
     };

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
@@ -59,20 +60,20 @@ describe('where the cluster has a rate', () => {
 
   test('nodes of a cluster share it', async () => {
     const bench = await limited(3);
-    await bench.rates.take(ref.cluster, 10, 2, at(60));
+    await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
     await evictNode(ref, bench);
     assert.deepEqual([deletedFrom(bench), bench.armed], [[], [at(65), at(66)]]);
   });
 
   test('those for whom there is no turn yet ask again a minute later', async () => {
     const bench = await limited(2);
-    await bench.rates.take(ref.cluster, 120, 2, at(60));
-    await bench.rates.take(ref.cluster, 120, 2, at(60));
+    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
     await evictNode(ref, bench);
     assert.deepEqual(bench.armed, [at(120)]);
     await bench.clock.advanceTo(at(120));
     await evictNode(ref, bench);
-    assert.deepEqual(bench.armed.slice(1), [at(180)]);
+    assert.deepEqual(bench.armed.slice(1), [at(121)]);
   });
 
   test('pods of a node that is out of service go at once', async () => {
@@ -82,16 +83,15 @@ describe('where the cluster has a rate', () => {
     assert.equal(deletedFrom(bench).length, 5);
   });
 
-  test('a pod that could not go in its turn keeps it', async () => {
+  test('a pod whose eviction failed goes before those that wait for their turn', async () => {
     const bench = await limited(1);
     let outages = 1;
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete' && outages-- > 0) throw serverError(500);
     };
     await evictNode(ref, bench);
-    const { node, scheduled } = await bench.store.load(ref, at(60));
-    assert.equal([...scheduled.values()][0]?.turnAt, at(60));
-    await bench.rates.take(ref.cluster, 100, 2, at(60));
+    const { node } = await bench.store.load(ref, at(60));
+    await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
     await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
@@ -124,7 +124,9 @@ describe('where the cluster has a rate', () => {
   test('no turn is taken for what does not go', async () => {
     const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
     await evictNode(ref, bench);
-    assert.deepEqual(await bench.rates.take(ref.cluster, 1, 2, at(60)), [at(60)]);
+    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
+      undefined,
+    ]);
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
   });
 
@@ -146,7 +148,7 @@ describe('where the cluster has a rate', () => {
 
 test('a pod that is to go in its turn goes by its own timer', async () => {
   const bench = await limited(1);
-  await bench.rates.take(ref.cluster, 10, 2, at(60));
+  await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
   await evictNode(ref, bench);
   bench.cluster.putPod(livePod('u1'));
   await evictNode(ref, bench);

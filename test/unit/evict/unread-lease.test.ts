@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { evictNode } from '#functions/evict/evict-node.ts';
-import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
 import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
@@ -14,12 +13,12 @@ test('pods whose Lease cannot be read take no turns, which others need, until it
   bench.cluster.putNode(liveNode('n1', NODE_UNREACHABLE));
   bench.ruling = { ...rules, policy: { ...rules.policy, rate: 10 } };
   const taken: number[] = [];
-  const limiter = new EmbeddedRateLimiter();
+  const { rates } = bench;
   Object.assign(bench, {
     rates: {
-      take: (...asked: Parameters<EmbeddedRateLimiter['take']>) => {
-        taken.push(asked[1]);
-        return limiter.take(...asked);
+      take: (...asked: Parameters<typeof rates.take>) => {
+        taken.push(asked[1].length);
+        return rates.take(...asked);
       },
     },
   });

@@ -13,6 +13,7 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/api-error.ts';
 import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
 import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -279,7 +280,10 @@ describe('where policy limits evictions of each workload', () => {
     const bench = await twoNodes(limitedTo(1, { rate: 1 }), 3);
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 1);
-    assert.deepEqual(await bench.rates.take(ref.cluster, 1, 1, bench.clock.now()), [at(61)]);
+    assert.deepEqual(
+      await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, bench.clock.now()),
+      [{ turnAt: at(61) }],
+    );
   });
 
   test('where there is no limit, nobody is asked for anything', async () => {

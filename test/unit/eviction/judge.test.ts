@@ -450,7 +450,8 @@ describe('by the rules of its cluster', () => {
   test('a due pod is held, and its deadline stays', () => {
     const found = judged(observed, record);
     assert.ok(found.kind === 'hold');
-    assert.deepEqual(found.record, { ...record, held: { by: { kind: 'observe' }, since: at(60) } });
+    const held = { by: { kind: 'observe' }, since: at(60) };
+    assert.deepEqual(found.record, { ...record, held, drains: true });
   });
 
   test('one that is held already is held since then', () => {

@@ -8,7 +8,6 @@ import {
   needsCommit,
   type PodOutcome,
   recordOf,
-  type Settled,
 } from '#shared/eviction/outcome.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
@@ -33,14 +32,10 @@ const recordNamed = (uid: string, { scheduled }: Partition = before): EvictionRe
 };
 
 /** A pass that came to this with the first pods. */
-const passOf = (...outcomes: readonly (PodOutcome | Pick<Settled, 'outcome' | 'turn'>)[]): DonePass => ({
+const passOf = (...outcomes: readonly PodOutcome[]): DonePass => ({
   before,
   outOfReach: false,
-  settled: outcomes.map((each, index) => {
-    const settled =
-      'outcome' in each && typeof each.outcome === 'object' ? each : { outcome: each as PodOutcome };
-    return { record: recordNamed(`u${index + 1}`), ...settled };
-  }),
+  settled: outcomes.map((outcome, index) => ({ record: recordNamed(`u${index + 1}`), outcome })),
 });
 
 const rescheduled = (uid = 'u1'): PodOutcome => ({
@@ -60,10 +55,7 @@ const blocked: PodOutcome = { kind: 'blocked', block: { reason: 'its budget' } }
 const deleted: PodOutcome = { kind: 'deleted', lateMs: 5 };
 const gone: PodOutcome = { kind: 'end', outcome: 'gone' };
 const cancelled: PodOutcome = { kind: 'cancel', because: 'taint-removed' };
-const waiting: Pick<Settled, 'outcome' | 'turn'> = {
-  outcome: { kind: 'waiting', turn: { turnAt: at(70) } },
-  turn: { turnAt: at(70) },
-};
+const waiting: PodOutcome = { kind: 'waiting', turn: { turnAt: at(70) } };
 
 const withNode = (more: Partial<NodeState>, partition: Partition = before): Partition => {
   assert.ok(partition.node);
@@ -303,10 +295,11 @@ describe('what failed is tried again', () => {
       given.result.told.map(({ note }) => note.what),
       ['gave-up', 'gave-up', 'gave-up'],
     );
-    // A turn that was taken counts.
-    const others = passOf({ outcome: refused, turn: { turnAt: late.now } });
+    // A turn counts.
+    const inTurn = { ...recordNamed('u1'), turnAt: late.now };
+    const others = { ...found, scheduled: new Map(found.scheduled).set(inTurn.uid, inTurn) };
     assert.deepEqual(
-      recordOf(others, found, rules, late).result.gaveUp.map(({ uid }) => uid),
+      recordOf(passOf(refused), others, rules, late).result.gaveUp.map(({ uid }) => uid),
       ['u2', 'u3'],
     );
   });
@@ -316,11 +309,9 @@ describe('what failed is tried again', () => {
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
     const governing: Rules = { ...byEvictionApi, policy: { ...byEvictionApi.policy, mode: 'paused' } };
-    const gaveUpBeside = (outcome: PodOutcome | typeof waiting, at: Partition = found) =>
+    const gaveUpBeside = (outcome: PodOutcome, at: Partition = found) =>
       recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
-    const turn = { turnAt: at(60) };
-    const waits = { outcome: { kind: 'waiting', turn } as const, turn };
-    for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waits, blocked])
+    for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
       assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
     // What was scheduled anew since is not what went.
     const anew = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
@@ -328,15 +319,11 @@ describe('what failed is tried again', () => {
     assert.deepEqual(gaveUpBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
   });
 
-  test('a turn counts for a record that is due, and for none whose deadline moved', () => {
-    const turned = passOf({ outcome: failed, turn: { turnAt: at(60) } });
-    assert.equal(written(turned).change?.schedule[0]?.turnAt, at(60));
+  test('a turn is written on no record whose deadline moved', () => {
     const record = { ...recordNamed('u1'), fireAt: NOW + 1 };
     const found = { ...before, scheduled: new Map([[record.uid, record]]) };
-    assert.equal(written(turned, found).change, undefined);
-    const later = passOf(waiting);
-    assert.deepEqual(written(later, found).change?.schedule, [record]);
-    assert.equal(written(later, { ...found, scheduled: new Map() }).change, undefined);
+    assert.equal(written(passOf(waiting), found).change, undefined);
+    assert.equal(written(passOf(waiting), { ...found, scheduled: new Map() }).change, undefined);
   });
 });
 

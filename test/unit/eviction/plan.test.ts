@@ -477,7 +477,7 @@ describe('a pod that is held', () => {
 
   test('goes in its turn, which its rank and the pace of draining say, once nothing holds it', () => {
     const decided = heard(ranked, { ...rules, policy: { ...rules.policy, drain: 10 } });
-    assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10) }]);
+    assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10), drains: true }]);
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
@@ -488,6 +488,17 @@ describe('a pod that is held', () => {
 
   test('goes at once when it has no rank', () => {
     assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
+  });
+
+  test('drains until its record ends, whatever moves its deadline', () => {
+    const freed = committed(partition, heard(ranked, rules));
+    const moved = committed(
+      freed,
+      planned(freed, podDelta(121, { pod: pod('u1', { tolerations: [tolerating('a', 300)] }) })),
+    );
+    const found = recordIn(moved);
+    assert.deepEqual([found?.drains, found?.notBefore], [true, undefined]);
+    assert.notEqual(found?.fireAt, record.fireAt);
   });
 
   test('keeps its turn whatever is told of it again', () => {

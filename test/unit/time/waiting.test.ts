@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EmbeddedRateLimiter } from '#functions/local/embedded-rate-limiter.ts';
 import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
 import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
 import { CALM_MS, type Episode, type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
@@ -58,16 +57,6 @@ const WAITING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
       const faults = new ClusterFaults(clock);
       faults.begin({ type: 'store-failing' }, new Error('away'), { lastsMs: 10 * MINUTE });
       return () => faults.list.length === 1;
-    },
-  ],
-  'turns that were given out ahead': [
-    MINUTE,
-    async (clock) => {
-      const limiter = new EmbeddedRateLimiter(clock);
-      const take = () => limiter.take(C1, 120, 1, clock.now());
-      await take();
-      await take();
-      return async () => (await take()).length === 0;
     },
   ],
 };

@@ -18,6 +18,7 @@ import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import type { History } from '#shared/store/history.ts';
 import { parseChangedItem, parseGoneItem } from '#shared/store/items.ts';
 import type { Store } from '#shared/store/store.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';
 
 const version = { epoch: 1_795_000_000, sequence: 7 };
@@ -212,12 +213,14 @@ const inTable = (table: DynamoDbTable): Keepers => ({
   rulebook: new DynamoDbRulebook(table),
 });
 
+const RATE = { rate: 1, drain: 1 };
+
 /** Writes an item of each kind that a table holds, with all that it may say, as the release does that runs. */
 export async function writeAll(table: DynamoDbTable): Promise<void> {
   await writeKept(inTable(table));
   const registry = new DynamoDbClusterRegistry(table);
   for (const cluster of REGISTERED) await registry.add(cluster);
-  await new DynamoDbRateLimiter(table).take(CLUSTER, 5, 1, NOW);
+  await new DynamoDbRateLimiter(table).take(CLUSTER, asking(5), RATE, NOW);
 }
 
 /** The same of what every deployment keeps. */
@@ -309,7 +312,7 @@ export const MEANING = {
   ...KEPT_MEANING,
   ...HISTORY_MEANING,
   registered: REGISTERED,
-  /** Five turns, one a second, are given out already. */
+  /** Five pods, one a second, go before. */
   nextTurn: NOW + 5_000,
 };
 
@@ -318,13 +321,13 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
   const gone = await Array.fromAsync(table.query(`LEASE#${CLUSTER}`, 'GONE#', 'GONE$'));
-  const [turn = 0] = await new DynamoDbRateLimiter(table).take(CLUSTER, 1, 1, NOW);
+  const [turn] = await new DynamoDbRateLimiter(table).take(CLUSTER, asking(1), RATE, NOW);
   return {
     ...(await readKept(inTable(table))),
     noted: changed.flatMap(parseChangedItem),
     gone: gone.flatMap(parseGoneItem),
     registered: (await new DynamoDbClusterRegistry(table).list()).clusters as typeof REGISTERED,
-    nextTurn: turn,
+    nextTurn: turn?.turnAt ?? NOW,
     faults: (await new DynamoDbLeases(table).look(CLUSTER))?.faults,
   };
 }

@@ -149,7 +149,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
         return cluster;
       },
     },
-    rates: new EmbeddedRateLimiter(),
+    rates: new EmbeddedRateLimiter(Date.now),
     permits: new ObjectPermits(new FakeObjects()),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(tableOf('evict')), clock, log }),
   });

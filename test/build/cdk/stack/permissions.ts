@@ -61,7 +61,12 @@ test('functions write nodes alone, and evict besides what says how fast pods wen
   const ref = aRef(clusterName('prod'));
   const store = new DynamoDbStore(table);
   await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, 0);
-  await new DynamoDbRateLimiter(table).take(ref.cluster, 1, 1, 0);
+  await new DynamoDbRateLimiter(table).take(
+    ref.cluster,
+    [{ drains: false, inTurn: false }],
+    { rate: 1, drain: 1 },
+    0,
+  );
   const limit = { count: 1, windowMs: 60_000 };
   await new DynamoDbPermits(table).take(ref.cluster, 'default/Deployment/web', [aRecord().uid], limit, 0);
   assert.deepEqual([...written].toSorted(), ['RATE#prod', 'prod#node-1']);

@@ -28,7 +28,7 @@ export interface Way {
 }
 
 export interface Settings {
-  readonly scale: Omit<Scale, 'killed' | 'stopped'>;
+  readonly scale: Omit<Scale, 'killed' | 'stopped' | 'clocked'>;
   /** Starts the service on what it is to reach by `way`. */
   readonly start: (way: Way) => Promise<Form>;
   /** Where the API server belongs to this run. */
@@ -86,6 +86,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     ...scale,
     killed: named(({ kill }) => kill),
     stopped: named(({ pause }) => pause),
+    clocked: named(({ setClock }) => setClock),
   });
   const random = new SeededRandom(scale.seed + 1);
   const people = new People(cluster, random, new Tolerations(random, plan.longestSeconds));
@@ -204,6 +205,12 @@ async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffe
       await victim?.kill?.();
       await passes(fault.forMs);
       return victim?.start?.();
+    }
+    case 'clock': {
+      const victim = victims.get(fault.victim);
+      victim?.setClock?.(fault.aheadMs);
+      await passes(fault.forMs);
+      return victim?.setClock?.(0);
     }
     case 'stop': {
       const victim = victims.get(fault.victim);

@@ -16,7 +16,14 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
   writeFileSync(kubeconfig, await kubeconfigText([entry]), { mode: 0o600 });
   const crashes: string[] = [];
   const stateDir = join(dir, 'state');
-  const spawn = () => ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], stateDir });
+  const ownClock = join(dir, 'own-clock');
+  const setClock = (aheadMs: number) => writeFileSync(ownClock, String(aheadMs));
+  setClock(0);
+  const env = {
+    NODE_OPTIONS: `--import=${new URL('own-clock.ts', import.meta.url).href}`,
+    OWN_CLOCK: ownClock,
+  };
+  const spawn = () => ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], stateDir, env });
   let service = await spawn();
   const noteCrash = () => {
     if (service.ended) crashes.push(`the service ended: ${JSON.stringify(service.ended)}`);
@@ -32,6 +39,7 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
     },
     pause: () => service.pause(),
     resume: () => service.resume(),
+    setClock,
     hearsAnswers: true,
   } as const;
   return {

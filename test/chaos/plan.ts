@@ -7,9 +7,10 @@ export interface Scale {
   readonly nodes: number;
   readonly podsPerNode: number;
   readonly minutes: number;
-  /** Names of the processes that can be killed, and of those that can be stopped and continued. */
+  /** Names of the processes that can be killed, of those that can be stopped and continued, and of those with a clock of their own. */
   readonly killed: readonly string[];
   readonly stopped: readonly string[];
+  readonly clocked: readonly string[];
 }
 
 /** What people and controllers do to nodes and pods. `draw`, from 0 to 1, chooses among the pods that are there by then. */
@@ -28,6 +29,8 @@ export type Sky = 'throttled' | 'failing' | 'resetting' | 'silent' | 'slow' | 'd
 export type Fault =
   | { readonly kind: 'kill'; readonly victim: string; readonly forMs: number }
   | { readonly kind: 'stop'; readonly victim: string; readonly forMs: number }
+  /** Somebody sets its clock wrong, and after a while right. */
+  | { readonly kind: 'clock'; readonly victim: string; readonly aheadMs: number; readonly forMs: number }
   /** Every connection to the API server breaks; for a while none is let in. */
   | { readonly kind: 'cut'; readonly forMs: number }
   | { readonly kind: 'weather'; readonly sky: Sky; readonly share: number; readonly forMs: number };
@@ -71,6 +74,9 @@ const BETWEEN_FAULTS_MS = [6_000, 20_000] as const;
 const KILLED_MS = [200, 6_000] as const;
 const STOPPED_MS = [500, 8_000] as const;
 const CUT_MS = [1, 6_000] as const;
+/** More than the two seconds that do not count, and less than what holds evictions. */
+const WRONG_BY_MS = [3_000, 12_000] as const;
+const WRONG_MS = [1_000, 15_000] as const;
 const CALM_MS = [3_000, 12_000] as const;
 const WEATHER_MS = [2_000, 9_000] as const;
 const SKIES = ['throttled', 'failing', 'resetting', 'silent', 'slow', 'deaf'] as const;
@@ -197,9 +203,18 @@ function podDeeds(
   ];
 }
 
-function processFaults(random: SeededRandom, { killed, stopped }: Scale, endAt: number): Planned<Fault>[] {
+function processFaults(
+  random: SeededRandom,
+  { killed, stopped, clocked }: Scale,
+  endAt: number,
+): Planned<Fault>[] {
   const faults: Planned<Fault>[] = [];
-  const kinds = ['cut', ...killed.map(() => 'kill' as const), ...stopped.map(() => 'stop' as const)] as const;
+  const kinds = [
+    'cut',
+    ...killed.map(() => 'kill' as const),
+    ...stopped.map(() => 'stop' as const),
+    ...clocked.map(() => 'clock' as const),
+  ] as const;
   const busyUntil = new Map<string, number>();
   for (let at = random.between(1_000, 5_000); at < endAt; at += random.between(...BETWEEN_FAULTS_MS)) {
     const kind = random.pick(kinds) ?? 'cut';
@@ -207,12 +222,17 @@ function processFaults(random: SeededRandom, { killed, stopped }: Scale, endAt: 
       faults.push({ at, act: { kind, forMs: random.between(...CUT_MS) } });
       continue;
     }
-    const victim = random.pick(kind === 'kill' ? killed : stopped) ?? '';
-    const [least, most] = kind === 'kill' ? KILLED_MS : STOPPED_MS;
+    const [victims, [least, most]] = {
+      kill: [killed, KILLED_MS] as const,
+      stop: [stopped, STOPPED_MS] as const,
+      clock: [clocked, WRONG_MS] as const,
+    }[kind];
+    const victim = random.pick(victims) ?? '';
     const forMs = random.between(least, most);
     if ((busyUntil.get(victim) ?? 0) > at) continue;
     busyUntil.set(victim, at + forMs);
-    faults.push({ at, act: { kind, victim, forMs } });
+    const aheadMs = random.between(...WRONG_BY_MS) * (random.chance(0.5) ? 1 : -1);
+    faults.push({ at, act: kind === 'clock' ? { kind, victim, aheadMs, forMs } : { kind, victim, forMs } });
   }
   return faults;
 }
@@ -238,6 +258,8 @@ export function inWords(fault: Fault): string {
       return `${fault.victim}: kill -9, back after ${seconds}`;
     case 'stop':
       return `${fault.victim}: stopped for ${seconds}`;
+    case 'clock':
+      return `${fault.victim}: its clock is ${Math.abs(fault.aheadMs / 1000).toFixed(1)} s ${fault.aheadMs < 0 ? 'behind' : 'ahead'} for ${seconds}`;
     case 'cut':
       return `every connection to the API server cut, none let in for ${seconds}`;
     case 'weather':

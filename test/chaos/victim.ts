@@ -8,6 +8,8 @@ export interface Victim {
   /** Stops it in its tracks (SIGSTOP), and lets it go on (SIGCONT); absent: it is too short-lived. */
   readonly pause?: () => void;
   readonly resume?: () => void;
+  /** Sets its own clock to so many milliseconds ahead of the machine's; absent: it has none of its own. */
+  readonly setClock?: (aheadMs: number) => void;
   /** While it is stopped, who evicts hears of no answer that the proxy gave. */
   readonly hearsAnswers?: true;
 }

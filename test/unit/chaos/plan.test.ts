@@ -9,6 +9,7 @@ const SCALE: Scale = {
   minutes: 10,
   killed: ['service'],
   stopped: ['service', 'API server'],
+  clocked: ['service'],
 };
 const PLAN = planOf(SCALE);
 
@@ -31,7 +32,7 @@ test('everything is within the time, in its order', () => {
 test('every fault and every deed comes up', () => {
   const faults = PLAN.faults.map(({ act }) => (act.kind === 'weather' ? act.sky : act.kind));
   assert.deepEqual([...new Set(faults)].toSorted(), [
-    ...['cut', 'deaf', 'failing', 'kill', 'resetting', 'silent', 'slow', 'stop', 'throttled'],
+    ...['clock', 'cut', 'deaf', 'failing', 'kill', 'resetting', 'silent', 'slow', 'stop', 'throttled'],
   ]);
   const deeds = PLAN.deeds.map(({ act }) => act.kind);
   assert.deepEqual([...new Set(deeds)].toSorted(), ['delete', 'stamp', 'taint', 'tolerate', 'untaint']);

@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs';
+
+/*
+ * Loaded into a process before its program (`--import`): the process's own view of the time is the machine's, and as many
+ * milliseconds more as the file OWN_CLOCK says. Timers and the stopwatch stay as they are, as when somebody sets a machine's clock.
+ */
+
+const LOOK_EVERY_MS = 20;
+const { OWN_CLOCK = '' } = process.env;
+const MachineDate = Date;
+const offset = (): number => Number(readFileSync(OWN_CLOCK, 'utf8'));
+let aheadMs = offset();
+setInterval(() => {
+  aheadMs = offset();
+}, LOOK_EVERY_MS).unref();
+
+const now = (): number => MachineDate.now() + aheadMs;
+globalThis.Date = new Proxy(MachineDate, {
+  construct: (target, given, as) => Reflect.construct(target, given.length === 0 ? [now()] : given, as),
+  get: (target, name, receiver) => (name === 'now' ? now : Reflect.get(target, name, receiver)),
+});

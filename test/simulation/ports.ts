@@ -53,12 +53,7 @@ export const visibilityPort = (queue: SimulatedQueue): VisibilityControl => ({
 });
 
 /** The timers on AWS as one process reaches them. */
-export function awsTimers(
-  process: Process,
-  dueQueue: QueueSender,
-  scheduler: SimulatedScheduler,
-  { clock }: Surroundings,
-): Timers {
+export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: SimulatedScheduler): Timers {
   const send = (command: unknown) =>
     process.request('timers', () => {
       if (command instanceof CreateScheduleCommand) return scheduler.create(command.input);
@@ -71,15 +66,15 @@ export function awsTimers(
     groupName: 'taintward',
     roleArn: 'arn:aws:iam::000000000000:role/scheduler',
     dueQueueArn: 'arn:aws:sqs:us-east-1:000000000000:evictions-due',
-    clock,
+    clock: process.clock,
   });
 }
 
 /** What governs clusters, as one process reads it; where nobody owns them, all are enforced. */
-export function rulesPort(process: Process, { rulebook, clock }: Scene): RulesReader {
+export function rulesPort(process: Process, { rulebook }: Pick<Scene, 'rulebook'>): RulesReader {
   if (!rulebook) return enforcing(MATCHING);
   const read: SimulatedRulebook['read'] = (cluster) => process.request('store', () => rulebook.read(cluster));
-  return rulesReader({ rulebook: { read }, matching: MATCHING, clock });
+  return rulesReader({ rulebook: { read }, matching: MATCHING, clock: process.clock });
 }
 
 /** Where a process's guard is written. */

@@ -1,4 +1,5 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
 import type { Disturbances } from './disturbances.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulationClock } from './simulation-clock.ts';
@@ -16,6 +17,8 @@ const SLOW_MS = 200;
 /** What of the world a process meets. */
 export interface Surroundings {
   readonly clock: SimulationClock;
+  /** The clock of a process that starts; absent: all go by the world's. */
+  readonly ownClock?: () => Clock;
   readonly random: SeededRandom;
   readonly weather: Weather;
   readonly disturbances: Disturbances;
@@ -26,6 +29,8 @@ const never = () => new Promise<never>(() => undefined);
 /** A process that may die at any request. What it was doing then just never goes on. */
 export class Process {
   readonly #surroundings: Surroundings;
+  /** By which it tells the time. */
+  readonly clock: Clock;
   #dead = false;
   #buried: () => void = () => undefined;
   /** Resolves when it dies. */
@@ -35,6 +40,7 @@ export class Process {
 
   constructor(surroundings: Surroundings) {
     this.#surroundings = surroundings;
+    this.clock = surroundings.ownClock?.() ?? surroundings.clock;
   }
 
   get dead(): boolean {

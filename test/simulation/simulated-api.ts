@@ -2,6 +2,7 @@ import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/regist
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
+import type { SkewRange } from '#shared/eviction/skew.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -14,6 +15,7 @@ import type {
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
 import { Breaker } from '#shared/kubernetes/breaker.ts';
+import { ClockSkew } from '#shared/kubernetes/clock-skew.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import { Turns } from '#shared/kubernetes/turns.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
@@ -62,8 +64,6 @@ const REGISTRATION_MAX_AGE_MS = 20_000;
  * the process saw, for the judge.
  */
 export class SimulatedApi implements KubernetesApi {
-  readonly skewMs: number | undefined = undefined;
-  readonly skews = [];
   readonly takeRival = () => undefined;
   readonly lastRival = undefined;
   readonly allowed = async () => true;
@@ -73,6 +73,7 @@ export class SimulatedApi implements KubernetesApi {
   readonly #process: Process;
   readonly #scene: Scene;
   readonly #breaker = new Breaker();
+  readonly #skew = new ClockSkew();
   readonly #turns: Turns;
   #looks: NodeLook[] = [];
   readonly #marks = new Map<PodUid, EpochMs>();
@@ -103,6 +104,14 @@ export class SimulatedApi implements KubernetesApi {
     const version = () => this.#cluster.version;
     const ask: Shown<T>['ask'] = (perform) => this.#answer(async () => perform());
     return new SimulatedResource({ ...shown, cluster: name, version, ask }, this.#process, this.#scene);
+  }
+
+  get skewMs(): number | undefined {
+    return this.#scene.ownClock && this.#skew.at(this.#process.clock.now());
+  }
+
+  get skews(): readonly SkewRange[] {
+    return this.#scene.ownClock ? this.#skew.rangesAt(this.#process.clock.now()) : [];
   }
 
   get breakerOpen(): boolean {
@@ -190,7 +199,7 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   #mustBeInTime(notAfter: EpochMs | undefined): void {
-    if (notAfter !== undefined && this.#scene.clock.now() > notAfter)
+    if (notAfter !== undefined && this.#process.clock.now() > notAfter)
       throw new LateCallError('it could not be sent in time');
   }
 
@@ -254,10 +263,26 @@ export class SimulatedApi implements KubernetesApi {
     const { name } = this.#cluster;
     const { clock, weather } = this.#scene;
     const silentMs = weather.silenceMs(name);
-    if (silentMs === undefined) return this.#process.request('api', perform, name);
+    if (silentMs === undefined) return this.#dated(perform);
     await clock.sleep(Math.min(silentMs, CALL_TIMEOUT_MS));
     if (this.#process.dead) await new Promise<never>(() => undefined);
     throw new ApiError('the server does not answer', 0);
+  }
+
+  /** An answer says when it was given, to the second. */
+  async #dated<T>(perform: () => Promise<T>): Promise<T> {
+    const own = this.#process.clock;
+    const sentAt = own.now();
+    let date = 0;
+    const answered = () => {
+      date = Math.floor(this.#scene.clock.now() / 1000) * 1000;
+      return perform();
+    };
+    try {
+      return await this.#process.request('api', answered, this.#cluster.name);
+    } finally {
+      if (date > 0) this.#skew.hear({ sentAt, receivedAt: own.now(), date });
+    }
   }
 
   #refuseWhileOpen(): void {

@@ -18,13 +18,14 @@ const INSTANCES = { deltas: 2, evict: 4 };
 
 /** What a function has of the world, in a process. `timers`: absent = those on AWS. */
 export function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
-  const { clock, fault, house, log, queues, scheduler } = scene;
+  const { fault, house, log, queues, scheduler } = scene;
+  const { clock } = process;
   const rooms = house.rooms(process);
   const dueQueue = fault.dueQueue(queuePort(process, queues.evictionsDue, scene), user, scene);
   return {
     store: fault.store(scene.judge.watchStore(rooms.store, user), user, scene),
     clusters: new SimulatedClusters(process, rooms.registry, scene),
-    timers: timers ?? awsTimers(process, dueQueue, scheduler, scene),
+    timers: timers ?? awsTimers(process, dueQueue, scheduler),
     dueQueue,
     rates: rooms.rates,
     permits: rooms.permits,

@@ -24,6 +24,7 @@ import { LiveCluster } from './live-cluster.ts';
 import { Plans } from './plans.ts';
 import { guardPort, queuePort } from './ports.ts';
 import { Process } from './process.ts';
+import { ProcessClock } from './process-clock.ts';
 import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { SimulatedApi } from './simulated-api.ts';
@@ -56,6 +57,10 @@ const LATE_TAKE_CHANCE = 0.5;
 const LATE_TAKE_MS = [8_000, 14_000] as const;
 const METRICS = relayMetrics(new Registry());
 
+/** Somebody sets clocks by so much, for a while. What is more holds evictions. */
+const SET_MS = [3_000, 25_000] as const;
+const FAR_MS = [40_000, 900_000] as const;
+
 const CLIMATE: Climate = { ...CLIMATES.brief, nodes: NODES, callsAtOnce: 16 };
 
 /** What keeps the service from evicting. */
@@ -70,6 +75,8 @@ const OBSTACLES = [
   'the record of a node cannot be read',
   'nothing can be stored',
   'deletes are forbidden',
+  'clocks of functions are wrong',
+  'clocks of relays are wrong',
 ] as const;
 type Obstacle = (typeof OBSTACLES)[number];
 
@@ -107,6 +114,10 @@ class TakeoverHistory {
   readonly #nodes: readonly [NodeName, ...NodeName[]];
   /** What stands in the way now, and of which node. */
   readonly #obstacles = new Map<Obstacle, NodeName>();
+  /** By how much they are ahead that are wrong. */
+  readonly #wrongMs: number;
+  /** By how much somebody has set clocks ahead, by whose they are. */
+  readonly #setMs = { functions: 0, relays: 0 };
   /** Whether answers come late. */
   readonly #isLate: boolean;
   readonly #down = new Map<NodeName, (typeof KEYS)[number]>();
@@ -117,6 +128,7 @@ class TakeoverHistory {
     this.#fault = fault;
     this.#story = new Story(clock);
     this.#isLate = random.chance(0.5);
+    this.#wrongMs = random.between(...FAR_MS) * (random.chance(0.5) ? 1 : -1);
     const store = random.chance(0.5) ? 'dynamodb' : 'sqlite';
     const climate = { ...CLIMATE, store, late: this.#isLate ? 0.03 : 0 } as const;
     const disturbances = new Disturbances();
@@ -161,6 +173,7 @@ class TakeoverHistory {
     const queues = openQueues(surroundings);
     this.#scene = {
       ...surroundings,
+      ownClock: () => this.#ownClock('functions'),
       clusters: [this.#cluster],
       house,
       queues,
@@ -192,6 +205,20 @@ class TakeoverHistory {
       },
     };
     void this.#begin();
+  }
+
+  #ownClock(whose: 'functions' | 'relays'): ProcessClock {
+    const wrongMs = () => (this.#stands(`clocks of ${whose} are wrong`) ? this.#wrongMs : 0);
+    return new ProcessClock(this.#clock, this.#random, () => this.#setMs[whose] + wrongMs());
+  }
+
+  #setClocks(whose: 'functions' | 'relays', until: EpochMs): void {
+    const ms = this.#random.between(...SET_MS) * (this.#random.chance(0.5) ? 1 : -1);
+    this.#story.tell('clocks.set', { whose, ms, until });
+    this.#setMs[whose] = ms;
+    this.#clock.setAlarm(until, () => {
+      this.#setMs[whose] = 0;
+    });
   }
 
   #stands(obstacle: Obstacle): boolean {
@@ -270,6 +297,8 @@ class TakeoverHistory {
     }
     if (random.chance(0.4)) at((until) => this.#hold(random.pick(this.#nodes), until));
     if (random.chance(0.2)) at((until) => this.#pause(policy, until));
+    for (const whose of ['functions', 'relays'] as const)
+      if (random.chance(0.3)) at((until) => this.#setClocks(whose, until));
     for (let count = random.between(0, 2); count > 0; count--)
       at(() => this.#relays.get(random.pick(REPLICAS))?.die());
   }
@@ -358,15 +387,15 @@ class TakeoverHistory {
   #startRelay(replica: string): void {
     const scene = this.#scene;
     const clock = this.#clock;
-    const process = new Process(scene);
+    const own = this.#ownClock('relays');
+    const process = new Process({ ...scene, ownClock: () => own });
     this.#relays.set(replica, process);
     const { leases, store, history, proofs } = scene.house.rooms(process);
     const holder = `${replica}-${clock.now()}`;
-    const stopwatch = () => clock.now() - START_AT;
     const outbox = new DeltaSender({
       nodeDeltas: this.#queue(queuePort(process, scene.queues.nodeDeltas, scene)),
       podDeltas: this.#queue(queuePort(process, scene.queues.podDeltas, scene)),
-      clock,
+      clock: own,
       log: scene.log,
       metrics: METRICS,
     });
@@ -375,7 +404,7 @@ class TakeoverHistory {
     const simulated = new SimulatedApi(this.#cluster, process, scene);
     const api = this.#fault.api(this.#obstructedApi(simulated), clock);
     const relay = new ClusterRelay(CLUSTER, api, {
-      rules: new RulesWatch({ readAll: () => this.#readRules(process), clock, log: scene.log }),
+      rules: new RulesWatch({ readAll: () => this.#readRules(process), clock: own, log: scene.log }),
       rulebook: {
         read: async (cluster) => {
           if (this.#stands('the guard cannot be read')) throw away();
@@ -409,13 +438,13 @@ class TakeoverHistory {
       outbox,
       prover: new ProbingProver({
         nodeDeltas: this.#refusing(queuePort(process, scene.queues.nodeDeltas, scene)),
-        ...{ proofs, clock, stopwatch },
+        ...{ proofs, clock: own },
       }),
-      clock,
+      clock: own,
       log: scene.log,
       metrics: METRICS,
       holder,
-      fleet: new Fleet({ holder, budget: Number.POSITIVE_INFINITY, stopwatch }),
+      fleet: new Fleet({ holder, budget: Number.POSITIVE_INFINITY, stopwatch: () => own.stopwatch() }),
       limits: new PodFollowLimits(),
     });
     this.#story.tell('relay.started', { holder });
@@ -495,7 +524,6 @@ class TakeoverHistory {
       if (this.#stands('deletes are forbidden')) throw forbidden('pods');
     };
     return instead(api, {
-      skewMs: 0,
       pods,
       podsOnNode: async (node, due) => {
         if (isHidden(node)) throw forbidden('pods');

@@ -1,0 +1,34 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { SeededRandom } from './seeded-random.ts';
+
+/** Clocks that are kept by NTP differ by so much, and drift by so many parts of a million. */
+const MOST_OFFSET_MS = 900;
+const MOST_DRIFT = 100e-6;
+
+/** A process's own view of the time: a little off, and as far as somebody set it. Its stopwatch is never set. */
+export class ProcessClock implements Clock {
+  readonly #world: Clock;
+  readonly #startedAt: EpochMs;
+  readonly #offsetMs: number;
+  readonly #drift: number;
+  readonly #setTo: () => number;
+
+  /** `setTo`: by how many milliseconds it is set ahead now, or behind. */
+  constructor(world: Clock, random: SeededRandom, setTo: () => number) {
+    this.#world = world;
+    this.#startedAt = world.now();
+    this.#offsetMs = random.between(-MOST_OFFSET_MS, MOST_OFFSET_MS);
+    this.#drift = (random.next() * 2 - 1) * MOST_DRIFT;
+    this.#setTo = setTo;
+  }
+
+  now(): EpochMs {
+    const world = this.#world.now();
+    return Math.round(world + this.#offsetMs + this.#drift * (world - this.#startedAt) + this.#setTo());
+  }
+
+  stopwatch(): number {
+    return (this.#world.now() - this.#startedAt) * (1 + this.#drift);
+  }
+}

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
+import { OwnClock } from '#test/cluster/rig/own-clock.ts';
 import { ServiceProcess } from '#test/cluster/rig/service-process.ts';
 import type { Way } from './chaos.ts';
 import type { Form } from './victim.ts';
@@ -16,14 +17,8 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
   writeFileSync(kubeconfig, await kubeconfigText([entry]), { mode: 0o600 });
   const crashes: string[] = [];
   const stateDir = join(dir, 'state');
-  const ownClock = join(dir, 'own-clock');
-  const setClock = (aheadMs: number) => writeFileSync(ownClock, String(aheadMs));
-  setClock(0);
-  const env = {
-    NODE_OPTIONS: `--import=${new URL('own-clock.ts', import.meta.url).href}`,
-    OWN_CLOCK: ownClock,
-  };
-  const spawn = () => ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], stateDir, env });
+  const clock = new OwnClock(join(dir, 'own-clock'));
+  const spawn = () => ServiceProcess.spawn({ kubeconfig, contexts: [CONTEXT], stateDir, env: clock.env });
   let service = await spawn();
   const noteCrash = () => {
     if (service.ended) crashes.push(`the service ended: ${JSON.stringify(service.ended)}`);
@@ -39,7 +34,7 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
     },
     pause: () => service.pause(),
     resume: () => service.resume(),
-    setClock,
+    setClock: (aheadMs: number) => clock.set(aheadMs),
     hearsAnswers: true,
   } as const;
   return {

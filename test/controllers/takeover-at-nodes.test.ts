@@ -5,7 +5,9 @@ import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
+import { OwnClock } from '#test/cluster/rig/own-clock.ts';
 import { Ruling } from '#test/cluster/rig/ruling.ts';
+import type { ServiceProcess } from '#test/cluster/rig/service-process.ts';
 import { TakeoverStage } from '#test/cluster/rig/takeover-stage.ts';
 import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
@@ -26,6 +28,8 @@ const HELD_SECONDS = 5;
 const HELD_MS = 10_000;
 /** Nodes say every ten seconds how they are, and the guard asks itself as often whether time lets something go. */
 const CALM_SEEN_WITHIN_MS = 40_000;
+/** By so much a clock is wrong that holds evictions. */
+const WRONG_MS = 120_000;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 const POLICY = {
   treatAsNoExecute: KEYS,
@@ -44,6 +48,8 @@ guard:
 `;
 
 let stage: TakeoverStage;
+/** Of all services but the onlooker. */
+let clock: OwnClock;
 /** Of the first service that evicts. */
 let ruling: Ruling;
 /** Of one that runs all the while. */
@@ -52,6 +58,7 @@ let onlooker: Ruling;
 let backSince: number;
 before(async () => {
   stage = await TakeoverStage.open();
+  clock = new OwnClock(stage.stage.path('own-clock'));
   await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   const policy = stage.stage.write('onlooker.yaml', ONLOOKER);
   onlooker = new Ruling(await stage.stage.start({ policy }));
@@ -170,23 +177,43 @@ test('a taint that somebody sets by hand is admitted, of these keys, too', async
   await stage.nodes.remove(node);
 });
 
-test('once the service is killed, and the lapse is over, the built-in controller evicts as upstream', async (t) => {
-  const node = await stage.nodes.add('orphaned');
-  const { soon, late, forever } = await podsOn(node, 'orphaned');
-  const before = await stage.builtIn.deletions();
-  await stage.nodes.fail(node);
-  await stage.tainted(node, NODE_NOT_READY, TWIN);
-  await stage.stage.service.kill();
-  const { heartbeat = 0 } = (await stage.live()) ?? {};
-  const at = await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
-  t.diagnostic(`the node controller's taint got in ${at - heartbeat} ms after the last heartbeat`);
-  assert.ok(at - heartbeat >= LAPSE_MS - 1_000, 'its moment is cut to the second');
-  await gone(soon);
-  assertUntouched(late, forever);
-  await stage.builtIn.untilDeleted(before + 1);
-  assert.match(await stage.command('status'), /ALARM +The heartbeat expired/);
-  await stage.nodes.remove(node);
-});
+/** What keeps the service from evicting, from a moment on; returned is what ends that. */
+const OBSTACLES: Readonly<Record<string, (service: ServiceProcess) => void | Promise<void>>> = {
+  'the service is killed': (service) => service.kill(),
+  'the service is frozen': (service) => service.pause(),
+  'it loses its permissions, but may renew the heartbeat': () => stage.stage.account.revoke(),
+  'its clock is set two minutes ahead': () => clock.set(WRONG_MS),
+  'its clock is set two minutes back': () => clock.set(-WRONG_MS),
+};
+
+for (const [what, obstruct] of Object.entries(OBSTACLES)) {
+  test(`once ${what}, and the heartbeat has expired, the built-in controller evicts as upstream`, async (t) => {
+    const since = Date.now();
+    const service = await stage.serve(POLICY, clock.env);
+    await stage.heartbeatAfter(since);
+    const node = await stage.nodes.add(`nobody-${Object.keys(OBSTACLES).indexOf(what)}`);
+    const { soon, late, forever } = await podsOn(node, node.slice(node.indexOf('nobody')));
+    const before = await stage.builtIn.deletions();
+    await stage.nodes.fail(node);
+    await stage.tainted(node, NODE_NOT_READY, TWIN);
+    await obstruct(service);
+    const obstructedAt = Date.now();
+    const at = await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
+    const { heartbeat = 0 } = (await stage.live()) ?? {};
+    t.diagnostic(`the node controller's taint got in ${at - heartbeat} ms after the last heartbeat`);
+    assert.ok(at - heartbeat >= LAPSE_MS - 1_000, 'its moment is cut to the second');
+    t.diagnostic(`the built-in controller evicted after ${(await gone(soon)) - obstructedAt} ms`);
+    assertUntouched(late, forever);
+    await stage.builtIn.untilDeleted(before + 1);
+    await until('status says so', async () =>
+      /ALARM +The heartbeat (expired|is suspended)/.test(await stage.command('status')),
+    );
+    await service.kill();
+    clock.set(0);
+    if (what.includes('permissions')) await stage.stage.account.grant();
+    await stage.nodes.remove(node);
+  });
+}
 
 for (const [what, path] of [
   ['its parameter', '/apis/taintward.dev/v1/takeovers/live'],
@@ -263,12 +290,11 @@ for (const [which, aheadMs] of [
   ['ahead', 20_000],
   ['behind', -20_000],
 ] as const) {
-  test(`a service whose clock is 20 s ${which} says the API server's time, and a pause of its policy is nobody else's turn`, async (t) => {
+  test(`a service whose clock is twenty seconds ${which} says the API server's time, and a pause of its policy is nobody else's turn`, async (t) => {
     const since = Date.now();
-    const shift = `const now = Date.now; Date.now = () => now() + ${aheadMs};`;
-    const preload = `data:text/javascript,${encodeURIComponent(shift)}`;
     const policy = { ...POLICY, mode: 'paused' as const, tolerationSecondsOverrides: {} };
-    await stage.serve(policy, { NODE_OPTIONS: `--import=${preload}` });
+    clock.set(aheadMs);
+    await stage.serve(policy, clock.env);
     const heartbeat = await stage.heartbeatAfter(since - 5_000);
     const seenAt = Date.now();
     t.diagnostic(`a heartbeat that was seen at once is ${seenAt - heartbeat} ms old`);
@@ -283,6 +309,7 @@ for (const [which, aheadMs] of [
     assertUntouched(soon, late);
     await stage.nodes.remove(node);
     await stage.stage.service.kill();
+    clock.set(0);
   });
 }
 

@@ -68,9 +68,14 @@ export class Stage {
     return mkdtempSync(join(this.#dir, 'state-'));
   }
 
+  /** A path in the stage's directory. */
+  path(file: string): string {
+    return join(this.#dir, file);
+  }
+
   /** Writes a file into the stage's directory; returns its path. */
   write(file: string, content: string): string {
-    const path = join(this.#dir, file);
+    const path = this.path(file);
     writeFileSync(path, content, { mode: 0o600 });
     return path;
   }

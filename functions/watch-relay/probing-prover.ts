@@ -33,9 +33,11 @@ interface Probes {
   proven?: { readonly asOf: EpochMs; readonly isNews: boolean };
   /** When the next one may be sent, by the stopwatch. */
   nextAtMs: number;
-  /** How many passes had been noted by the last look, and when that began. */
-  passes?: number;
-  lookedAt?: EpochMs;
+}
+
+interface Look {
+  readonly at: EpochMs;
+  readonly found: StoredProofs;
 }
 
 /**
@@ -52,29 +54,22 @@ export class ProbingProver implements Prover {
   }
 
   async prove(cluster: ClusterName, signal: AbortSignal): Promise<Proof> {
+    const { proofs, clock } = this.#deps;
     const probes = this.#probesOf(cluster);
-    const isSent = stopwatchMs(this.#deps.clock) >= probes.nextAtMs;
+    const isSent = stopwatchMs(clock) >= probes.nextAtMs;
     const refusal = isSent ? await this.#send(cluster, probes) : undefined;
     if (refusal !== undefined) return { unproven: `the node-deltas queue rejects probes: ${refusal}` };
+    let before: Look | undefined;
     for (const waitMs of isSent ? LOOKS_MS : [0]) {
       await pause(waitMs, signal);
-      await this.#look(cluster, probes);
-      if (probes.unanswered.length === 0 || signal.aborted) break;
+      const look = { at: clock.now(), found: await proofs.read(cluster) };
+      learn(probes, look.found);
+      if (before && before.found.passes !== look.found.passes) learnPass(probes, before.at);
+      // Of a late answer, too: in a storm, the next one would come no sooner.
+      if (probes.proven?.isNews || probes.unanswered.length === 0 || signal.aborted) break;
+      before = look;
     }
     return this.#conclude(cluster, probes);
-  }
-
-  async #look(cluster: ClusterName, probes: Probes): Promise<void> {
-    const { proofs, clock } = this.#deps;
-    const lookedAt = clock.now();
-    const found = await proofs.read(cluster);
-    learn(probes, found);
-    const { passes = found.passes, lookedAt: before = lookedAt } = probes;
-    Object.assign(probes, { passes: found.passes, lookedAt });
-    if (found.passes === passes || probes.unanswered.length === 0) return;
-    probes.proven = { asOf: before, isNews: true };
-    // Those before the last one would prove less.
-    probes.unanswered = probes.unanswered.slice(-1);
   }
 
   #probesOf(cluster: ClusterName): Probes {
@@ -106,8 +101,9 @@ export class ProbingProver implements Prover {
   }
 
   async #conclude(cluster: ClusterName, probes: Probes): Promise<Proof> {
-    const { proven, failure } = probes;
-    if (failure !== undefined) return { unproven: `evict can't evict pods: ${failure}` };
+    const { proven, failure, unanswered } = probes;
+    if (failure !== undefined && unanswered.length <= 1)
+      return { unproven: `evict can't evict pods: ${failure}` };
     if (!proven?.isNews) return { unproven: await this.#stage(cluster, probes) };
     probes.proven = { asOf: proven.asOf, isNews: false };
     return { asOf: proven.asOf };
@@ -124,6 +120,15 @@ export class ProbingProver implements Prover {
       ? `${sent} isn't answered: the delta function sends probes on, but evict doesn't answer`
       : `${sent} isn't answered: the delta function doesn't send probes on`;
   }
+}
+
+/** Takes note of a pass that was not noted yet at the look before, at `asOf`. It proves nothing where a probe said what is wrong. */
+function learnPass(probes: Probes, asOf: EpochMs): void {
+  if (probes.failure !== undefined || probes.unanswered.length === 0) return;
+  probes.proven = { asOf, isNews: true };
+  // Those before the last one would prove less.
+  probes.unanswered = probes.unanswered.slice(-1);
+  probes.nextAtMs = -Infinity;
 }
 
 /** Takes note of an answer to one of our probes: the latest, which stands for those before. */

@@ -72,6 +72,13 @@ test('a pass that is noted while a probe waits in a busy queue proves evictions 
   );
 });
 
+test('a pass that was noted between two heartbeats proves nothing: nobody knows when', async (context) => {
+  const { proofs, prove, answer } = bench(context);
+  await prove(answer);
+  await proofs.notedPass(CLUSTER);
+  assert.match(String(await prove()), /isn't answered yet$/);
+});
+
 test('passes prove nothing while a probe says that evict cannot evict', async (context) => {
   const { proofs, prove, answer } = bench(context);
   const failure = 'the credentials lack the permission to delete pods';

@@ -159,6 +159,16 @@ describe('the heartbeat of a takeover', () => {
     });
   }
 
+  test('goes on in a storm, in which what is due waits for 40 s', async (context) => {
+    const { time, dueQueue, isLetIn } = probedTakeover(context);
+    dueQueue.takesMs = 40 * SECOND;
+    await time.pass(2 * MINUTE);
+    for (let looks = 0; looks < 12; looks++) {
+      assert.equal(isLetIn(), false);
+      await time.pass(10 * SECOND);
+    }
+  });
+
   test('in observe mode is not renewed, and no probe is sent', async (context) => {
     const { time, given, nodeDeltas, isLetIn } = probedTakeover(context);
     govern(given, { policy: { ...given.rules.policy, mode: 'observe' } });

@@ -186,7 +186,8 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
 /**
  * Tells of a taint when somebody set it anew since `before`, as it says: under the same key and effect it names another moment, for the
  * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
- * While one of not-ready and unreachable stands through, setting the other anew begins nothing: the node is down all the time.
+ * While one of not-ready and unreachable stands through, setting the other anew begins nothing: the node is down all the time. `after`: with
+ * the NoSchedule twins of NoExecute taints, as far as they are known.
  * `undefined`: nobody did.
  */
 export function setAnewSince(
@@ -194,15 +195,19 @@ export function setAnewSince(
   after: readonly LiveTaint[],
 ): (taint: LiveTaint) => number | undefined {
   const momentOf = new Map(before.toReversed().map((each) => [ownIdentity(each), each.timeAdded]));
+  const nowOf = new Map(after.toReversed().map((each) => [ownIdentity(each), each.timeAdded]));
   const stood = after.filter((each) => {
     const own = ownIdentity(each);
     return !each.virtual && momentOf.has(own) && momentOf.get(own) === each.timeAdded;
   });
   const through = new Set(stood.map(countdownIdentity));
   return (taint) => {
-    const own = ownIdentity(taint);
-    const begins = momentOf.has(own) && !through.has(countdownIdentity(taint));
-    return begins && taint.timeAdded !== momentOf.get(own) ? taint.timeAdded : undefined;
+    // Of a taint that follows its twin, the twin tells: it is there still, and may be another one by now.
+    const [own, twin] = [ownIdentity(taint), `${taint.key}:NoSchedule`];
+    const told = momentOf.has(own) || !nowOf.has(twin) ? own : twin;
+    const begins = momentOf.has(told) && !through.has(countdownIdentity(taint));
+    const moment = told === own ? taint.timeAdded : nowOf.get(told);
+    return begins && moment !== momentOf.get(told) ? moment : undefined;
   };
 }
 

@@ -309,6 +309,8 @@ describe('where policy reads a NoSchedule taint as NoExecute', () => {
   test('it goes by the countdown of that taint when the NoExecute one comes', () => {
     assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
     assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
+    const anew = { ...twin, timeAdded: at(50) };
+    assert.equal(judged(['a'], look(60, [anew, A], seen())).kind, 'reschedule');
   });
 });
 

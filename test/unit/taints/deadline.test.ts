@@ -366,6 +366,14 @@ describe('a taint was set anew', () => {
     assert.equal(setAnewSince([virtual], [virtual])(virtual), undefined);
   });
 
+  test('when its NoSchedule twin was, which is there still and says so', () => {
+    const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
+    const twin = taint('a', 7, { effect: 'NoSchedule' });
+    assert.equal(setAnewSince([virtual], [taint('a', 9), twin])(taint('a', 9)), 7);
+    const standing = taint('a', 1, { effect: 'NoSchedule' });
+    assert.equal(setAnewSince([virtual], [taint('a', 9), standing])(taint('a', 9)), undefined);
+  });
+
   test('not while one of not-ready and unreachable stands through, which a virtual taint beside it is no witness of', () => {
     const before = [taint(notReady, 1), taint(unreachable, 1)];
     const after = [taint(unreachable, 1), taint(notReady, 2)];

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isAhead, RESYNC_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { latestNow } from '#shared/eviction/skew.ts';
+import { observedNow } from '#shared/eviction/skew.ts';
 import type { KubernetesApi, LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { GonePod } from '#shared/store/history.ts';
 import type { Store, TaintedNode } from '#shared/store/store.ts';
@@ -99,7 +99,7 @@ export class ClusterWatch {
     this.#deps = deps;
     this.#rules = deps.rules;
     view.virtualKeys = deps.rules.policy.virtualKeys;
-    view.latest = (now) => latestNow(now, api.skews);
+    view.latest = (now) => observedNow(now, api.skews);
     this.#pods = new PodFollower(
       api.pods,
       {

@@ -74,7 +74,9 @@ export interface Plan {
  * delta speaks of (all, for a node delta). `rules`: of the cluster, as they are now; but which taints are virtual the delta
  * says, for its relay tells anew when that changes.
  */
-export function plan(partition: Partition, delta: Delta, rules: Rules, moment: Moment): Plan {
+export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
+  // Nobody hears of anything before it was observed: a clock that says so is behind, and would start countdowns too early.
+  const moment = { ...heard, now: Math.max(heard.now, delta.observedAt) };
   const known = partition.node;
   const counts = isCurrent(delta, moment);
   const node = counts

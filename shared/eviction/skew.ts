@@ -19,6 +19,15 @@ export const earliestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs 
 export const latestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs =>
   Math.ceil(now + Math.max(0, ...skews.map(({ mostMs }) => counted(mostMs))));
 
+/**
+ * The time at which something was observed: the latest that it may be. By the API server's clock alone where each clock that answered is
+ * more than 30 s off: ours may be ahead by days.
+ */
+export function observedNow(now: EpochMs, skews: readonly SkewRange[]): EpochMs {
+  const [last] = skews;
+  return last && areApart(skews) ? Math.ceil(now + last.mostMs) : latestNow(now, skews);
+}
+
 const counted = (skewMs: number): number => (Math.abs(skewMs) <= IGNORED_MS ? 0 : skewMs);
 
 /** Reports whether the clock differs by more than 30 s for certain: a slow answer leaves open that it does not. */

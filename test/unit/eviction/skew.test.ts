@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { apartText, areApart, earliestNow, latestNow, type SkewRange } from '#shared/eviction/skew.ts';
+import {
+  apartText,
+  areApart,
+  earliestNow,
+  latestNow,
+  observedNow,
+  type SkewRange,
+} from '#shared/eviction/skew.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 11);
 const by = (leastMs: number, mostMs = leastMs): SkewRange => ({ leastMs, mostMs });
@@ -16,6 +23,13 @@ describe('the time, by several clocks', () => {
       assert.equal(earliestNow(NOW, skews), NOW);
       assert.equal(latestNow(NOW, skews), NOW);
     }
+  });
+
+  test('of what was observed is the API server’s where each clock that answered is far off', () => {
+    assert.equal(observedNow(NOW, [by(-90_000)]), NOW - 90_000);
+    assert.equal(observedNow(NOW, [by(90_000)]), NOW + 90_000);
+    assert.equal(observedNow(NOW, [by(-90_000), by(5_000)]), NOW + 5_000);
+    assert.equal(observedNow(NOW, [by(5_000)]), NOW + 5_000);
   });
 
   test('is never later than the earliest of them may be, and never earlier than the latest, but for two seconds', () => {

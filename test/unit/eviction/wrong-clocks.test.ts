@@ -62,3 +62,13 @@ test('whoever keeps writing a time ahead into a taint does not put an eviction o
     assert.equal(recordIn(partition)?.fireAt, at(300), `written at second ${second}`);
   }
 });
+
+test('a delta function whose clock is far behind starts no countdown before its relay saw the taint', () => {
+  const delta = nodeDelta(1, {
+    observedAt: at(1000),
+    taints: [unreachable(1000, 1000)],
+    pods: [pod('u1', { tolerations })],
+  });
+  const [record] = planned(emptyPartition, delta, { now: at(700) }).schedule;
+  assert.equal(record?.fireAt, at(1300));
+});

@@ -18,7 +18,7 @@ import { CLIMATES, type Climate } from './climates.ts';
 import { Disturbances } from './disturbances.ts';
 import { SOUND } from './fault.ts';
 import type { OtherHistory } from './history-kinds.ts';
-import { dynamoHouse, sqliteHouse } from './house.ts';
+import { dynamoHouse, type House, type Rooms, sqliteHouse } from './house.ts';
 import { instead } from './instead.ts';
 import { LiveCluster } from './live-cluster.ts';
 import { Plans } from './plans.ts';
@@ -41,7 +41,8 @@ const CLUSTER = clusterName('c1');
 const START_AT: EpochMs = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const EPISODE_MS = 20 * MINUTE_MS;
-const CALM_MS = 8 * MINUTE_MS;
+/** What a clock was ahead is remembered for ten minutes. */
+const CALM_MS = 12 * MINUTE_MS;
 /** Everything is there, and the takeover has begun. */
 const BEGUN_MS = 2 * MINUTE_MS;
 const LAPSE_MS = 90_000;
@@ -169,7 +170,9 @@ class TakeoverHistory {
       this.#story.tell('heartbeat', { at });
       this.#judge.renewed(at);
     };
-    const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings);
+    const house = this.#obstructedHouse(
+      store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings),
+    );
     const queues = openQueues(surroundings);
     this.#scene = {
       ...surroundings,
@@ -484,6 +487,27 @@ class TakeoverHistory {
         return queue.send(messages);
       },
     };
+  }
+
+  /** What takes no records takes no proofs, either. */
+  #obstructedHouse(house: House): House {
+    const mayWrite = () => {
+      if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
+    };
+    const obstructed = (rooms: Rooms): Rooms => ({
+      ...rooms,
+      proofs: instead(rooms.proofs, {
+        notedProbe: async (...asked) => {
+          mayWrite();
+          return rooms.proofs.notedProbe(...asked);
+        },
+        notedPass: async (...asked) => {
+          mayWrite();
+          return rooms.proofs.notedPass(...asked);
+        },
+      }),
+    });
+    return { ...house, rooms: (process) => obstructed(house.rooms(process)) };
   }
 
   #obstructed(store: Store): Store {

@@ -14,6 +14,10 @@ export interface TakeoverBench {
 const OVERDUE_MS = 60_000;
 /** A countdown that is seen later than it began, in whole seconds. */
 const SEEN_LATE_MS = 2_000;
+/** Half a call, and the clocks of processes. */
+const UNDER_WAY_MS = 5_000;
+/** A pod is deleted by a look at its node that was answered so recently, and the delete takes its time. */
+const LOOKED_MS = 2_000;
 /** Where nothing stands in the way a pod goes by then, and a heartbeat is given so often. */
 const IN_TIME_MS = 45_000;
 
@@ -29,6 +33,7 @@ export class TakeoverJudge {
   readonly #bench: TakeoverBench;
   readonly #accused: (what: string) => void;
   readonly #downSince = new Map<NodeName, EpochMs>();
+  readonly #wasDown = new Map<NodeName, { readonly since: EpochMs; readonly until: EpochMs }>();
   readonly #heldUntil = new Map<PodUid, EpochMs>();
   readonly #said = new Set<string>();
   #renewedAt: EpochMs | undefined;
@@ -44,12 +49,17 @@ export class TakeoverJudge {
   }
 
   cameBack(node: NodeName): void {
+    const since = this.#downSince.get(node);
+    if (since !== undefined) this.#wasDown.set(node, { since, until: this.#bench.clock.now() });
     this.#downSince.delete(node);
   }
 
   deleted(pod: LivePod): void {
-    const dueAt = this.#dueAt(pod);
     const now = this.#bench.clock.now();
+    const before = pod.node === undefined ? undefined : this.#wasDown.get(pod.node);
+    const wasDue =
+      before && now - before.until < LOOKED_MS ? before.since + secondsOf(pod) * 1000 : undefined;
+    const dueAt = this.#dueAt(pod) ?? wasDue;
     if (dueAt === undefined) this.#accuse(`${pod.uid} went, and its node is not down`);
     else if (now < dueAt - SEEN_LATE_MS) this.#accuse(`${pod.uid} went ${dueAt - now} ms early`);
     else if (now - dueAt < IN_TIME_MS)
@@ -77,7 +87,7 @@ export class TakeoverJudge {
       const dueAt = this.#dueAt(pod);
       if (dueAt === undefined || pod.terminating) continue;
       const overdueAt = Math.max(dueAt, this.#heldUntil.get(pod.uid) ?? 0) + OVERDUE_MS;
-      if (clock.now() <= overdueAt + lapseMs) continue;
+      if (clock.now() <= overdueAt + lapseMs + UNDER_WAY_MS) continue;
       const why = this.obstacles.size === 0 ? 'nothing stands in the way' : [...this.obstacles].join(', ');
       this.#accuse(
         `it was said that somebody evicts, and ${pod.uid} had been overdue for ${clock.now() - overdueAt + OVERDUE_MS} ms (${why})`,

@@ -377,7 +377,7 @@ test('a kubeconfig that is not there is refused', (t) => {
     refusal(/^Kubeconfig not found at .*\.kube\/config\. /),
   );
   process.env['KUBECONFIG'] = missing;
-  assert.throws(() => loadContexts({ contexts: [] }), refusal(/^There is no kubeconfig at .*missing: /));
+  assert.throws(() => loadContexts({ contexts: [] }), refusal(/^Kubeconfig not found at .*missing\. /));
 });
 
 test('a kubeconfig that refers to itself is refused', (t) => {

@@ -1,5 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
+import type { Clock } from '#shared/time/clock.ts';
 
 /** One answer's evidence. */
 export interface DatedAnswer {
@@ -23,66 +24,83 @@ const KEPT_MS = 10 * 60_000;
 /** Clocks that are told apart. A server that names any time must not fill the memory. */
 const MAX_CLOCKS = 8;
 
-/** What answers say of one clock. */
+/** What answers say of one clock: by how much it is ahead of our stopwatch, so that it stays true when our clock is set. */
 interface Known {
   readonly leastMs: number;
   readonly mostMs: number;
-  /** When the last of them came. */
+  /** When the last of them came, by the stopwatch. */
   readonly asOf: EpochMs;
 }
 
 /**
  * How far other clocks are ahead of ours, from what answers say. Each answer allows a range of about a second, or of as long as it took;
  * since answers begin at different parts of a second, few of them leave only a small range. Answers that contradict each other are of
- * several API servers, or of a clock that was set: all count for ten minutes.
+ * several API servers, or of one whose clock was set: all count for ten minutes.
  */
 export class ClockSkew {
   /** The last that answered comes first. */
   #clocks: readonly Known[] = [];
+  readonly #clock: Pick<Clock, 'stopwatch'>;
+
+  /** `clock`: ours, of which the stopwatch is read; without one, it is never set. */
+  constructor(clock: Pick<Clock, 'stopwatch'> = {}) {
+    this.#clock = clock;
+  }
 
   hear({ sentAt, receivedAt, date }: DatedAnswer): void {
     // Our own clock was set on the way.
     if (receivedAt < sentAt) return;
-    const heard = { leastMs: date - receivedAt, mostMs: date + DATE_GRAIN_MS - sentAt };
-    const clocks = this.#clocksAt(receivedAt);
+    const receivedMs = this.#stopwatchMs(receivedAt);
+    const sentMs = receivedMs - (receivedAt - sentAt);
+    const heard = { leastMs: date - receivedMs, mostMs: date + DATE_GRAIN_MS - sentMs };
+    const clocks = this.#clocksAt(receivedMs);
     const found = clocks.find(({ leastMs, mostMs }) => leastMs <= heard.mostMs && heard.leastMs <= mostMs);
     const narrowed = {
       leastMs: Math.max(found?.leastMs ?? -Infinity, heard.leastMs),
       mostMs: Math.min(found?.mostMs ?? Infinity, heard.mostMs),
-      asOf: receivedAt,
+      asOf: receivedMs,
     };
     // What was known before was known until now: it is blurred once only, from its own time on.
     this.#clocks = merged([
       narrowed,
-      ...this.#kept(receivedAt).filter((_, index) => clocks[index] !== found),
+      ...this.#kept(receivedMs).filter((_, index) => clocks[index] !== found),
     ]);
   }
 
   /** Milliseconds by which the clock that answered last is ahead, within half a second; `undefined`: not known that well. */
   at(now: EpochMs): number | undefined {
-    const [last] = this.#clocksAt(now);
+    const [last] = this.rangesAt(now);
     if (!last || last.mostMs - last.leastMs > VAGUEST_MS) return undefined;
     return Math.round((last.leastMs + last.mostMs) / 2);
   }
 
   /** Milliseconds by which the clock that answered last is ahead at the least; `undefined`: no answer told. */
   leastAt(now: EpochMs): number | undefined {
-    return this.#clocksAt(now)[0]?.leastMs;
+    return this.rangesAt(now)[0]?.leastMs;
   }
 
   /** By how much each clock is ahead that answered in the last ten minutes; the last that answered comes first. */
   rangesAt(now: EpochMs): readonly SkewRange[] {
-    return this.#clocksAt(now).map(({ leastMs, mostMs }) => ({ leastMs, mostMs }));
+    const stopwatchMs = this.#stopwatchMs(now);
+    const aheadMs = now - stopwatchMs;
+    return this.#clocksAt(stopwatchMs).map(({ leastMs, mostMs }) => ({
+      leastMs: leastMs - aheadMs,
+      mostMs: mostMs - aheadMs,
+    }));
   }
 
-  #kept(now: EpochMs): readonly Known[] {
-    return this.#clocks.filter(({ asOf }) => Math.abs(now - asOf) <= KEPT_MS);
+  #stopwatchMs(now: EpochMs): number {
+    return this.#clock.stopwatch?.() ?? now;
   }
 
-  /** As what is kept is known at `now`. */
-  #clocksAt(now: EpochMs): readonly Known[] {
-    return this.#kept(now).map(({ leastMs, mostMs, asOf }) => {
-      const blurMs = Math.abs(now - asOf) * BLUR;
+  #kept(nowMs: number): readonly Known[] {
+    return this.#clocks.filter(({ asOf }) => Math.abs(nowMs - asOf) <= KEPT_MS);
+  }
+
+  /** As what is kept is known then, by the stopwatch. */
+  #clocksAt(nowMs: number): readonly Known[] {
+    return this.#kept(nowMs).map(({ leastMs, mostMs, asOf }) => {
+      const blurMs = Math.abs(nowMs - asOf) * BLUR;
       return { leastMs: leastMs - blurMs, mostMs: mostMs + blurMs, asOf };
     });
   }

@@ -46,7 +46,7 @@ export class Transport {
   readonly #clock: Clock;
   readonly #turns = new Turns(CALLS_AT_ONCE);
   readonly #breaker = new Breaker();
-  readonly #skew = new ClockSkew();
+  readonly #skew: ClockSkew;
   readonly #calling: Sockets;
   readonly #following: Sockets;
   readonly #underWay = new UnderWay();
@@ -57,6 +57,7 @@ export class Transport {
   constructor(connection: Connection, clock: Clock = systemClock) {
     this.#connection = connection;
     this.#clock = clock;
+    this.#skew = new ClockSkew(clock);
     this.#calling = new Sockets(clock, MAX_SOCKETS);
     this.#following = new Sockets(clock);
   }

@@ -73,7 +73,7 @@ export class SimulatedApi implements KubernetesApi {
   readonly #process: Process;
   readonly #scene: Scene;
   readonly #breaker = new Breaker();
-  readonly #skew = new ClockSkew();
+  readonly #skew: ClockSkew;
   readonly #turns: Turns;
   #looks: NodeLook[] = [];
   readonly #marks = new Map<PodUid, EpochMs>();
@@ -82,6 +82,7 @@ export class SimulatedApi implements KubernetesApi {
     this.#cluster = cluster;
     this.#process = process;
     this.#scene = scene;
+    this.#skew = new ClockSkew(process.clock);
     this.#turns = new Turns(scene.weather.climate.callsAtOnce);
     this.nodes = this.#shown({
       chronicle: cluster.nodeChronicle,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { ClockSkew } from '#shared/kubernetes/clock-skew.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 
@@ -167,5 +168,19 @@ describe('the skew of a clock', () => {
     assert.ok(ranges.length <= 8);
     assert.ok(Math.min(...ranges.map(({ leastMs }) => leastMs)) <= 0);
     assert.ok(Math.max(...ranges.map(({ mostMs }) => mostMs)) >= 3_900_000);
+  });
+
+  test('is known at once when our own clock is set, and when it is set right', () => {
+    const clock = new SteppedClock(NOW);
+    const estimator = new ClockSkew(clock);
+    const hear = () => estimator.hear({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
+    hear();
+    const [before] = estimator.rangesAt(clock.now());
+    clock.set(120_000);
+    assert.deepEqual(estimator.rangesAt(clock.now()), [
+      { leastMs: (before?.leastMs ?? 0) - 120_000, mostMs: (before?.mostMs ?? 0) - 120_000 },
+    ]);
+    clock.set(-120_000);
+    assert.deepEqual(estimator.rangesAt(clock.now()), [before]);
   });
 });

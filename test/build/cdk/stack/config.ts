@@ -105,7 +105,7 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'relays by name beside those of the stack',
       { 'taintward:relays': { edge: { clusters: ['edge'] } } },
-      /taintward:relays needs taintward:relay=external: /,
+      /taintward:relays requires taintward:relay=external, /,
     ],
     [
       'a name of a cluster that IAM would take for a pattern',
@@ -159,12 +159,12 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'two agents of a cluster',
       { 'taintward:agents': { a: { cluster: 'prod' }, b: { cluster: 'prod' } } },
-      /taintward:agents names a cluster twice: /,
+      /taintward:agents must name each cluster once, /,
     ],
     [
       'an ID that no role can be named after',
       { 'taintward:name': 'a'.repeat(20), ...agent({ cluster: 'prod' }, 'b'.repeat(21)) },
-      /taintward:agents has an ID that is too long: it and taintward:name may have \d+ characters together/,
+      /taintward:agents has an ID that is too long\. The ID and taintward:name can have \d+ characters together/,
     ],
     [
       'a name like that of what agents have',
@@ -203,7 +203,7 @@ describe('a mistake is one sentence that names the key:', () => {
         'taintward:relay': 'external',
         'taintward:relayImage': `ghcr.io/taintward/taintward@sha256:${'0'.repeat(64)}`,
       },
-      /taintward:relayImage needs taintward:relay=fargate: /,
+      /taintward:relayImage requires taintward:relay=fargate, /,
     ],
     [
       'a number for what is reserved, which is what is configured',
@@ -271,12 +271,12 @@ describe('a mistake is one sentence that names the key:', () => {
     [
       'a VPC without subnets',
       { 'taintward:vpcId': 'vpc-0123456789abcdef0' },
-      /taintward:vpcId needs subnetIds/,
+      /taintward:vpcId requires taintward:subnetIds, /,
     ],
     [
       'subnets without a VPC',
       { 'taintward:subnetIds': 'subnet-01234567' },
-      /taintward:vpcId needs subnetIds/,
+      /taintward:vpcId requires taintward:subnetIds, /,
     ],
     [
       'fixed addresses of a VPC that is not ours',
@@ -285,7 +285,7 @@ describe('a mistake is one sentence that names the key:', () => {
         'taintward:subnetIds': 'subnet-01234567',
         'taintward:staticEgressIps': 'true',
       },
-      /taintward:staticEgressIps must not be set together with vpcId: .* NAT gateways\.$/,
+      /taintward:staticEgressIps is mutually exclusive with taintward:vpcId\. .* NAT gateways\.$/,
     ],
     [
       'a key by its former name',

@@ -318,7 +318,8 @@ class TakeoverHistory {
 
   #goDown(node: NodeName, until: EpochMs): void {
     if (this.#down.has(node)) return;
-    const key = this.#random.pick(KEYS);
+    // Of a node that came back in between, and went down for the other reason, nobody can know: one is swapped for the other.
+    const key = KEYS[this.#nodes.indexOf(node) % KEYS.length] ?? NODE_NOT_READY;
     this.#down.set(node, key);
     this.#setTaints(node, [{ key, effect: 'NoSchedule', timeAdded: this.#second }]);
     this.#judge.wentDown(node);

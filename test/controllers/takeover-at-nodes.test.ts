@@ -188,6 +188,8 @@ const OBSTACLES: Readonly<Record<string, (service: ServiceProcess) => void | Pro
 
 for (const [what, obstruct] of Object.entries(OBSTACLES)) {
   test(`once ${what}, and the heartbeat has expired, the built-in controller evicts as upstream`, async (t) => {
+    // The one of the tests before would renew the heartbeat.
+    await stage.stage.service.kill();
     const since = Date.now();
     const service = await stage.serve(POLICY, clock.env);
     await stage.heartbeatAfter(since);

@@ -35,9 +35,9 @@ test('the launcher passes arguments on and gives the output back', () => {
   assert.match(stdout, /^Usage: taintward clusters /);
 });
 
-test('what goes wrong is one sentence and exit code 1', () => {
+test('arguments that do not say what is meant are one sentence and exit code 64', () => {
   assert.deepEqual(taintward('clusters', 'add', 'prod'), {
-    status: 1,
+    status: 64,
     stdout: '',
     stderr:
       'taintward: Missing cluster access. Specify --eks NAME --region REGION, --kubeconfig-secret ARN, --context NAME, or --agent ID.\n',

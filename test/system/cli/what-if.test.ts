@@ -47,8 +47,8 @@ describe('taintward what-if, in the simulated cluster', () => {
   });
 
   test('where nothing breaks it exits 0', async () => {
-    const { printed, exitCode } = await run('--taint', 'maintenance:NoSchedule', '--nodes', 'zone!=z');
-    assert.match(printed, /of 17 pods, 0 would be evicted immediately, 0 later, and 17 would stay/);
+    const { printed, exitCode } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-4');
+    assert.match(printed, /of 4 pods, 1 would be evicted immediately, 2 later, and 1 would stay/);
     assert.match(printed, /Nothing breaks\.\n$/);
     assert.equal(exitCode, 0);
   });
@@ -65,8 +65,13 @@ describe('taintward what-if, in the simulated cluster', () => {
 
   test('a taint or nodes that cannot be read are refused', async () => {
     const taint = await run('--taint', 'maintenance', '--nodes', ALL);
-    assert.match(taint.complaint, /"maintenance" has no effect/);
+    assert.match(taint.complaint, /"maintenance" lacks an effect/);
     const nodes = await run('--taint', 'maintenance:NoExecute', '--nodes', 'zone=a,=');
     assert.match(nodes.complaint, /label selector part "="/);
+  });
+
+  test('a taint that evicts nothing is refused', async () => {
+    const asked = run('--taint', 'maintenance:NoSchedule', '--nodes', ALL);
+    await assert.rejects(asked, { message: /^Taint maintenance:NoSchedule evicts no pods\. Specify / });
   });
 });

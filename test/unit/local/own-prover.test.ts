@@ -49,6 +49,13 @@ const FAILING: readonly [string, (bench: EvictBench) => void, string][] = [
     },
     'the credentials lack the permission to get deployments, get replicasets, get statefulsets, get daemonsets',
   ],
+  [
+    'a clock that differs from that of the API server by more than 30 s',
+    ({ cluster }) => {
+      cluster.skewMs = -90_000;
+    },
+    "evictions are held because clocks differ: the API server's clock is at least 90 s behind the clock of the evicting process",
+  ],
 ];
 
 describe('a service in one process', () => {

@@ -81,6 +81,16 @@ const OBSTACLES = [
 ] as const;
 type Obstacle = (typeof OBSTACLES)[number];
 
+/** Those that keep every pod, and that a probe meets although no node is down. */
+const OF_ALL: readonly Obstacle[] = [
+  'delta functions are dead',
+  'the function that evicts is dead',
+  'the delta queues refuse',
+  'nothing can be stored',
+  'deletes are forbidden',
+  'clocks of functions are wrong',
+];
+
 /** Where a defect may be planted. */
 export interface TakeoverHooks {
   /** How a relay reaches the cluster. */
@@ -310,7 +320,9 @@ class TakeoverHistory {
     this.#story.tell('obstacle', { obstacle, node, until });
     this.#judge.obstacles.add(obstacle);
     this.#obstacles.set(obstacle, node);
+    if (OF_ALL.includes(obstacle)) this.#judge.obstructed();
     this.#clock.setAlarm(until, () => {
+      this.#judge.freed();
       this.#story.tell('obstacle.over', { obstacle });
       this.#obstacles.delete(obstacle);
     });
@@ -554,6 +566,8 @@ class TakeoverHistory {
         if (isHidden(node)) throw forbidden('pods');
         return api.podsOnNode(node, due);
       },
+      allowed: async (right) =>
+        (right.verb !== 'delete' || !this.#stands('deletes are forbidden')) && api.allowed(right),
       deletePod: async (...asked) => {
         mayDelete();
         return api.deletePod(...asked);

@@ -36,6 +36,7 @@ export class TakeoverJudge {
   readonly #wasDown = new Map<NodeName, { readonly since: EpochMs; readonly until: EpochMs }>();
   readonly #heldUntil = new Map<PodUid, EpochMs>();
   readonly #said = new Set<string>();
+  #obstructedSince: EpochMs | undefined;
   #renewedAt: EpochMs | undefined;
 
   constructor(bench: TakeoverBench, accused: (what: string) => void) {
@@ -77,9 +78,24 @@ export class TakeoverJudge {
     for (const pod of pods()) if (holds(pod)) this.#heldUntil.set(pod.uid, clock.now());
   }
 
+  /** From now on nothing can be evicted, whatever is due. */
+  obstructed(): void {
+    this.#obstructedSince ??= this.#bench.clock.now();
+  }
+
+  /** That is over. */
+  freed(): void {
+    this.#obstructedSince = undefined;
+  }
+
   /** A relay says that somebody evicts, as of `at`. */
   renewed(at: EpochMs): void {
     this.look();
+    if (at > this.#bench.clock.now() + SEEN_LATE_MS) this.#accuse('a heartbeat is of the future');
+    if (at > (this.#obstructedSince ?? Infinity) + UNDER_WAY_MS)
+      this.#accuse(
+        `it was said that somebody evicts, and nothing could be (${[...this.obstacles].join(', ')})`,
+      );
     const { clock, lapseMs, pods } = this.#bench;
     this.tried['heartbeats'] = (this.tried['heartbeats'] ?? 0) + 1;
     this.#renewedAt = at;

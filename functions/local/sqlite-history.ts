@@ -30,8 +30,13 @@ const row = z.object({
   kind: z.enum(['noted', 'ended']),
   json: text,
 });
+/** Where a row stands among all. */
+const placeRow = z.object({ at: z.int(), kind: z.string(), id: z.int() });
 const nameRow = z.object({ name: text });
 const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
+
+/** Some megabytes at most. */
+const PAGE_ROWS = 5_000;
 
 /** History in the embedded store's database, which another process may be writing to. */
 export class SqliteHistory implements History, RecentEvictions {
@@ -39,6 +44,7 @@ export class SqliteHistory implements History, RecentEvictions {
   readonly #path: string;
   readonly #objects: SqliteObjects;
   readonly #nodes: StatementSync;
+  readonly #page: StatementSync;
 
   /** `database`: as `openDatabase` opened it. */
   constructor({ database }: { readonly database: DatabaseSync }) {
@@ -49,6 +55,16 @@ export class SqliteHistory implements History, RecentEvictions {
       SELECT name FROM objects
       WHERE kind = '${KINDS.node}' AND summary ->> '$.ref.cluster' = :cluster
         AND summary ->> '$.ref.node' = coalesce(:node, summary ->> '$.ref.node')`);
+    this.#page = database.prepare(`
+      SELECT node, at, kind, json, id FROM (
+        SELECT node, at, 'noted' AS kind, json, id FROM noted
+        WHERE cluster = :cluster AND at BETWEEN :from AND :at AND node = coalesce(:node, node)
+        UNION ALL
+        SELECT node, ended_at AS at, 'ended' AS kind, json, id FROM ended
+        WHERE cluster = :cluster AND ended_at BETWEEN :from AND :at AND node = coalesce(:node, node)
+      )
+      WHERE at < :at OR kind > :kind OR (kind = :kind AND id < :id)
+      ORDER BY at DESC, kind, id DESC LIMIT :most`);
   }
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
@@ -96,23 +112,19 @@ export class SqliteHistory implements History, RecentEvictions {
     }
   }
 
-  /** Each row as it stands: what ended together need not be told together. */
+  /**
+   * Each row as it stands: what ended together need not be told together. Read page by page: while a statement is not read to its end, all
+   * of the connection sees the database as it was, and a stop of meanwhile would not count.
+   */
   async *#items({ cluster, node, from }: Omit<HistoryQuery, 'to'>) {
-    const rows = this.#run(() =>
-      this.#database
-        .prepare(`
-          SELECT node, at, 'noted' AS kind, json, id FROM noted
-          WHERE cluster = :cluster AND at >= :from AND node = coalesce(:node, node)
-          UNION ALL
-          SELECT node, ended_at AS at, 'ended' AS kind, json, id FROM ended
-          WHERE cluster = :cluster AND ended_at >= :from AND node = coalesce(:node, node)
-          ORDER BY at DESC, kind, id DESC`)
-        .iterate({ cluster, node: node ?? null, from }),
-    );
+    let before = { at: Number.MAX_SAFE_INTEGER, kind: '', id: 0 };
     while (true) {
-      const next = this.#run(() => rows.next());
-      if (next.done) return;
-      yield itemOf(cluster, next.value);
+      const of = { cluster, node: node ?? null, from, ...before, most: PAGE_ROWS };
+      const rows = this.#run(() => this.#page.all(of));
+      for (const each of rows) yield itemOf(cluster, each);
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE_ROWS) return;
+      before = parseStored(placeRow, last, `row of history of cluster ${cluster}`);
     }
   }
 

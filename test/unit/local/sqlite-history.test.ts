@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { openDatabase } from '#functions/local/sqlite-database.ts';
 import { SqliteHistory } from '#functions/local/sqlite-history.ts';
 import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { podUid } from '#shared/eviction/identity.ts';
 import { HISTORY_DAYS } from '#shared/store/stored.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -50,5 +51,44 @@ test('history is removed when its days are over', async () => {
   assert.deepEqual(await left(over - 1_000), ['done', 'scheduled', 'scheduled', 'would-have']);
   assert.deepEqual(await left(over, HISTORY_DAYS + 1), ['done', 'scheduled', 'scheduled', 'would-have']);
   assert.deepEqual(await left(over), ['scheduled']);
+  store.close();
+});
+
+test('whoever reads the beginning of a history sees what is written afterwards, as does all of the connection', async (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'history-'));
+  const path = join(directory, 'store.sqlite');
+  const store = new SqliteStore({ path });
+  const database = openDatabase(path);
+  t.after(() => {
+    database.close();
+    store.close();
+    rmSync(directory, { recursive: true });
+  });
+  const ref = aRef();
+  await store.end(ref, [anEnding(), anEnding(aRecord({ uid: podUid('another') }))], NOW);
+  const history = new SqliteHistory({ database });
+  for await (const _entry of history.entries({ cluster: ref.cluster, from: 0, to: NOW + 1 })) break;
+  await store.end(ref, [anEnding(aRecord({ uid: podUid('later') }))], NOW);
+  assert.deepEqual(database.prepare('SELECT count(*) AS rows FROM ended').get()?.['rows'], 3);
+});
+
+test('a history of more than a page is read whole, also where many ended at the same moment', async () => {
+  const store = new SqliteStore({ path: ':memory:' });
+  const history = new SqliteHistory({ database: store.database });
+  const ref = aRef();
+  for (const at of [NOW, NOW + 1_000]) {
+    const endings = Array.from({ length: 3_100 }, (_, index) =>
+      anEnding(aRecord({ uid: podUid(`u${at}-${index}`) })),
+    );
+    await store.end(ref, endings, at);
+  }
+  const uids = new Set<string>();
+  let entries = 0;
+  for await (const { uid, what } of history.entries({ cluster: ref.cluster, from: 0, to: NOW + 2_000 })) {
+    if (what === 'scheduled') continue;
+    uids.add(uid);
+    entries += 1;
+  }
+  assert.deepEqual([entries, uids.size], [6_200, 6_200]);
   store.close();
 });

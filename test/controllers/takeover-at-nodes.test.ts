@@ -83,6 +83,13 @@ async function podsOn(node: string, name: string) {
   return { soon, late, forever };
 }
 
+/** Removes a node and what is left of its pods, which the built-in controller would evict, and count, minutes later. */
+async function removeWithPods(node: string, pods: readonly PodLife[]): Promise<void> {
+  const { cluster } = stage.stage;
+  await Promise.all(pods.filter(({ goneAt }) => goneAt === undefined).map((pod) => cluster.deletePod(pod)));
+  await stage.nodes.remove(node);
+}
+
 const gone = (pod: PodLife) => until(`${pod.name} is evicted`, () => pod.evictedAt);
 const executing = (node: string) =>
   stage
@@ -213,7 +220,7 @@ for (const [what, obstruct] of Object.entries(OBSTACLES)) {
     await service.kill();
     clock.set(0);
     if (what.includes('permissions')) await stage.stage.account.grant();
-    await stage.nodes.remove(node);
+    await removeWithPods(node, [late, forever]);
   });
 }
 
@@ -229,7 +236,7 @@ for (const [what, path] of [
     await stage.serve(POLICY);
     await stage.heartbeatAfter(since);
     const node = await stage.nodes.add(`without-${path.length}`);
-    const { soon } = await podsOn(node, `without-${path.length}`);
+    const { soon, late, forever } = await podsOn(node, `without-${path.length}`);
     await stage.nodes.fail(node);
     await stage.tainted(node, NODE_NOT_READY, TWIN);
     assert.deepEqual(await executing(node), []);
@@ -238,7 +245,7 @@ for (const [what, path] of [
     await stage.tainted(node, NODE_NOT_READY, 'NoExecute');
     await gone(soon);
     await stage.builtIn.untilDeleted(before + 1);
-    await stage.nodes.remove(node);
+    await removeWithPods(node, [late, forever]);
     await stage.stage.service.kill();
     await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   });
@@ -258,7 +265,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   });
   await stage.nodes.remove(tried);
   const node = await stage.nodes.add('unproven');
-  const { soon } = await podsOn(node, 'unproven');
+  const { soon, late, forever } = await podsOn(node, 'unproven');
   const before = await stage.builtIn.deletions();
   const service = await stage.serve(POLICY);
   const why = /in a dry run, a node kept node\.kubernetes\.io\/not-ready:NoExecute/;
@@ -284,7 +291,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   await api.remove(POLICY_PATH);
   await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   await stage.heartbeatAfter(since);
-  await stage.nodes.remove(node);
+  await removeWithPods(node, [late, forever]);
   await stage.stage.service.kill();
 });
 
@@ -302,14 +309,14 @@ for (const [which, aheadMs] of [
     t.diagnostic(`a heartbeat that was seen at once is ${seenAt - heartbeat} ms old`);
     assert.ok(heartbeat <= seenAt + 1_000 && heartbeat >= seenAt - 60_000);
     const node = await stage.nodes.add(`skewed-${which}`);
-    const { soon, late } = await podsOn(node, `skewed-${which}`);
+    const { soon, late, forever } = await podsOn(node, `skewed-${which}`);
     await stage.nodes.fail(node);
     await stage.tainted(node, NODE_NOT_READY, TWIN);
     // Two of the node controller's tries, and long past the time of one of the pods.
     await new Promise((resolve) => setTimeout(resolve, 12_000));
     assert.deepEqual(await executing(node), []);
     assertUntouched(soon, late);
-    await stage.nodes.remove(node);
+    await removeWithPods(node, [soon, late, forever]);
     await stage.stage.service.kill();
     clock.set(0);
   });

@@ -215,12 +215,12 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     instead: 'Math.min(beganAt, proof.asOf) + (skewMs ?? 0)',
     says: 'clock.now() + (skewMs ?? 0)',
   },
-  'the heartbeat is written by the clock of the relay': {
-    area: 'relay',
+  'pods that are not listed count as evicted': {
+    area: 'core',
     shows: { kind: 'takeovers' },
-    file: 'functions/watch-relay/takeover-heartbeat.ts',
-    instead: 'Math.min(beganAt, proof.asOf) + (skewMs ?? 0)',
-    says: 'Math.min(beganAt, proof.asOf)',
+    file: 'shared/eviction/stalled.ts',
+    instead: "if (!pods) return { kind: 'unlisted', node };",
+    says: 'if (!pods) return undefined;',
   },
   'a probe asks for no permission': {
     area: 'relay',

@@ -1,4 +1,4 @@
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Disturbances } from './disturbances.ts';
 import type { SeededRandom } from './seeded-random.ts';
@@ -19,6 +19,8 @@ export interface Surroundings {
   readonly clock: SimulationClock;
   /** The clock of a process that starts; absent: all go by the world's. */
   readonly ownClock?: () => Clock;
+  /** Until when a process does not get on, because it is frozen; absent: none ever is. */
+  readonly frozenUntil?: () => EpochMs;
   readonly random: SeededRandom;
   readonly weather: Weather;
   readonly disturbances: Disturbances;
@@ -91,6 +93,8 @@ export class Process {
   async #travel(service: Service, cluster: ClusterName | undefined): Promise<void> {
     const { clock, random, weather, disturbances } = this.#surroundings;
     const sentAt = clock.now();
+    const frozenMs = (this.#surroundings.frozenUntil?.() ?? 0) - sentAt;
+    if (frozenMs > 0) await clock.sleep(frozenMs);
     await clock.sleep(random.between(1, service === 'api' ? weather.apiLatencyMs() : LATENCY_MS[service]));
     if (clock.now() - sentAt > SLOW_MS) disturbances.note('slow', cluster, sentAt, clock.now());
     if (!this.#dead && weather.death()) {

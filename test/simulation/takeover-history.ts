@@ -61,6 +61,8 @@ const METRICS = relayMetrics(new Registry());
 /** Somebody sets clocks by so much, for a while. What is more holds evictions. */
 const SET_MS = [3_000, 25_000] as const;
 const FAR_MS = [40_000, 900_000] as const;
+/** Processes are frozen for so long. */
+const FROZEN_MS = [5_000, 40_000] as const;
 
 const CLIMATE: Climate = { ...CLIMATES.brief, nodes: NODES, callsAtOnce: 16 };
 
@@ -129,6 +131,8 @@ class TakeoverHistory {
   readonly #wrongMs: number;
   /** By how much somebody has set clocks ahead, by whose they are. */
   readonly #setMs = { functions: 0, relays: 0 };
+  /** Until when they are frozen, likewise. */
+  readonly #frozenUntil = { functions: 0, relays: 0 };
   /** Whether answers come late. */
   readonly #isLate: boolean;
   readonly #down = new Map<NodeName, (typeof KEYS)[number]>();
@@ -187,6 +191,7 @@ class TakeoverHistory {
     this.#scene = {
       ...surroundings,
       ownClock: () => this.#ownClock('functions'),
+      frozenUntil: () => this.#frozenUntil.functions,
       clusters: [this.#cluster],
       house,
       queues,
@@ -232,6 +237,12 @@ class TakeoverHistory {
     this.#clock.setAlarm(until, () => {
       this.#setMs[whose] = 0;
     });
+  }
+
+  #freeze(whose: 'functions' | 'relays'): void {
+    const until = this.#clock.now() + this.#random.between(...FROZEN_MS);
+    this.#story.tell('frozen', { whose, until });
+    this.#frozenUntil[whose] = until;
   }
 
   #stands(obstacle: Obstacle): boolean {
@@ -312,6 +323,8 @@ class TakeoverHistory {
     if (random.chance(0.2)) at((until) => this.#pause(policy, until));
     for (const whose of ['functions', 'relays'] as const)
       if (random.chance(0.3)) at((until) => this.#setClocks(whose, until));
+    for (const whose of ['functions', 'relays'] as const)
+      if (random.chance(0.2)) at(() => this.#freeze(whose));
     for (let count = random.between(0, 2); count > 0; count--)
       at(() => this.#relays.get(random.pick(REPLICAS))?.die());
   }
@@ -404,7 +417,8 @@ class TakeoverHistory {
     const scene = this.#scene;
     const clock = this.#clock;
     const own = this.#ownClock('relays');
-    const process = new Process({ ...scene, ownClock: () => own });
+    const frozenUntil = () => this.#frozenUntil.relays;
+    const process = new Process({ ...scene, ownClock: () => own, frozenUntil });
     this.#relays.set(replica, process);
     const { leases, store, history, proofs } = scene.house.rooms(process);
     const holder = `${replica}-${clock.now()}`;

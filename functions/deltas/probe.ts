@@ -1,6 +1,6 @@
 import type { ProbeTrace } from '#shared/clusters/proofs.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
-import type { Probe } from '#shared/eviction/probe.ts';
+import { type Probe, probeTimerAt } from '#shared/eviction/probe.ts';
 import type { ApplyDeltasDeps } from './apply-deltas.ts';
 
 export interface ProbeDeps extends ApplyDeltasDeps {
@@ -16,7 +16,7 @@ export async function passProbeOn(ref: NodeRef, probe: Probe, deps: ProbeDeps): 
   const { leaseEpoch, store, timers, trace, clock, log } = deps;
   try {
     await Promise.all([leaseEpoch(ref.cluster), store.load(ref, clock.now(), [])]);
-    await timers.arm(ref, [probe.sentAt]);
+    await timers.arm(ref, [probeTimerAt(probe.sentAt)]);
     if (probe.isTraced) await trace?.notedDelta(ref.cluster, probe.sentAt, clock.now());
   } catch (error) {
     log.warn('takeover.probe-failed', { cluster: ref.cluster, error });

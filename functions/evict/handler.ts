@@ -1,5 +1,5 @@
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import { isProbed } from '#shared/eviction/probe.ts';
+import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
 import { type Again, type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/queues/due-message.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
@@ -52,7 +52,8 @@ export function createHandler(deps: EvictHandlerDeps) {
     switch (message.kind) {
       case 'due': {
         if (isProbed(ref) && deps.proofs) {
-          await deps.proofs.probed(ref.cluster, message.at, await whyNotEvicting(ref.cluster, deps));
+          const failure = await whyNotEvicting(ref.cluster, deps);
+          await deps.proofs.probed(ref.cluster, probeSentAt(message.at), failure);
           return undefined;
         }
         const leftMs = message.at - deps.clock.now();

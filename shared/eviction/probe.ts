@@ -1,5 +1,6 @@
 import type { Delta } from './facts.ts';
 import { type ClusterName, type EpochMs, type NodeRef, nodeName, podUid } from './identity.ts';
+import { MAX_SKEW_MS } from './skew.ts';
 
 /**
  * The node that probes are about. No node can have this name, by its underscore, so its partition is empty, and the API server knows no such
@@ -18,6 +19,15 @@ export interface Probe {
   /** Has the delta function note that it sent the probe on. That is a write, so it is asked for only where probes don't come back. */
   readonly isTraced: boolean;
 }
+
+/**
+ * When the timer of a probe fires that was sent then by the relay's clock: immediately, although that clock may be ahead. Where clocks differ
+ * by more, evictions are held, and no probe has to come back.
+ */
+export const probeTimerAt = (sentAt: EpochMs): EpochMs => sentAt - MAX_SKEW_MS;
+
+/** When a probe was sent whose timer fires then. */
+export const probeSentAt = (timerAt: EpochMs): EpochMs => timerAt + MAX_SKEW_MS;
 
 export const probeRef = (cluster: ClusterName): NodeRef => ({ cluster, node: PROBE_NODE });
 

@@ -5,7 +5,7 @@ import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#func
 import { NotedProofs } from '#functions/evict/noted-proofs.ts';
 import { UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
-import { probeRef } from '#shared/eviction/probe.ts';
+import { probeRef, probeTimerAt } from '#shared/eviction/probe.ts';
 import { encodeCancelled, encodeDue } from '#shared/queues/due-message.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { QueueError } from '#shared/queues/sender.ts';
@@ -313,7 +313,9 @@ test('its limits fit each other', () => {
 });
 
 describe('a proof that evictions work', () => {
-  const probe = sqsRecord(encodeDue({ ...probeRef(ref.cluster), at: at(59) }), { groupId: ref.cluster });
+  const probe = sqsRecord(encodeDue({ ...probeRef(ref.cluster), at: probeTimerAt(at(59)) }), {
+    groupId: ref.cluster,
+  });
 
   /** A pod is due, and what is noted of proofs can be read. */
   async function proving() {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { plan } from '#shared/eviction/plan.ts';
-import { PROBE_NODE, probeDelta, probeOf } from '#shared/eviction/probe.ts';
+import { PROBE_NODE, probeDelta, probeOf, probeSentAt, probeTimerAt } from '#shared/eviction/probe.ts';
 import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
 import { after, at, podGone, ref, rules } from './builders.ts';
 
@@ -25,4 +25,9 @@ test('a release that knows no probes decides nothing by one', () => {
 test('no pod that is gone is taken for a probe, also on a node of that name', () => {
   assert.equal(probeOf(podGone(1)), undefined);
   assert.equal(probeOf(podGone(1, { ref: { ...ref, node: PROBE_NODE } })), undefined);
+});
+
+test('the timer of a probe fires immediately, and names it, also where the relay’s clock is 30 s ahead', () => {
+  assert.ok(probeTimerAt(at(90)) <= at(60));
+  assert.equal(probeSentAt(probeTimerAt(at(90))), at(90));
 });

@@ -207,7 +207,7 @@ test('the rules of a cluster, and who said what', async () => {
     .waitFor();
   await page.getByRole('table', { name: 'Audit log' }).getByText('incident 4711').first().waitFor();
   await confirm(page, page.getByRole('button', { name: 'Pause' }), 'upgrade');
-  await page.getByText('No pods are evicted until the pause is ended.').waitFor();
+  await page.getByText('No pods are evicted until you end the pause.').waitFor();
   await confirm(page, page.getByRole('button', { name: 'End pause' }), 'upgraded');
   await page.getByText('Pods are evicted at their deadlines.').waitFor();
 });

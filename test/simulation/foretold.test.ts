@@ -10,7 +10,7 @@ const { SIMULATION_FROM = '0' } = process.env;
 const FROM = Number(SIMULATION_FROM);
 const CLIMATES: readonly [ClimateName, ...ClimateName[]] = ['fair', 'alone', 'shifting', 'slow', 'fickle'];
 /** So many are played in each climate, and at most until a lie shows. */
-const ROUNDS = 3;
+const ROUNDS = 5;
 const UNTIL_CAUGHT = 40;
 
 const played = (seed: number, foretold: Foresee): Promise<Simulated> =>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import type { ClimateName } from './climates.ts';
 import { hunt, UNTIL_CAUGHT } from './planted.ts';
@@ -34,6 +35,13 @@ describe('the simulation finds out when', () => {
       assert.fail(`not caught in ${UNTIL_CAUGHT} histories`);
     });
   }
+
+  test('each defect in the text of the service has its one place there', () => {
+    for (const { file, instead } of Object.values(PLANTED_SOURCES)) {
+      const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+      assert.equal(text.split(instead).length, 2, `${file}: ${instead}`);
+    }
+  });
 
   // Each is loaded in a thread of its own, with the whole service; those that show in short histories only take a second.
   const brief = Object.entries(PLANTED_SOURCES).filter(

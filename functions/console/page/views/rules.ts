@@ -64,7 +64,7 @@ function modeText({ mode, pausedUntil, stop }: ClusterStatus): VNode | string {
       return 'Pods are evicted at their deadlines.';
     case 'paused':
       return pausedUntil === undefined
-        ? 'No pods are evicted until you resume the cluster.'
+        ? 'No pods are evicted until you end the pause.'
         : html`No pods are evicted until <${Moment} at=${pausedUntil} />.`;
     case undefined:
       return 'Its policy cannot be read. For the cause, run taintward doctor.';

@@ -17,7 +17,7 @@ namespaces labels taints until
 {{- $settings := include "taintward.policySettings" . | splitList " " }}
 {{- range $name := keys $policy | sortAlpha }}
 {{- if not (has $name $settings) }}
-{{- fail (printf "service.policy has no setting %s: there are %s" $name (join ", " $settings)) }}
+{{- fail (printf "service.policy has no setting %s: its settings are %s" $name (join ", " $settings)) }}
 {{- end }}
 {{- end }}
 {{- $settings = include "taintward.policyEntrySettings" . | splitList " " }}
@@ -26,7 +26,7 @@ namespaces labels taints until
 {{- if kindIs "map" $entry }}
 {{- range $name := keys $entry | sortAlpha }}
 {{- if not (has $name $settings) }}
-{{- fail (printf "service.policy.%s[%d] has no setting %s: there are %s" $list $index $name (join ", " $settings)) }}
+{{- fail (printf "service.policy.%s[%d] has no setting %s: its settings are %s" $list $index $name (join ", " $settings)) }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -12,6 +12,7 @@ import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
 import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
 import { Operator } from '#shared/clusters/operator.ts';
 import { errorMessage } from '#shared/error-message.ts';
+import type { Connection } from '#shared/kubernetes/connection.ts';
 import { QUEUES } from '#shared/queues/queue-set.ts';
 import { RoutedSender } from '#shared/queues/routed-sender.ts';
 import { sqsDueQueues } from '#shared/queues/sqs-due-queues.ts';
@@ -80,10 +81,7 @@ export function deployedFleet(
     manages: async (cluster) => (await registry.get(cluster)) !== undefined,
     async cluster(name) {
       const registered = await registry.get(name);
-      if (registered) {
-        const connection = { ...connect(registered, 'relay'), whenForbidden: SERVICE_CREDENTIALS };
-        return liveCluster(name, connection, clock);
-      }
+      if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
     operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
@@ -101,6 +99,16 @@ export function deployedFleet(
 /** The relay needs no more rights than it has for what operators want to see. */
 const SERVICE_CREDENTIALS =
   'these are the credentials of the service; to use your own, specify --context NAME';
+
+/** The same connection, whose host may yet become known, but for what to do about a call that is forbidden. */
+const byService = (connection: Connection): Connection => ({
+  get host() {
+    return connection.host;
+  },
+  requestOptions: () => connection.requestOptions(),
+  forgetCredentials: () => connection.forgetCredentials?.(),
+  whenForbidden: SERVICE_CREDENTIALS,
+});
 
 async function queueUrl(client: SQSClient, name: string): Promise<string> {
   try {

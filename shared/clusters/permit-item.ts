@@ -1,0 +1,45 @@
+import type * as z from 'zod';
+import type { DynamoDbTable, Item, Key } from '#shared/store/dynamodb-table.ts';
+import { StoreError } from '#shared/store/store.ts';
+import { parseStored } from '#shared/store/stored.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** How often permits are asked for that others took at the same time: they cannot all be faster more often than there are permits. */
+const MOST_TRIES = 30;
+const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
+
+/** One item from which several functions take permits at the same time. */
+export interface PermitItem<Stored> {
+  readonly key: Key;
+  /** Epoch seconds. */
+  readonly ttl: number;
+  readonly schema: z.ZodType<Stored>;
+  /** What the item is, for errors: as `rate of cluster c1`. */
+  readonly name: string;
+  /** What takes its permits, as `cluster c1`, and what follows where others were faster each time, as a sentence. */
+  readonly permitsOf: string;
+  readonly follows: string;
+}
+
+/**
+ * Takes permits as if nobody else did meanwhile. `grant` says by what is stored what is `taken`, and what is to be stored for that;
+ * nothing is written without it. It is asked again each time that others were faster. Rejects with `StoreError` when they always were.
+ */
+export async function takePermits<Stored extends { readonly revision?: number }, Taken>(
+  table: DynamoDbTable,
+  { key, ttl, schema, name, permitsOf, follows }: PermitItem<Stored>,
+  grant: (stored: Stored) => { readonly taken: Taken; readonly set?: Item },
+): Promise<Taken> {
+  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    // Read by a write: who takes permits needs no right to read what is beside them.
+    const stored = parseStored(schema, await table.update({ key, set: { ttl } }), name);
+    const { taken, set } = grant(stored);
+    if (!set) return taken;
+    const { revision } = stored;
+    const next = { ...set, ttl, revision: (revision ?? 0) + 1 };
+    if (await table.update({ key, set: next, expected: { revision } })) return taken;
+    await pause(backoffMs(tries, BACKOFF));
+  }
+  throw new StoreError(`Others took permits of ${permitsOf} in each of ${MOST_TRIES} attempts. ${follows}`);
+}

@@ -240,10 +240,7 @@ export class ClusterRelay {
       knows: () => view.listed && watch.hearing.kind !== 'disconnected' && this.#keeper.maySpeak(),
       saved: (error) => faults.note({ type: 'guard-unsaved' }, error),
       freed: () => outbox.send(),
-      retell: (wake) => {
-        const subjects = view.followed().map((node) => ({ node }));
-        outbox.mark(this.#cluster, subjects, wake);
-      },
+      retell: (wake) => this.#retell(view, wake),
     });
     const rulesNow = () => this.#seeing?.rules ?? rules;
     const { epoch } = lease;
@@ -323,7 +320,7 @@ export class ClusterRelay {
     const seeing = this.#seeing;
     if (!seeing) return;
     const { clocks } = seeing;
-    const { log, holder, outbox } = this.#deps;
+    const { log, holder } = this.#deps;
     const { skews } = this.#api;
     const text = apartText(skews, `relay ${holder}`);
     const isHold = areApart(skews);
@@ -336,8 +333,13 @@ export class ClusterRelay {
     if (text === undefined) delete seeing.clocks;
     else seeing.clocks = isHold ? 'hold' : 'differ';
     if (clocks !== 'hold' || isHold) return;
-    const subjects = seeing.view.followed().map((node) => ({ node }));
-    outbox.mark(this.#cluster, subjects, true);
+    this.#retell(seeing.view, true);
+  }
+
+  /** Tells of all nodes that are followed once more; `wake`: what is held is looked at again. */
+  #retell(view: ClusterView, wake: boolean): void {
+    const subjects = view.followed().map((node) => ({ node }));
+    this.#deps.outbox.mark(this.#cluster, subjects, wake);
   }
 
   #lookWhoEvicts(): void {

@@ -118,13 +118,13 @@ export function judge(
   const last = node?.taints.filter(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
-  // Equivalent mutant (ArrayDeclaration): A text has no effect, so as a taint it evicts nobody.
   const { skews = [] } = look;
   // Elapsed time is that of one clock: what nobody told of begins by the clock that it ends by.
   const earliest = earliestNow(look.at, skews);
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // Nothing is evicted while clocks are apart, and what is due by our clock is to show why.
   const dueBefore = apart === undefined ? earliest : look.at;
+  // Equivalent mutant (ArrayDeclaration): A text has no effect, so as a taint it evicts nobody.
   const taints = look.taints
     ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
     : (last ?? []);

@@ -11,6 +11,7 @@ import {
 import { targetExists } from '#functions/operator/hold-target.ts';
 import { holdOutput, stopOutput } from '#functions/operator/output-records.ts';
 import { pendingLook } from '#functions/operator/pending.ts';
+import { capitalized } from '#shared/capitalized.ts';
 import { targetText } from '#shared/clusters/operator.ts';
 import type { Rulings } from '#shared/clusters/rulebook.ts';
 import { isTarget } from '#shared/eviction/brake.ts';
@@ -124,9 +125,7 @@ async function checkTarget(
       target.kind === 'workload'
         ? `has no pods in cluster ${cluster}. Check namespace, kind, and name`
         : `not found in cluster ${cluster}`;
-    throw new CliError(
-      `${text.replace(/^./, (first) => first.toUpperCase())} ${found}. To hold it anyway, rerun with --yes.`,
-    );
+    throw new CliError(`${capitalized(text)} ${found}. To hold it anyway, rerun with --yes.`);
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type Effect, kept, released, retried, zonesText } from '#functions/operator/effect.ts';
 import type { Fleet } from '#functions/operator/fleet.ts';
+import { capitalized } from '#shared/capitalized.ts';
 import { OrderError, targetText } from '#shared/clusters/operator.ts';
 import { type Brake, isTarget } from '#shared/eviction/brake.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
@@ -101,7 +102,7 @@ function shown(act: Act, seen: Seen): Shown {
       const until = untilText(act.forMs, 'it is released');
       return {
         says: [
-          `${capital(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
+          `${capitalized(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
           ...kept(meant, now),
         ],
       };
@@ -195,5 +196,3 @@ const place = (cluster: ClusterName | undefined): string =>
 
 const untilText = (forMs: number | undefined, taken: string): string =>
   forMs === undefined ? `until ${taken}` : `for ${durationText(forMs)}`;
-
-const capital = (sentence: string): string => `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}`;

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { capitalized } from '#shared/capitalized.ts';
 import type { Fault } from '#shared/clusters/fault.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/clusters/lease.ts';
 import type { Rulebook } from '#shared/clusters/rulebook.ts';
@@ -327,7 +328,7 @@ export class ClusterRelay {
     const follows = isHold
       ? 'evictions are held.'
       : 'evictions wait until their deadlines have passed by both clocks.';
-    const reason = text && `${text.charAt(0).toUpperCase()}${text.slice(1)}: ${follows}`;
+    const reason = text && `${capitalized(text)}: ${follows}`;
     this.#faults.note({ type: 'clocks-differ' }, reason);
     if (reason && clocks === undefined) log.warn('cluster.clocks-differ', { cluster: this.#cluster, reason });
     if (text === undefined) delete seeing.clocks;

@@ -7,13 +7,14 @@ import type { NodeState, TimedTaint } from './records.ts';
 import { LONGEST_ASKED_MS } from './retry.ts';
 
 /**
- * What is known of a node after a delta that is heard at `now`. Facts older than the known ones change nothing but
- * the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it has pods.
+ * What is known of a node after a delta that is heard at `now`, which is no earlier than the delta was observed. Facts older than the
+ * known ones change nothing but the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it
+ * has pods.
  */
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
   const raised = known && raiseStarts(known, delta, now);
-  const facts = clampStarts(mergeFacts(raised, delta, now), latestBy(delta, now));
+  const facts = clampStarts(mergeFacts(raised, delta, now), now);
   const merged = { ...facts, ...(podsVersion ? { podsVersion } : {}) };
   const [retry, blocked] = [nextTryBy(known?.retry, now), nextTryBy(known?.blocked, now)];
   if (merged.taints.length === 0) return merged;
@@ -26,20 +27,14 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
 }
 
 /**
- * The latest that it may be when a delta is heard: its relay knows the API server's clock, and may be ahead of who hears it, but not by
- * more than clocks differ.
- */
-const latestBy = ({ observedAt }: Delta, now: EpochMs): EpochMs => Math.max(now, begunBy(observedAt, now));
-
-/**
  * The state without countdowns that start in the future: they were stored under a clock that was wrong, and would last until then. The
  * taint was there when these facts were true, or is doubted still.
  */
-function clampStarts(node: NodeState, latest: EpochMs): NodeState {
-  if (!node.taints.some(({ since }) => isAhead(since, latest))) return node;
+function clampStarts(node: NodeState, now: EpochMs): NodeState {
+  if (!node.taints.some(({ since }) => isAhead(since, now))) return node;
   const taints = node.taints.map((taint) => {
-    if (!isAhead(taint.since, latest)) return taint;
-    return { ...taint, since: isDoubtful(node, taint) ? latest : Math.min(latest, node.observedAt) };
+    if (!isAhead(taint.since, now)) return taint;
+    return { ...taint, since: isDoubtful(node, taint) ? now : Math.min(now, node.observedAt) };
   });
   return { ...node, taints };
 }
@@ -64,7 +59,7 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
   const taints = known.taints.map((stored) => {
     const told = toldOf(stored);
     if (told) {
-      const standing = reset(stored, anewAt(told), told.seenAt, now, latestBy(delta, now));
+      const standing = reset(stored, anewAt(told), told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node, whose taints nobody has seen, proves nothing.
@@ -96,7 +91,7 @@ const reset = (
   anewAt: EpochMs | undefined,
   seenAt: EpochMs,
   now: EpochMs,
-  latest: EpochMs,
+  latest: EpochMs = now,
 ): TimedTaint =>
   // Equivalent mutant (ConditionalExpression): What is not said is no number, and no number is later than
   // another: the countdown stays.
@@ -109,14 +104,13 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
   const { version, deletedAt, taintsStamp, guardRevision } = delta;
   const seen = {
     version,
-    observedAt: begunBy(delta.observedAt, now),
+    observedAt: delta.observedAt,
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
   // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
   // stands twice.
   const storedOf = countdownsOf(known?.taints ?? []);
-  const start = (taint: SeenTaint) =>
-    startCountdown(known, storedOf(taint), taint, { now, latest: latestBy(delta, now) });
+  const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
     const stamp = taintsStamp === undefined ? {} : { taintsStamp };
     return { taints: delta.taints.map(start), ...seen, ...stamp };
@@ -152,7 +146,7 @@ function startCountdown(
   known: NodeState | undefined,
   stored: TimedTaint | undefined,
   { seenAt, ...taint }: SeenTaint,
-  { now, latest }: { readonly now: EpochMs; readonly latest: EpochMs },
+  now: EpochMs,
 ): TimedTaint {
   if (known && stored)
     return { ...taint, since: resumedSince(known, stored, begunBy(seenAt, now)), known: stored.known };
@@ -160,7 +154,7 @@ function startCountdown(
   const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
   const since = begunBy(Math.max(seenAt, lackedAt), now);
   const { timeAdded } = taint;
-  if (timeAdded === undefined || timeAdded <= since || isAhead(timeAdded, latest)) return { ...taint, since };
+  if (timeAdded === undefined || timeAdded <= since || isAhead(timeAdded, now)) return { ...taint, since };
   // It was not there before, by its own word.
   return { ...taint, since: timeAdded, known: 'appeared' };
 }

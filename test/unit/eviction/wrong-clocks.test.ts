@@ -23,14 +23,18 @@ const unreachable = (seenAt: number, timeAdded: number) =>
     seenAt: at(seenAt),
     timeAdded: at(timeAdded),
   }) as const;
-
-test('a relay whose clock is behind does not make a deadline too early: the taint itself says when it was added', () => {
+/** The record of a pod that tolerates the taint of second 1000 for 300 s: its relay saw the taint, and the delta was heard, when each clock says. */
+const scheduledBy = ({ seen, heard }: { readonly seen: number; readonly heard: number }) => {
   const delta = nodeDelta(1, {
-    observedAt: at(760),
-    taints: [unreachable(760, 1000)],
+    observedAt: at(seen),
+    taints: [unreachable(seen, 1000)],
     pods: [pod('u1', { tolerations })],
   });
-  const [record] = planned(emptyPartition, delta, { now: at(1001) }).schedule;
+  return planned(emptyPartition, delta, { now: at(heard) }).schedule[0];
+};
+
+test('a relay whose clock is behind does not make a deadline too early: the taint itself says when it was added', () => {
+  const record = scheduledBy({ seen: 760, heard: 1001 });
   assert.equal(record?.fireAt, at(1300));
   assert.equal(record.reasons[0]?.since, at(1000));
 });
@@ -64,11 +68,6 @@ test('whoever keeps writing a time ahead into a taint does not put an eviction o
 });
 
 test('a delta function whose clock is far behind starts no countdown before its relay saw the taint', () => {
-  const delta = nodeDelta(1, {
-    observedAt: at(1000),
-    taints: [unreachable(1000, 1000)],
-    pods: [pod('u1', { tolerations })],
-  });
-  const [record] = planned(emptyPartition, delta, { now: at(700) }).schedule;
+  const record = scheduledBy({ seen: 1000, heard: 700 });
   assert.equal(record?.fireAt, at(1300));
 });

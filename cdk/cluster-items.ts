@@ -15,7 +15,7 @@ import { onlyKeys } from './state.ts';
  * a pattern (`agentClusterSchema`), and no `#`, which names end at.
  */
 export const clusterKeys = (cluster: ClusterName) => ({
-  /** Of the table: the nodes, the rules, what the lease holds, and the proof that evictions work. */
+  /** Table items: the cluster's nodes, rules, lease, and the proof that evictions work. */
   read: [
     nodeKey({ cluster, node: nodeName('*') }),
     `${CLUSTER_PREFIX}${cluster}`,
@@ -27,7 +27,7 @@ export const clusterKeys = (cluster: ClusterName) => ({
   found: indexedUnder(cluster).map((beginning) => `${beginning}*`),
   /** Whole items: what is known of nodes, scheduled, and ended. */
   put: [nodeKey({ cluster, node: nodeName('*') })],
-  /** Attributes: the lease, what the guard holds, turns, and the proof that evictions work. */
+  /** Items updated by attribute: the lease, the guard's trips, permits, and the proof that evictions work. */
   updated: [
     nodeKey({ cluster, node: nodeName('*') }),
     `${LEASE_PREFIX}${cluster}`,

@@ -119,7 +119,7 @@ export class State extends Construct {
     });
   }
 
-  /** Lets a function take turns where policy says how fast pods may go, and note that evictions work. */
+  /** Allows a function to take permits at the policy's eviction rates, and to store the proof that evictions work. */
   bindRates(grantee: Grantee): void {
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], onlyKeys(`${RATE_PREFIX}*`));
   }

@@ -4,7 +4,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Where no probe comes any more, nobody asks for proofs. */
+/** After so long without a probe, proofs aren't needed. */
 const ASKED_FOR_MS = 10 * 60_000;
 /** A relay asks every 20 s, and passes of a storm come by the hundred. */
 const NOTED_EACH_MS = 5_000;

@@ -70,7 +70,7 @@ interface NodeView {
 /** A pod may be deleted at the rates of its cluster. */
 interface RatePermit {
   readonly until: EpochMs;
-  /** Of the policy that says the rates: by another one, it is worth nothing. */
+  /** Of the policy that sets the rates. A permit isn't valid under another revision. */
   readonly revision: number;
 }
 
@@ -167,7 +167,7 @@ export class Pass {
     return permission?.kind === 'permitted' ? permission.until : -Infinity;
   }
 
-  /** Takes permits at the rates of the cluster for all pods that are to go. Resolves with the turns of those that got none. */
+  /** Takes permits at the cluster's rates for all pods to evict. Resolves with the turns of pods without a permit. */
   async #takeRatePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -189,7 +189,7 @@ export class Pass {
     }
   }
 
-  /** Notes the permits that pods got; resolves with the turns of the others. Rejects with `StoreError`. */
+  /** Records granted permits; resolves with the turns of the other pods. Rejects with `StoreError`. */
   async #askRates(
     records: readonly EvictionRecord[],
     { policy, policyRevision: revision }: Rules,
@@ -480,7 +480,7 @@ export class Pass {
   }
 }
 
-/** Reports whether a pod needs a permit at the rates of its cluster: what was never held, where there is no rate, asks nobody. */
+/** Reports whether a pod needs a permit at its cluster's rates. Without a rate, a pod that was never held needs none. */
 const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
   policy.rate !== undefined || drainsOnRelease(record);
 

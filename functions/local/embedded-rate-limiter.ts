@@ -36,7 +36,7 @@ export class EmbeddedRateLimiter implements RateLimiter {
     pace: Pace,
     now: EpochMs,
   ): Promise<readonly (Turn | undefined)[]> {
-    // What is stored counts by the stopwatch, and turns, which are kept with their pods, by the clock.
+    // Buckets are stored in stopwatch time. Turns are stored with their pods, in clock time.
     const aheadMs = now - this.#stopwatch();
     const { rate = this.#none, drain = this.#none } = this.#given.get(cluster) ?? {};
     const given = { rate: shifted(rate, aheadMs), drain: shifted(drain, aheadMs) };

@@ -83,6 +83,6 @@ export class ClusterFaults {
 
 const keyOf = ({ type, resource }: FaultKind): string => `${type} ${resource ?? ''}`;
 
-/** By the stopwatch: a fault that a step of the clock ends is seen by nobody. */
+/** By the stopwatch, so that setting the clock doesn't end a fault unseen. */
 const stands = ({ notices }: Noticed): boolean =>
   notices.values().some(({ age, lastsMs }) => age.atLeastMs < lastsMs);

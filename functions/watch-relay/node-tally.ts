@@ -41,7 +41,7 @@ export class NodeTally {
   readonly #clock: Clock | undefined;
   #changes = 0;
 
-  /** `clock`: of which the stopwatch counts; absent: what it is told is never set. */
+  /** `clock`: its stopwatch counts; absent: the times passed in are of a clock that is never set. */
   constructor(clock?: Clock) {
     this.#clock = clock;
   }

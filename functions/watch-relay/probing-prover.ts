@@ -10,7 +10,7 @@ import type { Proof, Prover } from './prover.ts';
 
 /** The pauses before each look for the proof: warm functions take some hundred milliseconds, cold ones some seconds. */
 const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
-/** So many probes in a row are sent with each heartbeat although none came back. */
+/** Most consecutive unanswered probes that are still sent with each heartbeat. */
 const MAX_UNANSWERED = 3;
 /** Then they become rare: where a function fails, each probe becomes a dead letter. */
 const PROBE_AGAIN: Backoff = { firstMs: 40_000, longestMs: 300_000 };
@@ -29,7 +29,7 @@ interface Probes {
   unanswered: readonly EpochMs[];
   /** Why the last one that was answered failed; absent: it didn't. */
   failure?: string | undefined;
-  /** As of when evictions worked; `isNews`: nobody was told yet. */
+  /** When evictions were last proven to work; `isNews`: not reported yet. */
   proven?: { readonly asOf: EpochMs; readonly isNews: boolean };
   /** When the next one may be sent, by the stopwatch. */
   nextAtMs: number;

@@ -39,7 +39,7 @@ export interface TakeoverHeartbeatDeps {
    * then. Asked only where all that costs nothing is as it ought to be.
    */
   readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
-  /** As of when evictions are proven to work. It may reject: that is not known then. Asked last, where nothing else speaks against it. */
+  /** Resolves with the time at which evictions were last proven to work. Rejects when that is unknown. Called last, when nothing else prevents renewal. */
   readonly prove: (signal: AbortSignal) => Promise<Proof>;
   /** Told each time what became of the heartbeat; `reason`: why it is withheld. */
   readonly told: (state: TakeoverState, reason?: unknown) => void;
@@ -120,7 +120,7 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   // All of that took its time.
   if (reason === undefined && !deps.holdsLease()) reason = whyNotNow(takeover, deps);
   if (reason === undefined && tried && proof && 'asOf' in proof) {
-    // The oldest of what was found out counts.
+    // The oldest proof counts.
     await api.renewTakeover(takeover, Math.min(beganAt, proof.asOf) + (skewMs ?? 0));
     return { kind: 'renewed', tried };
   }

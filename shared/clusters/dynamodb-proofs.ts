@@ -18,7 +18,7 @@ const proofItem = z.object({
 });
 const traceItem = z.object({ probeSentAt: z.int() });
 
-/** Beside the turns of the cluster: where `evict` may write, and nobody who decides. */
+/** In the partition of the cluster's permits, to which `evict` may write, and functions that decide may not. */
 const proofKey = (cluster: ClusterName): Key => ({ pk: `${RATE_PREFIX}${cluster}`, sk: 'PROOF' });
 /** In a partition of a node, where the delta functions may write. */
 const traceKey = (cluster: ClusterName): Key => ({ pk: nodeKey(probeRef(cluster)), sk: 'PROBE' });

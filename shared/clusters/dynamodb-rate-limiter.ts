@@ -5,7 +5,7 @@ import type { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
 import { takePermits } from './permit-item.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
-/** An item of which nobody takes for so long says nothing: each limit allows its whole burst again. */
+/** After so long without a take, each limit allows its whole burst again, so the item isn't needed. */
 const KEPT_SECONDS = 24 * 3600;
 
 /** Permits have partitions of their own: functions may not write to that of what governs the cluster. */
@@ -16,7 +16,7 @@ const givenItem = z.object({ rate: bucket.optional(), drain: bucket.optional() }
 const rateItem = z.object({
   revision: z.int().positive().exactOptional(),
   given: givenItem.optional(),
-  /** Up to when an earlier release gave out turns, in which pods went without permits. */
+  /** End of the turns that an earlier release gave out; their pods were evicted without permits. */
   takenTo: z.int().optional(),
 });
 

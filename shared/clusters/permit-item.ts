@@ -5,7 +5,7 @@ import { parseStored } from '#shared/store/stored.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** How often permits are asked for that others took at the same time: they cannot all be faster more often than there are permits. */
+/** With as many tries, a taker loses only to so many others: each conflict means that another one got its permits. */
 const MOST_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
@@ -23,8 +23,8 @@ export interface PermitItem<Stored> {
 }
 
 /**
- * Takes permits as if nobody else did meanwhile. `grant` says by what is stored what is `taken`, and what is to be stored for that;
- * nothing is written without it. It is asked again each time that others were faster. Rejects with `StoreError` when they always were.
+ * Takes permits by optimistic concurrency. `grant` derives from the stored item what is `taken`, and what to `set`; without `set`,
+ * nothing is written. It is called again after each conflict. Rejects with `StoreError` after 30 conflicts.
  */
 export async function takePermits<Stored extends { readonly revision?: number }, Taken>(
   table: DynamoDbTable,

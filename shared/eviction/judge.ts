@@ -85,7 +85,7 @@ export type Verdict =
   | { readonly kind: 'behind' }
   /** Its deadline has passed by our clock, and may lie ahead by an API server's. It has passed by both at `againAt`, by ours. */
   | { readonly kind: 'early'; readonly againAt: EpochMs }
-  /** The clocks differ by so much that nobody knows whether it is due. */
+  /** The clocks differ by so much that it is unknown whether the eviction is due. */
   | ClocksApart;
 
 /** Evictions are held until the clocks agree; counts as if the cluster let nothing be done, but not as a failure. */
@@ -96,7 +96,7 @@ export interface ClocksApart {
   readonly retryAfterSeconds: number;
 }
 
-/** What is held because clocks differ is looked at again so often at first, in case that nobody wakes it. */
+/** First interval at which evictions held for differing clocks are reevaluated, in case no wake arrives. */
 const APART_RETRY_SECONDS = 30;
 
 /** So long after its deadline a pod waits for what the relay is about to tell; after that nobody tells. */
@@ -119,7 +119,7 @@ export function judge(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
   const { skews = [] } = look;
-  // Elapsed time is that of one clock: what nobody told of begins by the clock that it ends by.
+  // Elapsed time is measured by one clock: the countdown of a taint that no delta reported starts by the clock it ends by.
   const earliest = earliestNow(look.at, skews);
   const apart = areApart(skews) ? heldText(skews) : undefined;
   // Nothing is evicted while clocks are apart, and what is due by our clock is to show why.

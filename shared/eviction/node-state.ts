@@ -7,9 +7,8 @@ import type { NodeState, TimedTaint } from './records.ts';
 import { LONGEST_ASKED_MS } from './retry.ts';
 
 /**
- * What is known of a node after a delta that is heard at `now`, which is no earlier than the delta was observed. Facts older than the
- * known ones change nothing but the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it
- * has pods.
+ * The node's state after a delta that is received at `now`, which is no earlier than the delta was observed. Facts older than the known
+ * ones change only the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it has pods.
  */
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
@@ -51,7 +50,7 @@ const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
  * its lease, cannot make a pod go early:
  * - where the taint appeared, it was not there before;
  * - where a delta lacks it, it was not there then;
- * - where the taint itself names another moment than before, somebody set it anew. A moment that is ahead proves nothing.
+ * - where the taint itself names another moment than before, it was set again. A time that is ahead proves nothing.
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const toldOf = countdownsOf(delta.taints);
@@ -83,8 +82,8 @@ function raised(
 }
 
 /**
- * The countdown, started anew if the taint, seen by `seenAt`, names a moment at which it was set anew. Where that lies ahead of the
- * `latest` that it may be now, it is ignored: else whoever writes one more such moment puts the eviction off once more.
+ * The countdown, restarted if the taint, seen by `seenAt`, names a time at which it was set again. A time ahead of `latest`, the latest
+ * that it may be now, is ignored: otherwise, each such write would put the eviction off.
  */
 const reset = (
   stored: TimedTaint,
@@ -176,8 +175,8 @@ export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
 }
 
 /**
- * Live NoExecute taints with the start of their countdowns: as stored, or `now` for one not heard of yet. `latest`: that it may be now, by
- * any clock.
+ * Live NoExecute taints with the start of their countdowns: as stored, or `now` for a taint that isn't stored yet. `latest`: the latest
+ * time that it may be now, by any clock.
  */
 export function timeLiveTaints(
   known: NodeState | undefined,

@@ -75,7 +75,7 @@ export interface Plan {
  * says, for its relay tells anew when that changes.
  */
 export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
-  // Nobody hears of anything before it was observed: a clock that says so is behind, and would start countdowns too early.
+  // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.
   const moment = { ...heard, now: Math.max(heard.now, delta.observedAt) };
   const known = partition.node;
   const counts = isCurrent(delta, moment);

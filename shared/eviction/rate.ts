@@ -7,7 +7,7 @@ export const TURNS_AHEAD_MS = 60_000;
 /** Turns of one second come together, so that a node with many has one message for them. */
 const TOGETHER_MS = 1_000;
 
-/** A delete is sent so long after its permit was taken at the latest. A permit counts whether its pod goes or not. */
+/** Longest time between taking a permit and sending the delete. A permit counts whether its pod is evicted or not. */
 export const RATE_PERMIT_LASTS_MS = 2_000;
 
 /**
@@ -42,7 +42,7 @@ export interface Bucket {
   readonly permits: number;
   /** When so many were. */
   readonly at: EpochMs;
-  /** Up to when turns were given out. */
+  /** End of the turns given out. */
   readonly takenTo: EpochMs;
 }
 
@@ -95,7 +95,7 @@ const together = (moment: EpochMs): EpochMs => Math.ceil(moment / TOGETHER_MS) *
 class OpenBucket {
   readonly #perMs: number;
   readonly #now: EpochMs;
-  /** Never goes back: a clock that is set back and forth fills the bucket once. */
+  /** Never decreases: a clock that is set back and forth fills the bucket once. */
   readonly #at: EpochMs;
   #permits: number;
   #takenTo: EpochMs;
@@ -104,7 +104,7 @@ class OpenBucket {
     this.#perMs = perSecond / 1000;
     this.#now = now;
     const most = perSecond + 1 - SHORT_OF_A_POD;
-    // A clock was far ahead when this was stored; nobody knows what was given out since.
+    // A clock was far ahead when this was stored, so it is unknown what was given out since.
     const isAhead = bucket !== undefined && bucket.at > now + TURNS_AHEAD_MS;
     const { permits, at, takenTo } = isAhead
       ? { permits: 0, at: now, takenTo: now }

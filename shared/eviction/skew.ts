@@ -6,9 +6,9 @@ export interface SkewRange {
   readonly mostMs: number;
 }
 
-/** Clocks differ by so much as a rule, and answers do not tell it much better. */
+/** Clocks usually differ by up to this, and responses don't show the difference more exactly. */
 const IGNORED_MS = 2_000;
-/** Beyond that one of two clocks is wrong, and nobody knows which. */
+/** Beyond this, one of the two clocks is wrong, and it is unknown which. */
 export const MAX_SKEW_MS = 30_000;
 
 /** The earliest that it may be now, by our clock and the others; differences of up to two seconds are ignored. */
@@ -45,7 +45,7 @@ export function apartText(skews: readonly SkewRange[], whose: string): string | 
   return `the API server's clock is at least ${seconds} s ${isAhead ? 'ahead of' : 'behind'} the clock of ${whose}`;
 }
 
-/** What evictions are told to be held for, if clocks are: with such a text nothing failed. */
+/** Prefix of the reason of evictions held for differing clocks. An error with it is a hold, not a failure. */
 const HELD = 'evictions are held because clocks differ: ';
 
 /** Says why evictions are held while clocks are apart. */

@@ -21,7 +21,7 @@ const BLUR = 1e-3;
 const VAGUEST_MS = 1000;
 /** An answer counts for so long, whatever later ones say: another API server, or a clock that was set, may have given those. */
 const KEPT_MS = 10 * 60_000;
-/** Clocks that are told apart. A server that names any time must not fill the memory. */
+/** Most clocks that are distinguished: a server that sends arbitrary dates must not fill the memory. */
 const MAX_CLOCKS = 8;
 
 /** What answers say of one clock: by how much it is ahead of our stopwatch, so that it stays true when our clock is set. */
@@ -74,7 +74,7 @@ export class ClockSkew {
     return Math.round((last.leastMs + last.mostMs) / 2);
   }
 
-  /** Milliseconds by which the clock that answered last is ahead at the least; `undefined`: no answer told. */
+  /** Milliseconds by which the clock that answered last is ahead, at least; `undefined`: no response had a date. */
   leastAt(now: EpochMs): number | undefined {
     return this.rangesAt(now)[0]?.leastMs;
   }

@@ -45,7 +45,7 @@ export const EVICT_RIGHTS: readonly Right[] = [
   { verb: 'create', resource: 'events' },
 ];
 
-/** Without these, pods aren't evicted. Without Events, they are, and nobody is told. */
+/** Without these, pods aren't evicted. Without permission to create Events, pods are evicted, but no Event reports it. */
 export const EVICTING_RIGHTS: readonly Right[] = EVICT_RIGHTS.filter(({ resource }) => resource !== 'events');
 
 /** What `evict` does besides where a policy says `method: evict`. */

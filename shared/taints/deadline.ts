@@ -202,7 +202,7 @@ export function setAnewSince(
   });
   const through = new Set(stood.map(countdownIdentity));
   return (taint) => {
-    // Of a taint that follows its twin, the twin tells: it is there still, and may be another one by now.
+    // For a taint that follows its twin, the twin's time counts: the taint remains, and may have been set again since.
     const [own, twin] = [ownIdentity(taint), `${taint.key}:NoSchedule`];
     const told = momentOf.has(own) || !nowOf.has(twin) ? own : twin;
     const begins = momentOf.has(told) && !through.has(countdownIdentity(taint));

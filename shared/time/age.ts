@@ -19,7 +19,7 @@ export class Age {
   /** The longer of stopwatch and wall clock: for what expires, as a lease or an answer that was read. */
   get atMostMs(): number {
     const ms = Math.max(this.atLeastMs, this.#clock.now() - this.#at);
-    // Only a clock without a stopwatch goes back: nobody knows how old it is then.
+    // Only a clock without a stopwatch goes back; the age is unknown then.
     return ms < 0 ? Number.POSITIVE_INFINITY : ms;
   }
 

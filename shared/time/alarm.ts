@@ -4,7 +4,7 @@ import type { Clock } from './clock.ts';
 /** So often it looks at the clock, which may have been set forward. */
 const LOOK_MS = 1_000;
 
-/** Rings once, at its moment by the clock or up to a second after, never before; keeps no process alive. */
+/** Fires once, at its time by the clock or up to a second after, never before; keeps no process alive. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #at: EpochMs;

@@ -184,7 +184,7 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
 }
 
 /**
- * Tells of a taint when somebody set it anew since `before`, as it says: under the same key and effect it names another moment, for the
+ * Tells of a taint of `after` when somebody set it anew since `before`, as it says: under the same key and effect it names another moment, for the
  * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
  * While one of not-ready and unreachable stands through, setting the other anew begins nothing: the node is down all the time. `after`: with
  * the NoSchedule twins of NoExecute taints, as far as they are known.
@@ -206,7 +206,7 @@ export function setAnewSince(
     const [own, twin] = [ownIdentity(taint), `${taint.key}:NoSchedule`];
     const told = momentOf.has(own) || !nowOf.has(twin) ? own : twin;
     const begins = momentOf.has(told) && !through.has(countdownIdentity(taint));
-    const moment = told === own ? taint.timeAdded : nowOf.get(told);
+    const moment = nowOf.get(told);
     return begins && moment !== momentOf.get(told) ? moment : undefined;
   };
 }

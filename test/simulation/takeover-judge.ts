@@ -57,6 +57,8 @@ export class TakeoverJudge {
 
   deleted(pod: LivePod): void {
     const now = this.#bench.clock.now();
+    // An eviction proves that evictions still worked, as one does that was scheduled before the delta functions died.
+    if (this.#obstructedSince !== undefined) this.#obstructedSince = now;
     const before = pod.node === undefined ? undefined : this.#wasDown.get(pod.node);
     const wasDue =
       before && now - before.until < LOOKED_MS ? before.since + secondsOf(pod) * 1000 : undefined;

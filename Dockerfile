@@ -8,7 +8,9 @@ WORKDIR /taintward
 COPY package.json package-lock.json LICENSE ./
 RUN npm ci --ignore-scripts
 COPY cdk cdk
+COPY deploy/build deploy/build
 COPY shared shared
+COPY simulator simulator
 COPY functions functions
 RUN node cdk/bundle-image.ts image
 

@@ -11,7 +11,7 @@ import type {
   matchingVariables,
   ValuesOf,
 } from '#shared/aws/environment.ts';
-import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
+import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
 import { AgentIdentity } from './agent-identity.ts';
 import { topicsBeside } from './alarm-topics.ts';
 import { agentAlarmSpecs } from './alarms.ts';

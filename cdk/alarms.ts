@@ -1,6 +1,6 @@
 import { Duration } from 'aws-cdk-lib';
 import { type Metric, Stats, TreatMissingData } from 'aws-cdk-lib/aws-cloudwatch';
-import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
+import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';
 import type { Functions } from './functions.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { bundleFunction, FUNCTION_NAMES } from './bundle.ts';
+import { bundleFunction, FUNCTION_NAMES } from '#deploy/build/bundle.ts';
 import { bundleImage } from './bundle-image.ts';
 
 /*

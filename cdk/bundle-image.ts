@@ -1,12 +1,12 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { PAGE_PACKAGES, writePage } from '#functions/console/page-files.ts';
-import { type Made, writeBill } from './bill-of-materials.ts';
-import { bundleProgram, PROGRAM_NAMES, PROJECT_DIR, type ProgramName } from './bundle.ts';
-import { LICENCE_TEXTS_FILE, licenceTexts } from './licence-texts.ts';
+import { type Made, writeBill } from '#deploy/build/bill-of-materials.ts';
+import { bundleProgram, PROGRAM_NAMES, PROJECT_DIR, type ProgramName } from '#deploy/build/bundle.ts';
+import { LICENCE_TEXTS_FILE, licenceTexts } from '#deploy/build/licence-texts.ts';
+import { PAGE_PACKAGES, writePage } from '#shared/console/page-files.ts';
 
 /** What the simulated cluster reads beside its code. */
-const READ_BY_SERVICE = ['functions/local/simulated-cluster/api/protobuf-messages.json'];
+const READ_BY_SERVICE = ['simulator/api/protobuf-messages.json'];
 
 /** What is beside a program that has something beside it. */
 const BESIDE: Partial<Record<ProgramName, readonly string[]>> = { service: PAGE_PACKAGES };

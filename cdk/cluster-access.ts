@@ -1,7 +1,7 @@
 import { Stack } from 'aws-cdk-lib';
 import { Grant } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
-import type { Part } from '#shared/clusters/registry.ts';
+import type { Part } from '#shared/state/registry.ts';
 import type { Config } from './config.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 

@@ -1,12 +1,12 @@
 import { Stack } from 'aws-cdk-lib';
 import { Grant } from 'aws-cdk-lib/aws-iam';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
-import { RATE_PREFIX } from '#shared/clusters/dynamodb-rate-limiter.ts';
-import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
 import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
-import { indexedUnder } from '#shared/store/items.ts';
-import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
+import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { indexedUnder } from '#shared/state/dynamodb/items.ts';
+import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
 import type { Grantee } from './grantee.ts';
 import { onlyKeys } from './state.ts';
 

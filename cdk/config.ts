@@ -3,8 +3,8 @@ import type { Node } from 'constructs';
 import * as z from 'zod';
 import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
-import { agentIdSchema } from '#shared/clusters/registry.ts';
-import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
+import { agentIdSchema } from '#shared/state/registry.ts';
+import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
 
 /** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
 const PREFIX = 'taintward:';

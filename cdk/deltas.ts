@@ -1,6 +1,6 @@
 import { Construct } from 'constructs';
 import type { deltaQueueVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import type { Grantee } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 

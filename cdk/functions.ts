@@ -5,10 +5,11 @@ import { FilterCriteria, FilterRule, StartingPosition } from 'aws-cdk-lib/aws-la
 import { SqsDlq, SqsEventSource } from 'aws-cdk-lib/aws-lambda-event-sources';
 import type { RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
+import type { FunctionName } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
 import type {
   clusterMetricVariables,
   historyVariables,
@@ -17,10 +18,9 @@ import type {
   metricVariables,
   ValuesOf,
 } from '#shared/aws/environment.ts';
-import { EXPIRY_DEAD_LETTER_NAME } from '#shared/queues/queue-set.ts';
-import { SCHEDULED_PREFIX } from '#shared/store/items.ts';
+import { EXPIRY_DEAD_LETTER_NAME } from '#shared/aws/queue-set.ts';
+import { SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
 import type { Agents } from './agents.ts';
-import type { FunctionName } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config } from './config.ts';
 import type { Deltas } from './deltas.ts';

@@ -2,7 +2,7 @@ import { Duration } from 'aws-cdk-lib';
 import { MathExpression, Metric, Stats } from 'aws-cdk-lib/aws-cloudwatch';
 import type { FargateService } from 'aws-cdk-lib/aws-ecs';
 import type { Queue } from 'aws-cdk-lib/aws-sqs';
-import { CLUSTER_INDEX } from '#shared/store/table-definition.ts';
+import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
 import {
   API_REFUSALS,
   CLOCK_SKEW,

@@ -18,6 +18,7 @@ import {
 import { type IPrincipal, ManagedPolicy } from 'aws-cdk-lib/aws-iam';
 import { LogGroup } from 'aws-cdk-lib/aws-logs';
 import { Construct, type IDependable } from 'constructs';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import {
   type followedVariables,
   type installationVariables,
@@ -27,7 +28,6 @@ import {
   type ValuesOf,
 } from '#shared/aws/environment.ts';
 import { accountWideName } from './account-wide-name.ts';
-import { PROJECT_DIR } from './bundle.ts';
 import type { ClusterAccess } from './cluster-access.ts';
 import type { Config, OwnRelay } from './config.ts';
 import type { Deltas } from './deltas.ts';

@@ -19,7 +19,7 @@ import {
 } from 'aws-cdk-lib/aws-lambda';
 import { LogGroup, type RetentionDays } from 'aws-cdk-lib/aws-logs';
 import { Construct } from 'constructs';
-import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from './bundle.ts';
+import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } from '#deploy/build/bundle.ts';
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
 

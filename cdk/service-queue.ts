@@ -10,13 +10,13 @@ import {
 } from 'aws-cdk-lib/aws-sqs';
 import { Construct } from 'constructs';
 import type { deadLetterVariables, sourceVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
 import {
   DEAD_LETTER_RETENTION_SECONDS,
   type QueueSpec,
   RETENTION_SECONDS,
   visibilitySeconds,
-} from '#shared/queues/queue-set.ts';
+} from '#shared/aws/queue-set.ts';
 import type { Grantee } from './grantee.ts';
 
 export interface ServiceQueueProps {

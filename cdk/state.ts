@@ -10,15 +10,15 @@ import {
 import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aws-cdk-lib/aws-iam';
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { LEASE_PREFIX } from '#shared/clusters/dynamodb-leases.ts';
-import { RATE_PREFIX } from '#shared/clusters/dynamodb-rate-limiter.ts';
-import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/clusters/dynamodb-rulebook.ts';
+import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
 import {
   CLUSTER_INDEX,
   HISTORY_DAYS_TAG,
   RELEASE_TAG,
   TTL_ATTRIBUTE,
-} from '#shared/store/table-definition.ts';
+} from '#shared/state/dynamodb/table-definition.ts';
 import { VERSION } from '#shared/version.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 

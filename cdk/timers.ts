@@ -3,7 +3,7 @@ import { Grant, Role, ServicePrincipal } from 'aws-cdk-lib/aws-iam';
 import { ScheduleGroup } from 'aws-cdk-lib/aws-scheduler';
 import { Construct } from 'constructs';
 import type { dueQueueVariables, timerVariables, ValuesOf } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 

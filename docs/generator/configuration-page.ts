@@ -1,5 +1,5 @@
 import { AGENT_VARIABLES } from '#functions/agent/options.ts';
-import { RELAY_VARIABLES } from '#functions/watch-relay/command-line.ts';
+import { RELAY_VARIABLES } from '#functions/relay/command-line.ts';
 import type { EnvironmentVariable } from '#shared/aws/environment-text.ts';
 import { defaultOf, PURPOSES } from '../../cdk/config.ts';
 import { table } from './table.ts';

@@ -2,11 +2,11 @@ import { type Metric, Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { localContext } from '#functions/agent/lambda-context.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
-import { prometheusEvictionMetrics, standingMetrics } from '#functions/local/eviction-metrics.ts';
-import { DELTA_QUEUES } from '#functions/watch-relay/outbox.ts';
-import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
+import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/aws/emf.ts';
+import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
+import { DELTA_QUEUES } from '#shared/engine/watch/outbox.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/telemetry/emf.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 
 /** Who counts a metric. */

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { referenceOf } from '#functions/cli/reference.ts';
-import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
+import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { configurationPage } from './configuration-page.ts';
 import { logPage } from './log-page.ts';

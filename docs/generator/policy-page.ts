@@ -1,5 +1,5 @@
-import { documentOf, policyJsonSchema } from '#shared/clusters/policy-document.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { documentOf, policyJsonSchema } from '#shared/state/policy-document.ts';
 import { table } from './table.ts';
 
 /** What a JSON Schema says of a setting. */

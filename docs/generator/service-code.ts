@@ -7,13 +7,13 @@ const ROOT = join(import.meta.dirname, '../..');
 /** The code of the service as the compiler reads it; to be disposed of. */
 export interface ServiceCode extends Disposable {
   readonly checker: Checker;
-  /** All files of `functions` and `shared`. */
+  /** All files of `functions`, `shared`, and `simulator`. */
   readonly files: readonly SourceFile[];
   /** A file by its path from the repository's root. Throws when there is none. */
   file(path: string): SourceFile;
 }
 
-/** Has the compiler read `functions` and `shared`. */
+/** Has the compiler read `functions`, `shared`, and `simulator`. */
 export function readServiceCode(): ServiceCode {
   const api = new API({ cwd: ROOT });
   const [project] = api

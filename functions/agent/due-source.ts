@@ -6,11 +6,11 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSRecord } from 'aws-lambda';
-import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
-import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import type { VisibilityControl } from '#shared/queues/sender.ts';
-import { queueName } from '#shared/queues/sqs-sender.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
+import { type BatchHandler, handledOf } from '#shared/aws/handled.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
+import type { VisibilityControl } from '#shared/aws/sender.ts';
+import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';

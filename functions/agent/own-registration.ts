@@ -1,5 +1,5 @@
-import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 export interface OwnRegistrationDeps {

@@ -1,5 +1,5 @@
+import { RefusedMessageError } from '#shared/aws/refused-message.ts';
 import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
-import { RefusedMessageError } from '#shared/queues/refused-message.ts';
 
 /** Has what is due in another cluster than an agent's own set aside, with a sentence: somebody registered that as this agent's. */
 export const refusingOthers =

@@ -1,13 +1,13 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { UsageError } from '#functions/operator/fleet.ts';
+import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import {
   type Access,
   type AssumedRole,
   agentIdSchema,
   type ByPart,
   type EksAccess,
-} from '#shared/clusters/registry.ts';
+} from '#shared/state/registry.ts';
 
 const FLAGS = [
   { name: 'eks', flag: '--eks' },

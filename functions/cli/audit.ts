@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
-import { clusterNamed } from '#functions/operator/fleet.ts';
-import { type AuditOutput, auditOutput } from '#functions/operator/output-records.ts';
+import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
+import { type AuditOutput, auditOutput } from '#shared/operations/look/output-records.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { type MomentGiven, momentOf, parseMoment } from './moment.ts';

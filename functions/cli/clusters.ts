@@ -1,7 +1,18 @@
 import { Argument, type Command } from 'commander';
-import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
-import { pendingOf } from '#functions/operator/pending.ts';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import {
+  EVICT_RIGHTS,
+  NEEDED_RIGHTS,
+  nodeLeaseHint,
+  preflight,
+  RELAY_RIGHTS,
+} from '#shared/kubernetes/rights.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { pendingOf } from '#shared/operations/look/pending.ts';
 import {
   type Access,
   type AssumedRole,
@@ -11,19 +22,8 @@ import {
   ofPart,
   type Part,
   type RegisteredCluster,
-} from '#shared/clusters/registry.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import {
-  EVICT_RIGHTS,
-  NEEDED_RIGHTS,
-  nodeLeaseHint,
-  preflight,
-  RELAY_RIGHTS,
-} from '#shared/kubernetes/rights.ts';
-import { StoreError } from '#shared/store/store.ts';
+} from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';

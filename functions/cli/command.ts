@@ -1,9 +1,9 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { ContextFleet, Fleet } from '#functions/operator/fleet.ts';
-import type { FleetChoice, LiveChoice } from '#functions/operator/fleet-choice.ts';
-import type { Connect } from '#shared/clusters/connect.ts';
-import { clusterNameSchema } from '#shared/clusters/registry.ts';
+import type { Connect } from '#shared/access/connect.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
 

@@ -1,6 +1,6 @@
-import type { EntryOutput } from '#functions/operator/output-records.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/explain/cause.ts';
+import type { EntryOutput } from '#shared/operations/look/output-records.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { tableText } from './output.ts';

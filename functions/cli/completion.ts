@@ -1,6 +1,6 @@
 import tab from '@bomb.sh/tab/commander';
 import type { Command } from 'commander';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
+import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
 import { withExamples } from './output.ts';
 

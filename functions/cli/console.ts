@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { narrator } from '#functions/local/narrator.ts';
-import type { Fleet } from '#functions/operator/fleet.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { narrator } from '#shared/telemetry/narrator.ts';
 import { pause } from '#shared/time/pause.ts';
 import { type Browser, startBrowser } from './browser.ts';
 import { type CliDeps, CliError } from './command.ts';
@@ -78,8 +78,8 @@ export function addConsoleCommand(
       // A fleet that cannot be read is told here, and not on a page that shows nothing.
       await fleet.clusters();
       const [{ openConsole }, { fleetApi }] = await Promise.all([
-        import('#functions/console/open-console.ts'),
-        import('#functions/console/fleet-api.ts'),
+        import('#shared/console/open-console.ts'),
+        import('#shared/console/fleet-api.ts'),
       ]);
       const { clock, print } = deps;
       const log = narrator(clock, (line) => void process.stderr.write(`${line}\n`));

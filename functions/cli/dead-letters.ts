@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { agentOfQueue } from '#functions/operator/agent-queues.ts';
-import type { DeadLetter } from '#functions/operator/dead-letters.ts';
-import { type Fleet, UsageError } from '#functions/operator/fleet.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
+import { agentOfQueue } from '#shared/operations/fleet/agent-queues.ts';
+import type { DeadLetter } from '#shared/operations/fleet/dead-letters.ts';
+import { type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, confirmed } from './command.ts';
 import {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { examine } from '#functions/operator/doctor.ts';
-import type { Finding } from '#functions/operator/finding.ts';
-import { clusterOrAll } from '#functions/operator/fleet.ts';
+import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
+import { examine } from '#shared/operations/look/doctor.ts';
+import type { Finding } from '#shared/operations/look/finding.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { linesText, type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';

@@ -1,8 +1,8 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { askNode } from '#functions/operator/explain-node.ts';
-import { askPod } from '#functions/operator/explain-pod.ts';
-import { theCluster } from '#functions/operator/fleet.ts';
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { askNode } from '#shared/operations/ask/explain-node.ts';
+import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import type { CliDeps } from './command.ts';
 import { nodeStoryText } from './node-story.ts';
 import { type OutputFormat, outputOption, shownAs, withExamples } from './output.ts';

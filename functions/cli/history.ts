@@ -1,10 +1,10 @@
 import { Argument, type Command, Option } from 'commander';
-import type { Fleet } from '#functions/operator/fleet.ts';
-import { type Happening, happened } from '#functions/operator/history.ts';
-import type { AuditOutput, EntryOutput } from '#functions/operator/output-records.ts';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
-import type { HistoryQuery } from '#shared/store/history.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { type Happening, happened } from '#shared/operations/look/history.ts';
+import type { AuditOutput, EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { HistoryQuery } from '#shared/state/history.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';

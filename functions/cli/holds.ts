@@ -1,5 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { kept, released, zonesText } from '#functions/operator/effect.ts';
+import { isTarget } from '#shared/eviction/brake.ts';
+import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
+import type { HoldTarget } from '#shared/eviction/policy.ts';
+import type { ShownAct } from '#shared/explain/brakes.ts';
+import { kept, released, zonesText } from '#shared/operations/acts/effect.ts';
+import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import {
   clusterNamed,
   clusterOrAll,
@@ -7,17 +12,12 @@ import {
   rulingsNow,
   theCluster,
   UsageError,
-} from '#functions/operator/fleet.ts';
-import { targetExists } from '#functions/operator/hold-target.ts';
-import { holdOutput, stopOutput } from '#functions/operator/output-records.ts';
-import { pendingLook } from '#functions/operator/pending.ts';
-import { capitalized } from '#shared/capitalized.ts';
-import { targetText } from '#shared/clusters/operator.ts';
-import type { Rulings } from '#shared/clusters/rulebook.ts';
-import { isTarget } from '#shared/eviction/brake.ts';
-import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
-import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { ShownAct } from '#shared/explain/brakes.ts';
+} from '#shared/operations/fleet/fleet.ts';
+import { holdOutput, stopOutput } from '#shared/operations/look/output-records.ts';
+import { pendingLook } from '#shared/operations/look/pending.ts';
+import { targetText } from '#shared/state/operator.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import {

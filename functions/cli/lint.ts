@@ -1,7 +1,12 @@
 import { type Command, Option } from 'commander';
-import { theCluster } from '#functions/operator/fleet.ts';
-import { type LintFinding, type LintReport, lintCluster, lintManifests } from '#functions/operator/lint.ts';
 import type { Level } from '#shared/explain/lint.ts';
+import {
+  type LintFinding,
+  type LintReport,
+  lintCluster,
+  lintManifests,
+} from '#shared/operations/ask/lint.ts';
+import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT } from './exit-codes.ts';
 import { manifestFiles } from './manifest-files.ts';

@@ -1,7 +1,7 @@
-import { type OpenFleetDeps, openFleet, openLive } from '#functions/operator/open-fleet.ts';
-import { AwsClients } from '#shared/clusters/aws-clients.ts';
-import { connector } from '#shared/clusters/connect.ts';
-import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+import { connector } from '#shared/access/connect.ts';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { CliDeps } from './command.ts';
 import { confirmBy } from './confirm.ts';

@@ -1,8 +1,8 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { ManifestFile } from '#functions/operator/lint.ts';
-import { errorMessage } from '#shared/error-message.ts';
+import type { ManifestFile } from '#shared/operations/ask/lint.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import { CliError } from './command.ts';
 
 const MANIFEST = /\.(?:ya?ml|json)$/;

@@ -1,6 +1,6 @@
-import type { NodeStory } from '#functions/operator/explain-node.ts';
 import { brakeText, keptLabel } from '#shared/explain/brake-words.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
+import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';

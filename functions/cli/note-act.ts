@@ -1,7 +1,7 @@
-import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
-import type { ClusterAct } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { StoreError } from '#shared/store/store.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import type { ClusterAct } from '#shared/state/rulebook.ts';
+import { StoreError } from '#shared/state/store.ts';
 import type { CliDeps } from './command.ts';
 import { linesText } from './output.ts';
 

@@ -1,6 +1,6 @@
-import type { PodStory } from '#functions/operator/explain-pod.ts';
 import { brakeText } from '#shared/explain/brake-words.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
+import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { podHistoryLines } from './history.ts';

@@ -1,7 +1,12 @@
 import type { Command } from 'commander';
-import { released } from '#functions/operator/effect.ts';
-import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
-import { pendingLook } from '#functions/operator/pending.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { type NeededBy, rightsNeededBy, rightText } from '#shared/kubernetes/rights.ts';
+import { released } from '#shared/operations/acts/effect.ts';
+import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
+import { pendingLook } from '#shared/operations/look/pending.ts';
 import {
   documentOf,
   formerNames,
@@ -9,13 +14,8 @@ import {
   parsePolicyDocument,
   policyJsonSchema,
   policyText,
-} from '#shared/clusters/policy-document.ts';
-import { readPolicyFile } from '#shared/clusters/policy-file.ts';
-import type { Brake } from '#shared/eviction/brake.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
-import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import { type NeededBy, rightsNeededBy, rightText } from '#shared/kubernetes/rights.ts';
+} from '#shared/state/policy-document.ts';
+import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { type CliDeps, CliError, confirmed } from './command.ts';
 import {
   jsonText,

@@ -1,7 +1,7 @@
 import { Command, Help, InvalidArgumentError, Option } from 'commander';
-import { DEFAULT_NAMESPACE } from '#functions/in-cluster/kubernetes-state.ts';
-import { UsageError } from '#functions/operator/fleet.ts';
-import { DEFAULT_TABLE } from '#functions/operator/open-fleet.ts';
+import { UsageError } from '#shared/operations/fleet/fleet.ts';
+import { DEFAULT_TABLE } from '#shared/operations/fleet/open-fleet.ts';
+import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import { VERSION } from '#shared/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addClustersCommand } from './clusters.ts';

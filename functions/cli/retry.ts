@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import { retried } from '#functions/operator/effect.ts';
-import { clusterOrAll } from '#functions/operator/fleet.ts';
-import { pendingLook } from '#functions/operator/pending.ts';
+import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
-import { dueGroupId, encodeRetry } from '#shared/queues/due-message.ts';
+import { retried } from '#shared/operations/acts/effect.ts';
+import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
+import { pendingLook } from '#shared/operations/look/pending.ts';
 import { type CliDeps, CliError, whyOption } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';

@@ -1,5 +1,5 @@
-import type { LintFinding, LintReport } from '#functions/operator/lint.ts';
 import { LINT_RULES } from '#shared/explain/lint.ts';
+import type { LintFinding, LintReport } from '#shared/operations/ask/lint.ts';
 import { VERSION } from '#shared/version.ts';
 
 const RULES = Object.entries(LINT_RULES);

@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
-import type { ServiceClusterView } from '#functions/local/service-view.ts';
-import { clusterOrAll } from '#functions/operator/fleet.ts';
-import { look } from '#functions/operator/look.ts';
-import type { Need } from '#functions/operator/needs.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
+import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
+import { look } from '#shared/operations/look/look.ts';
+import type { Need } from '#shared/operations/look/needs.ts';
 import {
   type ClusterStatus,
   type FleetStatus,
   type RelayStatus,
   statusOf,
-} from '#functions/operator/status.ts';
-import type { Fault } from '#shared/clusters/fault.ts';
-import { LEASE_TTL_MS } from '#shared/clusters/lease.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+} from '#shared/operations/look/status.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';

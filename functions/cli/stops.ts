@@ -1,10 +1,10 @@
 import { type Command, Option } from 'commander';
-import { released } from '#functions/operator/effect.ts';
-import { clusterNamed, clustersNamed, type Fleet } from '#functions/operator/fleet.ts';
-import { pendingLook } from '#functions/operator/pending.ts';
-import { NO_REASON, type Operator } from '#shared/clusters/operator.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
+import { released } from '#shared/operations/acts/effect.ts';
+import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
+import { pendingLook } from '#shared/operations/look/pending.ts';
+import { NO_REASON, type Operator } from '#shared/state/operator.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';

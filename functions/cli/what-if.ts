@@ -1,12 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { theCluster } from '#functions/operator/fleet.ts';
-import { LabelSelectorError, parseLabelSelector } from '#functions/operator/label-selector.ts';
-import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#functions/operator/what-if.ts';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { Fate } from '#shared/explain/fate.ts';
 import type { Break, BudgetFate, Stay, WorkloadFate } from '#shared/explain/what-if.ts';
+import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
+import { theCluster } from '#shared/operations/fleet/fleet.ts';
+import { LabelSelectorError, parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import { timeText } from '#shared/time/time-text.ts';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { Clusters, ContextFleet, Fleet } from '#functions/operator/fleet.ts';
-import type { FleetChoice, LiveChoice } from '#functions/operator/fleet-choice.ts';
+import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
 
 /** Lets `act` work on the fleet that a command's options name, with those options. */

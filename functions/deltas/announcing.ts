@@ -1,7 +1,7 @@
-import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/queues/due-message.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
+import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/aws/due-message.ts';
+import type { QueueSender } from '#shared/aws/sender.ts';
+import type { ApplyDeltasDeps } from '#shared/engine/decide/apply-deltas.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import type { ApplyDeltasDeps } from './apply-deltas.ts';
 
 /** Announces by messages on `evictions-due`. */
 export const announcingBy =

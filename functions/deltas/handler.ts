@@ -1,15 +1,15 @@
-import type { MaySpeak } from '#shared/clusters/lease-senders.ts';
-import type { ProbeTrace } from '#shared/clusters/proofs.ts';
+import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
+import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
+import type { MaySpeak } from '#shared/aws/lease-senders.ts';
+import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
+import { RefusedMessageError } from '#shared/aws/refused-message.ts';
+import type { QueueSender } from '#shared/aws/sender.ts';
+import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
+import { passProbeOn } from '#shared/engine/decide/probe.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { probeOf } from '#shared/eviction/probe.ts';
-import { type ConsumerDeps, consume, type Delivery } from '#shared/queues/consumer.ts';
-import { messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
-import { DELTA_MAX_RECEIVES } from '#shared/queues/queue-set.ts';
-import { RefusedMessageError } from '#shared/queues/refused-message.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
+import type { ProbeTrace } from '#shared/state/proofs.ts';
 import { announcingBy } from './announcing.ts';
-import { type ApplyDeltasDeps, applyDeltas, mayJoin } from './apply-deltas.ts';
-import { passProbeOn } from './probe.ts';
 
 /** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */
 export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {

@@ -1,14 +1,10 @@
-import {
-  type AccessAnswer,
-  type AccessQuestion,
-  accessQuestionSchema,
-} from '#shared/clusters/access-check.ts';
-import type { Connect } from '#shared/clusters/connect.ts';
-import { parseAccess } from '#shared/clusters/dynamodb-registry.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { type AccessAnswer, type AccessQuestion, accessQuestionSchema } from '#shared/access/access-check.ts';
+import type { Connect } from '#shared/access/connect.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { EVICT_RIGHTS, nodeLeaseHint, preflight } from '#shared/kubernetes/rights.ts';
-import { readAs } from '#shared/read-as.ts';
+import { parseAccess } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { readAs } from '#shared/text/read-as.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 export interface AccessCheckDeps {

@@ -1,6 +1,6 @@
-import type { AgentOf } from '#shared/clusters/agent-of.ts';
+import type { AgentOf } from '#shared/access/agent-of.ts';
+import type { DueQueues } from '#shared/aws/routed-sender.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
-import type { DueQueues } from '#shared/queues/routed-sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 export interface SendingOnDeps {

@@ -3,9 +3,9 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import * as z from 'zod';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { readAs } from '#shared/read-as.ts';
-import { fromAttributes } from '#shared/store/dynamodb-table.ts';
-import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/store/items.ts';
+import { fromAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
+import { readAs } from '#shared/text/read-as.ts';
 
 /** An eviction that was removed by its time to live before it happened. */
 export interface ExpiredRecord {

@@ -1,13 +1,13 @@
 import middy from '@middy/core';
 import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 'aws-lambda';
 import pMap from 'p-map';
+import { dueGroupId, encodeDue } from '#shared/aws/due-message.ts';
+import { invocation } from '#shared/aws/invocation.ts';
+import { messageJson } from '#shared/aws/message-json.ts';
+import type { QueueSender } from '#shared/aws/sender.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { isTainted, type Partition } from '#shared/eviction/records.ts';
-import { dueGroupId, encodeDue } from '#shared/queues/due-message.ts';
-import { messageJson } from '#shared/queues/message-json.ts';
-import type { QueueSender } from '#shared/queues/sender.ts';
-import { commitUnderLock, type Store, StoreError } from '#shared/store/store.ts';
-import { invocation } from '#shared/telemetry/invocation.ts';
+import { commitUnderLock, type Store, StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';

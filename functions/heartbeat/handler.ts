@@ -1,4 +1,7 @@
 import middy from '@middy/core';
+import type { Emf } from '#shared/aws/emf.ts';
+import { invocation } from '#shared/aws/invocation.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import {
   DEAF_AFTER_MS,
   LEASE_TTL_MS,
@@ -6,11 +9,8 @@ import {
   type LeaseRecord,
   type Sighting,
   sighting,
-} from '#shared/clusters/lease.ts';
-import type { ClusterRegistry, RegisteredCluster } from '#shared/clusters/registry.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { Emf } from '#shared/telemetry/emf.ts';
-import { invocation } from '#shared/telemetry/invocation.ts';
+} from '#shared/state/lease.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { UNHEARD_SECONDS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';

@@ -1,10 +1,10 @@
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { CLIENT_SETTINGS } from '#shared/aws/client-settings.ts';
+import { CLIENT_SETTINGS } from '#shared/access/client-settings.ts';
+import { stdoutEmf } from '#shared/aws/emf.ts';
 import { heartbeatEnvironment, readEnvironment } from '#shared/aws/environment.ts';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
-import { stdoutEmf } from '#shared/telemetry/emf.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { createHandler } from './handler.ts';

@@ -1,8 +1,8 @@
 import type * as z from 'zod';
-import { clusterNameSchema } from '#shared/clusters/registry.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { MAX_ID_CHARACTERS } from '#shared/queues/limits.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
+import { clusterNameSchema } from '#shared/state/registry.ts';
+import { MAX_ID_CHARACTERS } from './limits.ts';
+import { QUEUES } from './queue-set.ts';
 
 /*
  * An agent is relay and evictor of one cluster, and runs in it. What it has in AWS is named by the installation and its ID, so

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { agentIdSchema } from '#shared/clusters/registry.ts';
+import { agentIdSchema } from '#shared/state/registry.ts';
 import { agentClusterSchema } from './agent-names.ts';
 import { accountOf, endpointSchema, LOCALSTACK_ACCOUNT, notForAccount } from './localstack.ts';
 

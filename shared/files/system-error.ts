@@ -1,4 +1,4 @@
-import { errorMessage } from '#shared/error-message.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 
 /** Remedies of failed system calls, by code. */
 const REMEDIES: Readonly<Record<string, string>> = {

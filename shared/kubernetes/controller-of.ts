@@ -1,4 +1,4 @@
-import { fieldsOf, itemsOf } from './api-json.ts';
+import { fieldsOf, itemsOf } from './http/api-json.ts';
 
 /**
  * Of the owners of an object (`metadata.ownerReferences`) the one that controls it, as a reference to it; `undefined`: none

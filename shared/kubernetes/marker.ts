@@ -1,6 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { FIELD_MANAGER } from './announcement.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { FIELD_MANAGER } from './http/announcement.ts';
+import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 
 /** Another installation of this service that marks pods of the same cluster. */
 export interface Rival {

@@ -1,6 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
-import { fieldsOf, textOf } from './api-json.ts';
+import { fieldsOf, textOf } from './http/api-json.ts';
 
 /** The namespace in which every node has a Lease of its name. */
 export const NODE_LEASE_NAMESPACE = 'kube-node-lease';

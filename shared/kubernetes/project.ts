@@ -8,11 +8,11 @@ import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
-import { EVICTION_API_REASON, FIELD_MANAGER, TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
-import { ApiError } from './api-error.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
 import { controllerOf } from './controller-of.ts';
+import { EVICTION_API_REASON, FIELD_MANAGER, TAINT_MANAGER_REASON } from './http/announcement.ts';
+import { ApiError } from './http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 
 /** Longer than most keys. */
 const KEY_CHARACTERS = 256;

@@ -1,4 +1,4 @@
-import { fieldsOf } from './api-json.ts';
+import { fieldsOf } from './http/api-json.ts';
 import type { Right } from './rights.ts';
 
 /** A workload, by its kind and its name in a namespace. */

@@ -5,7 +5,6 @@ import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
-import { disruptionPatch, eventBody } from './announcement.ts';
 import type {
   DeletePreconditions,
   EvictionAnswer,
@@ -17,12 +16,14 @@ import type {
   Resource,
   Takeover,
 } from './api.ts';
-import { ApiError } from './api-error.ts';
-import { fieldsOf, textOf } from './api-json.ts';
-import { trimNode, trimPod } from './bulk.ts';
-import type { Call } from './call.ts';
-import type { Connection } from './connection.ts';
-import { blockedBy } from './eviction-refusal.ts';
+import { disruptionPatch, eventBody } from './http/announcement.ts';
+import { ApiError } from './http/api-error.ts';
+import { fieldsOf, textOf } from './http/api-json.ts';
+import { trimNode, trimPod } from './http/bulk.ts';
+import type { Call } from './http/call.ts';
+import type { Connection } from './http/connection.ts';
+import { blockedBy } from './http/eviction-refusal.ts';
+import { Transport } from './http/transport.ts';
 import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
 import { projectNode, projectPod } from './project.ts';
@@ -31,7 +32,6 @@ import { RestResource } from './rest-resource.ts';
 import type { Right, RightsReview } from './rights.ts';
 import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH, withheldPatch } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
-import { Transport } from './transport.ts';
 
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';

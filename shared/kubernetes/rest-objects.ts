@@ -1,8 +1,8 @@
-import { ApiError, UNKNOWN_API } from './api-error.ts';
-import { fieldsOf, textOf } from './api-json.ts';
-import type { Call } from './call.ts';
+import { ApiError, UNKNOWN_API } from './http/api-error.ts';
+import { fieldsOf, textOf } from './http/api-json.ts';
+import type { Call } from './http/call.ts';
+import type { Transport } from './http/transport.ts';
 import type { KubernetesObject, Objects } from './objects.ts';
-import type { Transport } from './transport.ts';
 
 /** Objects on a page of a list: of the largest that etcd takes (1.5 MiB) as many as an answer may hold. */
 const PAGE = 20;

@@ -1,13 +1,13 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
-import { shownText } from '#shared/shown-text.ts';
+import { shownText } from '#shared/text/shown-text.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
-import { failure } from './api-error.ts';
-import { fieldsOf, textOf } from './api-json.ts';
-import type { Trim } from './bulk.ts';
-import type { Call } from './call.ts';
-import { KeptCount } from './json-structure.ts';
+import { failure } from './http/api-error.ts';
+import { fieldsOf, textOf } from './http/api-json.ts';
+import type { Trim } from './http/bulk.ts';
+import type { Call } from './http/call.ts';
+import { KeptCount } from './http/json-structure.ts';
+import { PAGE_TIMEOUT_MS, type Transport } from './http/transport.ts';
 import { versionPassed } from './passed-pods.ts';
-import { PAGE_TIMEOUT_MS, type Transport } from './transport.ts';
 
 /** Upstream: `metav1.InitialEventsAnnotationKey`. */
 const INITIAL_END = 'k8s.io/initial-events-end';

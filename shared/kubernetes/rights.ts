@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Policy } from '#shared/eviction/policy.ts';
-import { ApiError } from './api-error.ts';
-import type { Verb } from './call.ts';
+import { ApiError } from './http/api-error.ts';
+import type { Verb } from './http/call.ts';
 import { NODE_LEASE_NAMESPACE } from './node-lease.ts';
 import { WORKLOAD_RIGHTS } from './replicas.ts';
 import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';

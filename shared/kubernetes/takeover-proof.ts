@@ -3,7 +3,7 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { KubernetesApi, Takeover } from './api.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError } from './http/api-error.ts';
 import { NEVER_RENEWED } from './takeover.ts';
 
 /** The only node that a proof writes, always by dry run. It is never made, so the right to this name is a right to no node. */

@@ -1,6 +1,6 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Takeover } from './api.ts';
-import { fieldsOf, itemsOf, textOf } from './api-json.ts';
+import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 
 /** The custom resource that `Takeover` is of. */
 export const TAKEOVER_GROUP = 'taintward.dev';

@@ -1,10 +1,10 @@
-import type { StuckPod } from '#shared/clusters/stuck.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Lapse } from '#shared/eviction/node-life.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
+import type { StuckPod } from '#shared/state/stuck.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 
 /** An error, of which only the message is written, or a sentence about one. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { errorMessage } from '#shared/error-message.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import type { EvictionFields, EvictionRef, LogLine } from './log-events.ts';
 
 /** RFC 3339, in UTC. */

@@ -5,8 +5,8 @@ import {
   DynamoDBClient,
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
-import { tableDefinition } from '#shared/store/table-definition.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { startDynamoDbLocal } from './dynamodb-local.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from './endpoint.ts';
 

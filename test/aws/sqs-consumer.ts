@@ -6,8 +6,8 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
-import { type BatchHandler, handledOf } from '#shared/queues/handled.ts';
-import { queueName } from '#shared/queues/sqs-sender.ts';
+import { type BatchHandler, handledOf } from '#shared/aws/handled.ts';
+import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { queueArn } from './sqs-queues.ts';
 

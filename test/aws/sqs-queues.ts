@@ -4,13 +4,13 @@ import {
   SetQueueAttributesCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
 import {
   DEAD_LETTER_RETENTION_SECONDS,
   type QueueSpec,
   RETENTION_SECONDS,
   visibilitySeconds,
-} from '#shared/queues/queue-set.ts';
+} from '#shared/aws/queue-set.ts';
 
 /** What makes a FIFO queue a high-throughput one: limits and deduplication per message group. */
 const HIGH_THROUGHPUT = {

@@ -1,6 +1,6 @@
 import { setTimeout as passes } from 'node:timers/promises';
 import pMap from 'p-map';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { TestCluster } from '#test/cluster/rig/test-cluster.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { WatchedToleration } from '#test/cluster/rig/watched.ts';

@@ -11,11 +11,11 @@ import {
 } from '@aws-sdk/client-scheduler';
 import { DeleteQueueCommand, SQSClient } from '@aws-sdk/client-sqs';
 import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
-import { tableDefinition } from '#shared/store/table-definition.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { createQueue } from '#test/aws/sqs-queues.ts';

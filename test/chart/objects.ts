@@ -1,5 +1,5 @@
 import { loadAll } from 'js-yaml';
-import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 
 type KubernetesObject = Readonly<Record<string, unknown>>;
 

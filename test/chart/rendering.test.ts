@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { diff } from 'node:util';
 import { load } from 'js-yaml';
-import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import { VERSION } from '#shared/version.ts';
 import { HelmError, lintChart, NAMESPACE, renderChart, type Values } from '../../deploy/helm.ts';
 import { FOLDERS, manifests } from '../../deploy/manifests.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { ContextFleet } from '#functions/operator/fleet.ts';
-import { liveCluster } from '#functions/operator/live-cluster.ts';
-import { askWhatIf } from '#functions/operator/what-if.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { askWhatIf } from '#shared/operations/ask/what-if.ts';
+import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
+import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 import { Account, LEAST_RIGHTS } from './rig/account.ts';

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorMessage } from '#shared/error-message.ts';
-import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
+import { parseInt64Json } from '#shared/kubernetes/http/api-json.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import { type ConformanceCase, caseFile, describeIssue } from './suite.ts';
 import { suites } from './suites.ts';
 

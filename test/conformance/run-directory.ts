@@ -1,4 +1,4 @@
-import { stringifyInt64Json } from '#shared/kubernetes/api-json.ts';
+import { stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';
 import { readDirectory } from './read-directory.ts';
 import type { Mismatch } from './suite.ts';
 

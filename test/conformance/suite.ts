@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { errorMessage } from '#shared/error-message.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 
 /** What a case expects and what the code says instead. */
 export interface Mismatch {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { STORE_FILE } from '#functions/local/state-directory.ts';
 import { clusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import { commitUnderLock } from '#shared/store/store.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { commitUnderLock } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { Page } from './browser/packages.ts';
 import { assertAccessible, PHONE, THEMES, testBrowser, Visitor } from './rig/browser.ts';

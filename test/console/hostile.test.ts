@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Console } from '#functions/console/server.ts';
+import type { Console } from '#shared/console/server.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { aNode, anEnding, aReason, aRecord, aRef, aTaint } from '#test/contracts/partition-builders.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';

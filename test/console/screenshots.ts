@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { Page } from './browser/packages.ts';
 import { launch, THEMES, type Theme, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';

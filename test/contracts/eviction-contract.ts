@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import type { ClusterUnderContract } from './kubernetes-contract.ts';
 
 /** A cluster under contract that serves the Eviction API. */

@@ -3,8 +3,8 @@ import { after, before, describe, test } from 'node:test';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { History, HistoryEntry, HistoryQuery, RecentEvictions } from '#shared/store/history.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { History, HistoryEntry, HistoryQuery, RecentEvictions } from '#shared/state/history.ts';
+import type { Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } from './partition-builders.ts';
 

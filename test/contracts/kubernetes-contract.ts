@@ -10,7 +10,7 @@ import type {
   Resource,
   WatchEvent,
 } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';

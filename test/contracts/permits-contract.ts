@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Permits } from '#shared/clusters/permits.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
+import type { Permits } from '#shared/state/permits.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** Permits under contract. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
-import { QUEUES, type QueueSpec } from '#shared/queues/queue-set.ts';
-import type { QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
+import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
+import type { QueueSender, VisibilityControl } from '#shared/aws/sender.ts';
 import type { RecordingLog } from './recording-log.ts';
 
 export type Handler = (event: SQSEvent) => Promise<SQSBatchResponse>;

@@ -1,11 +1,11 @@
-import { TAKEOVER_CRD, takeoverLive } from '#functions/operator/takeover/at-nodes.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
-import type { Call, Verb } from '#shared/kubernetes/call.ts';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import type { Call, Verb } from '#shared/kubernetes/http/call.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { Transport } from '#shared/kubernetes/transport.ts';
+import { TAKEOVER_CRD, takeoverLive } from '#shared/operations/takeover/at-nodes.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { eventually } from './eventually.ts';
 import type { BudgetedCluster } from './eviction-contract.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { AuditEntry, Orders, Rulebook } from '#shared/clusters/rulebook.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
+import type { AuditEntry, Orders, Rulebook } from '#shared/state/rulebook.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 

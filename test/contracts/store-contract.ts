@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ClusterName, type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, Ending, EvictionRecord, Outcome, Partition } from '#shared/eviction/records.ts';
-import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import {
   aCluster,

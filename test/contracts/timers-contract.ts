@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import type { Timers } from '#shared/engine/timers.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
-import { parseDueMessage } from '#shared/queues/due-message.ts';
-import type { Timers } from '#shared/timers/timers.ts';
 import { aRef } from './partition-builders.ts';
 
 /** Timers, and what arrives in the queue that they send to. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { PodUid } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { Account, LEAST_RIGHTS } from '#test/cluster/rig/account.ts';
 import { AdminApi } from '#test/cluster/rig/admin-api.ts';

@@ -11,7 +11,7 @@ import {
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import { itemBytes } from '#test/unit/store/item-bytes.ts';
+import { itemBytes } from '#test/unit/state/dynamodb/item-bytes.ts';
 import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.ts';
 
 const WRITE_UNIT_BYTES = 1024;

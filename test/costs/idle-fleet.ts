@@ -2,24 +2,24 @@ import type { TestContext } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { createHandler } from '#functions/heartbeat/handler.ts';
-import { DeltaSender } from '#functions/watch-relay/delta-sender.ts';
-import { followRegistry } from '#functions/watch-relay/follow-registry.ts';
-import { Relay } from '#functions/watch-relay/relay.ts';
-import { relayMetrics } from '#functions/watch-relay/relay-metrics.ts';
-import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import { allRulesReader } from '#shared/clusters/rulebook.ts';
+import { Emf } from '#shared/aws/emf.ts';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { Relay } from '#shared/engine/watch/relay.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
-import { Emf } from '#shared/telemetry/emf.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { allRulesReader } from '#shared/state/rulebook.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
-import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
-import { WatchedCluster } from '#test/unit/watch-relay/watched-cluster.ts';
+import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
+import { WatchedCluster } from '#test/unit/engine/watch/watched-cluster.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { PROVEN } from '#test/world/proven.ts';
 import { CountedTable, type Units } from './counted-table.ts';
@@ -90,7 +90,7 @@ export async function idleUnits(
 const quietEmf = (clock: { readonly now: () => number }): Emf =>
   new Emf({ namespace: 'taintward', clock, write: () => undefined });
 
-/** As `functions/watch-relay/main.ts` does. */
+/** As `functions/relay/main.ts` does. */
 async function runRelay(
   holder: string,
   table: DynamoDbTable,

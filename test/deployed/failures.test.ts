@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { encodeDue } from '#shared/queues/due-message.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';

@@ -5,9 +5,9 @@ import {
   ResourceNotFoundException,
   UpdateScheduleCommand,
 } from '@aws-sdk/client-scheduler';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { MAX_DELAY_SECONDS } from '#shared/queues/limits.ts';
-import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
+import { SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/aws/aws-timers.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
+import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { RelayStatus } from '#functions/operator/status.ts';
+import type { RelayStatus } from '#shared/operations/look/status.ts';
 import { VERSION } from '#shared/version.ts';
 import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
 import { person } from '#test/cluster/rig/people.ts';

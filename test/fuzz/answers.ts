@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { deduplicationId, deltaMessage, messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
+import { messageFault } from '#shared/aws/message-fault.ts';
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod, Resource } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { deduplicationId, deltaMessage, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
-import { messageFault } from '#shared/queues/message-fault.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { hostileJson, sameMeaning } from './hostile.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
-import type { Act } from '#functions/console/api.ts';
+import type { Act } from '#shared/console/api.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from '#test/unit/console/served-console.ts';

@@ -1,23 +1,23 @@
 import type { Context } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
-import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
-import type { Delta } from '#shared/eviction/facts.ts';
-import { encodeDelta, messageGroupId, parseDelta } from '#shared/queues/delta-message.ts';
+import { encodeDelta, messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
+import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
 import {
   encodeCancelled,
   encodeCountdowns,
   encodeDue,
   encodeRetry,
   parseDueMessage,
-} from '#shared/queues/due-message.ts';
-import { messageFault } from '#shared/queues/message-fault.ts';
-import { RefusedMessageError } from '#shared/queues/refused-message.ts';
+} from '#shared/aws/due-message.ts';
+import { messageFault } from '#shared/aws/message-fault.ts';
+import { RefusedMessageError } from '#shared/aws/refused-message.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
 import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
-import { heard } from '#test/unit/evict/evict-bench.ts';
+import { heard } from '#test/unit/engine/evict/evict-bench.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta } from '#test/unit/eviction/builders.ts';
 import { RELEASES } from '#test/unit/upgrade/releases.ts';
-import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import type { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { ScriptedStore } from '#test/world/scripted-store.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';

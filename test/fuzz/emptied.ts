@@ -1,4 +1,4 @@
-import type { SqliteStore } from '#functions/local/sqlite-store.ts';
+import type { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 
 const TABLES = ['objects', 'ended', 'noted', 'gone', 'audit'];
 

@@ -3,18 +3,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { dump } from 'js-yaml';
-import { chosenClusters } from '#functions/local/chosen-clusters.ts';
-import { AccessError } from '#shared/clusters/access-error.ts';
-import type { AwsClients } from '#shared/clusters/aws-clients.ts';
-import { kubeconfigSecretConnection } from '#shared/clusters/kubeconfig-secret-connection.ts';
-import { contextConnection } from '#shared/kubernetes/kubeconfig.ts';
+import { AccessError } from '#shared/access/access-error.ts';
+import type { AwsClients } from '#shared/access/aws-clients.ts';
+import { kubeconfigSecretConnection } from '#shared/access/kubeconfig-secret-connection.ts';
+import { chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
+import { contextConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import {
   currentContext,
   KubeconfigError,
   mergeKubeconfigs,
   parseKubeconfig,
   resolveContext,
-} from '#shared/kubernetes/kubeconfig-file.ts';
+} from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { garbage, sameMeaning, spoilt, torn } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must, refusal, SECRET } from './refusal.ts';

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 import type { Kind, Outcome } from './kind.ts';

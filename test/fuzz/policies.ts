@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { dump } from 'js-yaml';
-import { openDatabase } from '#functions/local/sqlite-database.ts';
-import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import { Operator } from '#shared/clusters/operator.ts';
-import { PolicyError, parsePolicyDocument, policyText, withMode } from '#shared/clusters/policy-document.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { PolicyError, parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { garbage, sameMeaning, spoilt, torn } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { LEASE_GROUP, LEASES, ObjectLeases } from '#functions/in-cluster/object-leases.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
-import { Transport } from '#shared/kubernetes/transport.ts';
+import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { Replicas } from '#test/cluster/rig/replicas.ts';
 import { until } from '#test/cluster/rig/until.ts';
 

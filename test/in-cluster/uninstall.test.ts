@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { endNamespace, objectsThatSay } from '#test/cluster/rig/inventory.ts';
 import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
 import { CONTEXT, tokenOf } from '#test/cluster/rig/replicas.ts';

@@ -23,12 +23,12 @@ after(() => replicas?.close());
 function releaseOf(t: TestContext, version: string): string {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-release-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
-  for (const room of ['bin', 'functions', 'shared'])
+  for (const room of ['bin', 'functions', 'shared', 'simulator'])
     cpSync(join(ROOT, room), join(dir, room), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
   const project = { ...JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')), version };
   writeFileSync(join(dir, 'package.json'), JSON.stringify(project));
-  const said = execFileSync(process.execPath, ['functions/local/main.ts', '--version'], { cwd: dir });
+  const said = execFileSync(process.execPath, ['functions/service/main.ts', '--version'], { cwd: dir });
   assert.equal(said.toString().trim(), version);
   return dir;
 }

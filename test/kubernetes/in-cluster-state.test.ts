@@ -1,11 +1,11 @@
-import { EVICTION_RULES } from '#functions/in-cluster/eviction-rules.ts';
-import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
-import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
-import { NODE_EVICTIONS, STATE_GROUP } from '#functions/in-cluster/node-eviction.ts';
-import { LEASE_GROUP, LEASES, ObjectLeases } from '#functions/in-cluster/object-leases.ts';
-import { ObjectPermits } from '#functions/in-cluster/object-permits.ts';
-import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { EVICTION_RULES } from '#shared/state/objects/eviction-rules.ts';
+import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
+import { NODE_EVICTIONS, STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
+import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-leases.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { permitsContract } from '#test/contracts/permits-contract.ts';

@@ -1,6 +1,6 @@
+import { Transport } from '#shared/kubernetes/http/transport.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
-import { Transport } from '#shared/kubernetes/transport.ts';
 import { AdminApi } from '#test/cluster/rig/admin-api.ts';
 import { installKinds } from '#test/cluster/rig/installed-kinds.ts';
 import { connectionTo, runName } from '#test/cluster/rig/test-cluster.ts';

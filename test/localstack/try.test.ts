@@ -5,12 +5,12 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { freePort } from '#test/aws/server-process.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { missing } from '#test/transcripts/follow-page.ts';
 import { isFollowed } from '#test/transcripts/followed-pages.ts';
 import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
 
 const PAGE = 'tutorials/localstack.md';
 /** The port that the page names. */

@@ -9,12 +9,17 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
   eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },
   policy: {
-    mutate: ['shared/clusters/policy-document.ts'],
-    testFiles: ['test/unit/clusters/policy-document.test.ts'],
+    mutate: ['shared/state/policy-document.ts'],
+    testFiles: ['test/unit/state/policy-document.test.ts'],
   },
-  queues: { mutate: ['shared/queues/*.ts'], testFiles: ['test/unit/queues/*.test.ts'] },
+  messages: {
+    mutate: [
+      'shared/aws/{delta-message,due-message,message-*,refused-message,consumer,routed-sender,sqs-*,queue-set,limits}.ts',
+    ],
+    testFiles: ['test/unit/aws/*.test.ts'],
+  },
   'work-queue': {
-    mutate: ['shared/work-queue/*.ts'],
-    testFiles: ['test/unit/work-queue/*.test.ts'],
+    mutate: ['shared/engine/work-queue/*.ts'],
+    testFiles: ['test/unit/engine/work-queue/*.test.ts'],
   },
 };

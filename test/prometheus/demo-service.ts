@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** `npm start` on its simulated cluster; it ends with the test. */
 export async function startDemoService(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'demo-'));
-  const args = ['functions/local/main.ts', '--state-dir', dir, '--log', 'json'];
+  const args = ['functions/service/main.ts', '--state-dir', dir, '--log', 'json'];
   const child = spawn(process.execPath, args, { cwd: ROOT, stdio: 'pipe' });
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -16,11 +16,11 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { load } from 'js-yaml';
 import { extract } from 'tar';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { CHECKSUMS_FILE, sha256 } from '#deploy/build/checksums.ts';
+import { makeFiles } from '#deploy/release/files.ts';
+import { filesUrl } from '#deploy/release/project.ts';
 import { VERSION } from '#shared/version.ts';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
-import { CHECKSUMS_FILE, sha256 } from '../../release/checksums.ts';
-import { makeFiles } from '../../release/files.ts';
-import { filesUrl } from '../../release/project.ts';
 
 const CHART_ARCHIVE = `taintward-chart-${VERSION}.tgz`;
 const FILES = {
@@ -48,7 +48,7 @@ describe('the files of a release', () => {
   before(async () => {
     makeFiles(made);
     // For commands to ask: the whole service, on its simulated cluster.
-    const args = ['functions/local/main.ts', '--state-dir', state, '--no-console', '--log', 'json'];
+    const args = ['functions/service/main.ts', '--state-dir', state, '--no-console', '--log', 'json'];
     service = spawn(process.execPath, args, { cwd: PROJECT_DIR, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface(service.stdout ?? assert.fail())) {
       if (JSON.parse(line).event === 'relay.started') break;

@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, wri
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /** Above whatever is released. */
 const NEXT = '999.0.0';
@@ -42,13 +42,13 @@ describe('a release of this repository, made in a copy,', () => {
   after(() => rmSync(dir, { recursive: true }));
 
   test('is of one version wherever that stands, and its tag is one that the workflow publishes', () => {
-    const { status, stdout, stderr } = node('release/main.ts', NEXT);
+    const { status, stdout, stderr } = node('deploy/release/main.ts', NEXT);
     assert.equal(status, 0, stderr);
     assert.match(stdout, new RegExp(`^Release ${NEXT} is committed and tagged v${NEXT}\\.`));
     assert.deepEqual([git('tag'), git('status', '--porcelain')], [`v${NEXT}`, '']);
     const agreeing = node('--test', 'test/unit/release/version.test.ts', 'test/unit/upgrade/formats.test.ts');
     assert.equal(agreeing.status, 0, agreeing.stdout);
-    const notes = node('release/notes.ts', `v${NEXT}`);
+    const notes = node('deploy/release/notes.ts', `v${NEXT}`);
     assert.equal(notes.status, 0, notes.stderr);
     assert.match(notes.stdout, /^- /m);
   });
@@ -61,10 +61,10 @@ describe('a release of this repository, made in a copy,', () => {
   });
 
   test('is not made twice, and another tag is not published', () => {
-    const again = node('release/main.ts', NEXT);
+    const again = node('deploy/release/main.ts', NEXT);
     assert.deepEqual([again.status, again.stdout], [1, '']);
     assert.match(again.stderr, new RegExp(`^taintward: no release: tag v${NEXT} exists, `));
-    const other = node('release/notes.ts', 'v998.0.0');
+    const other = node('deploy/release/notes.ts', 'v998.0.0');
     assert.deepEqual([other.status, other.stdout], [1, '']);
     assert.match(
       other.stderr,

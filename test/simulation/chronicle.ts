@@ -1,4 +1,4 @@
-import { isNewer } from '#functions/watch-relay/resource-version.ts';
+import { isNewer } from '#shared/engine/watch/resource-version.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 
 /** A change of an object. `state`: of a node, its state that came of it, by its number in the truth. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { followHistory } from '#test/unit/watch-relay/followed-history.ts';
+import { followHistory } from '#test/unit/engine/watch/followed-history.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 
 /** `FOLLOWING_SEED=<number>` replays one history; `FOLLOWING_FROM=<number>` plays other histories than usual. */

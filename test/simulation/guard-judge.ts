@@ -1,6 +1,6 @@
-import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { GuardPolicy, Threshold, Trip } from '#shared/eviction/policy.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, isHeldBy, policyOf } from './law.ts';

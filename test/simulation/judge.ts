@@ -1,9 +1,9 @@
-import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
-import type { Rulings } from '#shared/clusters/rulebook.ts';
+import type { OutgoingMessage } from '#shared/aws/sender.ts';
+import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { OutgoingMessage } from '#shared/queues/sender.ts';
-import type { Store } from '#shared/store/store.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
+import type { Store } from '#shared/state/store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import { GuardJudge } from './guard-judge.ts';

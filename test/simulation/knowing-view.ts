@@ -1,4 +1,4 @@
-import { ClusterView, type Subject } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { Clock } from '#shared/time/clock.ts';

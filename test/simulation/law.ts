@@ -1,4 +1,3 @@
-import type { Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
@@ -8,6 +7,7 @@ import {
   type Trip,
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
 import { endsOf, type SimulatedRulebook } from './simulated-rulebook.ts';
 import { DOWN_KEYS } from './truth.ts';
 

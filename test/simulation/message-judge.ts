@@ -1,5 +1,5 @@
+import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
-import type { OutgoingMessage } from '#shared/queues/sender.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { RecordJudge } from './record-judge.ts';

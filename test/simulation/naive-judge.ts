@@ -1,4 +1,4 @@
-import { LOOK_MAX_AGE_MS } from '#functions/evict/pass.ts';
+import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';

@@ -1,9 +1,9 @@
-import type { NodeTally } from '#functions/watch-relay/node-tally.ts';
+import type { NodeTally } from '#shared/engine/watch/node-tally.ts';
 import type { Affected } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import { ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import { ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import type { ClimateName } from './climates.ts';
 import type { Hooks } from './fault.ts';
 import { instead } from './instead.ts';

@@ -1,6 +1,6 @@
-import { HEARTBEAT_MS } from '#functions/watch-relay/takeover-heartbeat.ts';
-import { readPolicyFile } from '#shared/clusters/policy-file.ts';
+import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { readPolicyFile } from '#shared/state/policy-file.ts';
 import type { HistoryKind, Play } from './history-kinds.ts';
 import type { Area } from './planted-defects.ts';
 

@@ -7,7 +7,7 @@ import {
 } from '#shared/eviction/identity.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { Commit, Store } from '#shared/store/store.ts';
+import type { Commit, Store } from '#shared/state/store.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';

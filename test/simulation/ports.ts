@@ -1,11 +1,11 @@
 import { CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
-import { RulesWatch } from '#functions/watch-relay/rules-watch.ts';
-import { type RulesReader, rulesOf, rulesReader } from '#shared/clusters/rulebook.ts';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
+import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/aws/sender.ts';
+import type { Timers } from '#shared/engine/timers.ts';
+import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/queues/sender.ts';
-import { AwsTimers } from '#shared/timers/aws-timers.ts';
-import type { Timers } from '#shared/timers/timers.ts';
+import { type RulesReader, rulesOf, rulesReader } from '#shared/state/rulebook.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { GuardBook } from './fault.ts';
 import type { Process, Surroundings } from './process.ts';

@@ -1,7 +1,7 @@
-import { rulesOf } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Fate, foresee } from '#shared/explain/fate.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import { rulesOf } from '#shared/state/rulebook.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MATCHING, type Scene } from './scene.ts';

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import { RESYNC_MS, type Version } from '#shared/eviction/facts.ts';
 import {
   type ClusterName,
@@ -12,8 +13,7 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/store/store.ts';
+import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { IDLE_NODE } from './simulated-user.ts';

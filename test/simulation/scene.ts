@@ -1,5 +1,5 @@
-import type { QueueKey, QueueSpec } from '#shared/queues/queue-set.ts';
-import { QUEUES, visibilitySeconds } from '#shared/queues/queue-set.ts';
+import type { QueueKey, QueueSpec } from '#shared/aws/queue-set.ts';
+import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Hooks } from './fault.ts';
 import type { House } from './house.ts';

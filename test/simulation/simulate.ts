@@ -1,5 +1,5 @@
-import type { Access } from '#shared/clusters/registry.ts';
 import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import type { Access } from '#shared/state/registry.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import { CLIMATE_NAMES, CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { Disturbances } from './disturbances.ts';

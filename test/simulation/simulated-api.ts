@@ -1,4 +1,4 @@
-import { type ClusterAccess, UnknownClusterError } from '#shared/clusters/registered-clusters.ts';
+import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
@@ -13,11 +13,11 @@ import type {
   PodRef,
   Takeover,
 } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
-import { Breaker } from '#shared/kubernetes/breaker.ts';
-import { ClockSkew } from '#shared/kubernetes/clock-skew.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { Breaker } from '#shared/kubernetes/http/breaker.ts';
+import { ClockSkew } from '#shared/kubernetes/http/clock-skew.ts';
+import { Turns } from '#shared/kubernetes/http/turns.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
-import { Turns } from '#shared/kubernetes/turns.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Rooms } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';

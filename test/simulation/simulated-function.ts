@@ -1,5 +1,5 @@
 import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
-import { QUEUES, type QueueKey } from '#shared/queues/queue-set.ts';
+import { QUEUES, type QueueKey } from '#shared/aws/queue-set.ts';
 import { sqsEvent } from '#test/world/sqs-event.ts';
 import { Process } from './process.ts';
 import type { Scene } from './scene.ts';

@@ -1,10 +1,10 @@
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
-import { NotedProofs } from '#functions/evict/noted-proofs.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
-import { leaseEpochs } from '#shared/clusters/lease.ts';
-import type { QueueKey } from '#shared/queues/queue-set.ts';
-import type { Timers } from '#shared/timers/timers.ts';
+import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
+import type { QueueKey } from '#shared/aws/queue-set.ts';
+import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import type { Timers } from '#shared/engine/timers.ts';
+import { leaseEpochs } from '#shared/state/lease.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';
 import type { User } from './fault.ts';
 import { awsTimers, deadLetterPort, queuePort, rulesPort, visibilityPort } from './ports.ts';

@@ -1,6 +1,6 @@
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Chronicle, Happening } from './chronicle.ts';
 import type { Process, Surroundings } from './process.ts';
 

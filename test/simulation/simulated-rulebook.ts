@@ -1,6 +1,6 @@
-import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
+import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/state/rulebook.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** What was written of a cluster, and since when it stood. */

@@ -1,6 +1,6 @@
 import { ConflictException, type CreateScheduleCommandInput } from '@aws-sdk/client-scheduler';
-import { parseDueMessage } from '#shared/queues/due-message.ts';
-import { SCHEDULE_PRECISION_SECONDS } from '#shared/timers/aws-timers.ts';
+import { SCHEDULE_PRECISION_SECONDS } from '#shared/aws/aws-timers.ts';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
 import type { Surroundings } from './process.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
 

@@ -1,10 +1,10 @@
-import { evictNode } from '#functions/evict/evict-node.ts';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { clusterName, type EpochMs, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
-import type { RequestAccess } from '#shared/kubernetes/connection.ts';
+import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';

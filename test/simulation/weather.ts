@@ -1,6 +1,6 @@
+import { QueueError } from '#shared/aws/sender.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { QueueError } from '#shared/queues/sender.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Whims } from '#test/world/fake-dynamodb.ts';
 import type { Climate } from './climates.ts';

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { freePort } from '#test/aws/server-process.ts';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
 
 const PYTHON = 'Python 3.13.0';
 const JAVA = 'openjdk version "17.0.15" 2025-04-15';

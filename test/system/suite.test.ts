@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const STEADY = "import { test } from 'node:test'; test('steady', () => {});";
 const SKIPPED =

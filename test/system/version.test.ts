@@ -8,7 +8,7 @@ const { version } = JSON.parse(
   readFileSync(fileURLToPath(import.meta.resolve('../../package.json')), 'utf8'),
 );
 
-for (const main of ['local', 'watch-relay', 'cli']) {
+for (const main of ['service', 'relay', 'cli']) {
   test(`functions/${main} tells its version`, () => {
     const path = fileURLToPath(import.meta.resolve(`#functions/${main}/main.ts`));
     const { status, stdout, stderr } = spawnSync(process.execPath, [path, '--version'], {

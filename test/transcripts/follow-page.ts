@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { FOLLOWED_PAGES, isFollowed, type Suite } from './followed-pages.ts';
 import { type Block, blocksOf, commandsOf, nameOf, pageText } from './page.ts';
 import { masked } from './transcript.ts';
@@ -93,7 +93,7 @@ class Follower {
   async #start(args: readonly string[]): Promise<void> {
     await this.#kill();
     this.#heard = '';
-    const service = spawn(process.execPath, [join(PROJECT_DIR, 'functions/local/main.ts'), ...args], {
+    const service = spawn(process.execPath, [join(PROJECT_DIR, 'functions/service/main.ts'), ...args], {
       cwd: this.#dir,
       env: this.#env,
     });

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /** An `npm start` of its own, until the test is over. */
 export interface NpmStart {
@@ -23,7 +23,7 @@ export async function npmStart(t: TestContext, ...args: readonly string[]): Prom
   const state = join(dir, 'state');
   const child = spawn(
     process.execPath,
-    [join(PROJECT_DIR, 'functions/local/main.ts'), '--log', 'json', '--state-dir', state, ...args],
+    [join(PROJECT_DIR, 'functions/service/main.ts'), '--log', 'json', '--state-dir', state, ...args],
     { stdio: ['pipe', 'pipe', 'ignore'] },
   );
   t.after(async () => {

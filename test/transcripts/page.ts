@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROJECT_DIR } from '../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /**
  * `sh`: commands of the shell. `text`: typed at the prompt of `npm start`. `yaml`: saved as policy.yaml. Without a language: what the

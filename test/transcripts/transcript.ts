@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { run } from '#functions/cli/run.ts';
-import { type OpenFleetDeps, openFleet, openLive } from '#functions/operator/open-fleet.ts';
-import { AwsClients } from '#shared/clusters/aws-clients.ts';
-import { connector } from '#shared/clusters/connect.ts';
-import { localContextConnection } from '#shared/clusters/local-context-connection.ts';
-import { localUser } from '#shared/clusters/local-user.ts';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+import { connector } from '#shared/access/connect.ts';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { localUser } from '#shared/access/local-user.ts';
+import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 /** What a command said, and how it ended. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { sqliteLeases } from '#functions/local/service-state.ts';
-import { SqliteHistory } from '#functions/local/sqlite-history.ts';
-import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import type { Fleet } from '#functions/operator/fleet.ts';
-import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { KeptLetters } from './kept-letters.ts';
 

@@ -9,7 +9,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { pause } from '#shared/time/pause.ts';
 
 type Kind = 'nodes' | 'pods';

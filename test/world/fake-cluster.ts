@@ -13,8 +13,8 @@ import type {
   Resource,
   Takeover,
 } from '#shared/kubernetes/api.ts';
-import { ApiError, LateCallError } from '#shared/kubernetes/api-error.ts';
-import { blockedBy } from '#shared/kubernetes/eviction-refusal.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { Rival } from '#shared/kubernetes/marker.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { Right } from '#shared/kubernetes/rights.ts';

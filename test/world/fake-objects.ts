@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 
 /** An RFC 1123 subdomain. */

@@ -7,7 +7,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 interface Change<T> {
   readonly version: number;

@@ -1,9 +1,9 @@
-import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
-import { DELTA_QUEUES, type DeltaQueue } from '#functions/watch-relay/outbox.ts';
-import { PendingDeltas } from '#functions/watch-relay/pending-deltas.ts';
+import { deltaMessage } from '#shared/aws/delta-message.ts';
+import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
+import { DELTA_QUEUES, type DeltaQueue } from '#shared/engine/watch/outbox.ts';
+import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
-import { deltaMessage } from '#shared/queues/delta-message.ts';
 
 /** What sends the deltas of a cluster whose queues are always free. */
 export class FreeOutbox {

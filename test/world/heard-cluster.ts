@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import type { Leases } from '#shared/clusters/lease.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Leases } from '#shared/state/lease.ts';
 
 /** Has a relay hear from a cluster at that moment. */
 export async function heardCluster(leases: Leases, cluster: ClusterName, at: EpochMs): Promise<void> {

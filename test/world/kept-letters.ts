@@ -1,4 +1,4 @@
-import type { DeadLetter, DeadLetterBox } from '#functions/operator/dead-letters.ts';
+import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-letters.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** Dead letters of a deployment, in memory, numbered as they come. */

@@ -1,6 +1,6 @@
-import type { Connection } from '#shared/kubernetes/connection.ts';
-import { contextConnection } from '#shared/kubernetes/kubeconfig.ts';
-import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { contextConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
+import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 
 /** A context of a kubeconfig, as a way to reach its cluster. */
 export interface Context {

@@ -1,5 +1,5 @@
-import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/clusters/proofs.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/state/proofs.ts';
 
 /** Proofs as a test has them noted. */
 export class ProofsInMemory implements ProofNotes, ProbeTrace, ProofReader {

@@ -1,8 +1,8 @@
-import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/clusters/rulebook.ts';
-import { guardStateOf } from '#shared/clusters/stored-rules.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
-import { StoreError } from '#shared/store/store.ts';
+import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/state/rulebook.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { guardStateOf } from '#shared/state/stored-rules.ts';
 
 /** What is written of one cluster's guard, in memory. */
 export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'> {

@@ -1,6 +1,6 @@
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
-import { type Commit, StoreError } from '#shared/store/store.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { type Commit, StoreError } from '#shared/state/store.ts';
 
 /** The embedded store, and what goes wrong with it next. */
 export class ScriptedStore extends SqliteStore {

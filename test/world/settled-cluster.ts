@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
-import { contextFleet } from '#functions/operator/context-fleet.ts';
-import type { ContextFleet } from '#functions/operator/fleet.ts';
-import type { LiveCluster } from '#functions/operator/live-cluster.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import { contextFleet } from '#shared/operations/fleet/context-fleet.ts';
+import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 
 /** 6 of web, 4 of checkout, 2 of db, one of logs on each of 4 nodes. */
 const DEMO_PODS = 16;

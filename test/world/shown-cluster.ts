@@ -1,7 +1,7 @@
-import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import type { LiveCluster } from '#functions/operator/live-cluster.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 

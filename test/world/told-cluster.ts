@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ClusterView, Subject } from '#functions/watch-relay/cluster-view.ts';
+import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { PodFacts } from '#shared/eviction/facts.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';

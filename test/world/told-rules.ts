@@ -1,4 +1,4 @@
-import type { RulesListener } from '#functions/watch-relay/rules-watch.ts';
+import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { enforced } from './enforced-rules.ts';

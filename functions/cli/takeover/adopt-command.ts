@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
-import { installedAtPods } from '#functions/operator/takeover/installed.ts';
-import { namespacesOf, podsOf, taintedNodes } from '#functions/operator/takeover/namespaces.ts';
-import { takenOver } from '#functions/operator/takeover/taken-tolerations.ts';
+import { installedAtPods } from '#shared/operations/takeover/installed.ts';
+import { namespacesOf, podsOf, taintedNodes } from '#shared/operations/takeover/namespaces.ts';
+import { takenOver } from '#shared/operations/takeover/taken-tolerations.ts';
 import { type Moves, movePods } from './move-pods.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 

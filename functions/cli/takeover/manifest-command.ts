@@ -1,13 +1,13 @@
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
-import { NODE_TAKEOVER_COMMENT, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { NODE_TAKEOVER_COMMENT, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import {
   kyvernoPodTakeover,
   POD_TAKEOVER_COMMENT,
   podTakeover,
-} from '#functions/operator/takeover/at-pods.ts';
-import { type Manifest, manifestText } from '#functions/operator/takeover/manifest.ts';
+} from '#shared/operations/takeover/at-pods.ts';
+import { type Manifest, manifestText } from '#shared/operations/takeover/manifest.ts';
 import { addTakeoverOptions, parseTakeover, type Takeover, type TakeoverOptions } from './options.ts';
 
 /** `taintward takeover manifest`: prints the objects of a takeover. */

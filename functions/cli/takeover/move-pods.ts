@@ -1,14 +1,14 @@
 import pMap from 'p-map';
 import type { Progress } from '#functions/cli/progress.ts';
-import type { ClusterObjects, PatchOperation } from '#functions/operator/cluster-objects.ts';
-import { MOVING_ANNOTATION, type PodJson, projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';
+import type { ClusterObjects, PatchOperation } from '#shared/operations/fleet/cluster-objects.ts';
+import { MOVING_ANNOTATION, type PodJson, projectTakenPod } from '#shared/operations/takeover/taken-pod.ts';
 import {
   type PodState,
   type TolerationJson,
   timeless,
-} from '#functions/operator/takeover/taken-tolerations.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { stringifyInt64Json } from '#shared/kubernetes/api-json.ts';
+} from '#shared/operations/takeover/taken-tolerations.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 
 const PODS_AT_ONCE = 10;

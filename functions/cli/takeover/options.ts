@@ -1,13 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { UsageError } from '#functions/operator/fleet.ts';
-import { parseLabelSelector } from '#functions/operator/label-selector.ts';
+import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import {
   NODE_CONTROLLER_KEYS,
   NODE_TAKEOVER,
   type NodeTakeover,
-} from '#functions/operator/takeover/at-nodes.ts';
-import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from '#functions/operator/takeover/at-pods.ts';
-import type { Requirement } from '#functions/operator/takeover/manifest.ts';
+} from '#shared/operations/takeover/at-nodes.ts';
+import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from '#shared/operations/takeover/at-pods.ts';
+import { parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
+import type { Requirement } from '#shared/operations/takeover/manifest.ts';
 
 /** Which takeover is meant, as flags say it. */
 export interface TakeoverOptions {

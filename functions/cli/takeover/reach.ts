@@ -1,11 +1,11 @@
 import { Argument, type Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { noteAct } from '#functions/cli/note-act.ts';
-import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#functions/operator/fleet.ts';
-import type { FleetChoice } from '#functions/operator/fleet-choice.ts';
-import type { ClusterAct } from '#shared/clusters/rulebook.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
+import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import type { ClusterAct } from '#shared/state/rulebook.ts';
 
 /** Which cluster a command is about, as its arguments say. */
 interface ReachOptions extends FleetChoice {

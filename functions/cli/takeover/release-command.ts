@@ -2,20 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { withExamples } from '#functions/cli/output.ts';
-import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
+import { fieldsOf, itemsOf } from '#shared/kubernetes/http/api-json.ts';
+import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import {
   kyvernoPodTakeover,
   POD_BINDING,
   POD_TAKEOVER,
   podTakeover,
-} from '#functions/operator/takeover/at-pods.ts';
-import { installedAtPods } from '#functions/operator/takeover/installed.ts';
-import { type Manifest, pathOf } from '#functions/operator/takeover/manifest.ts';
-import { namespacesOf, taintedNodes, takesOverIn } from '#functions/operator/takeover/namespaces.ts';
-import { projectTakenPod } from '#functions/operator/takeover/taken-pod.ts';
-import { restored } from '#functions/operator/takeover/taken-tolerations.ts';
-import { fieldsOf, itemsOf } from '#shared/kubernetes/api-json.ts';
+} from '#shared/operations/takeover/at-pods.ts';
+import { installedAtPods } from '#shared/operations/takeover/installed.ts';
+import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
+import { namespacesOf, taintedNodes, takesOverIn } from '#shared/operations/takeover/namespaces.ts';
+import { projectTakenPod } from '#shared/operations/takeover/taken-pod.ts';
+import { restored } from '#shared/operations/takeover/taken-tolerations.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { report } from './adopt-command.ts';

@@ -1,8 +1,8 @@
-import type { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import { rightText } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 
 /** A rule of a ClusterRole. */
 interface Rule {

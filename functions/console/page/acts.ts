@@ -2,7 +2,7 @@ import { signal } from '@preact/signals';
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { Api, Preview } from '../api.ts';
+import type { Api, Preview } from '#shared/console/api.ts';
 import { counted } from './moments.ts';
 import { post, ServerError, sentenceOf } from './server.ts';
 

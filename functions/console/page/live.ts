@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals';
-import type { ClusterStatus, FleetStatus } from '#functions/operator/status.ts';
-import type { LiveEvents, PendingDelta, PendingPage, PendingRow, Session } from '../api.ts';
+import type { LiveEvents, PendingDelta, PendingPage, PendingRow, Session } from '#shared/console/api.ts';
+import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { get, sentenceOf } from './server.ts';
 
 /** How the page hears from the server. */

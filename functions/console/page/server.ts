@@ -1,4 +1,4 @@
-import type { Api, Failure } from '../api.ts';
+import type { Api, Failure } from '#shared/console/api.ts';
 
 type Questions = Extract<keyof Api, `GET ${string}`>;
 type Orders = Extract<keyof Api, `POST ${string}`>;

@@ -1,11 +1,11 @@
-import type { EntryOutput, EvictionEvent } from '#functions/operator/output-records.ts';
-import type { PendingStanding } from '#functions/operator/standing.ts';
-import type { ClusterStatus } from '#functions/operator/status.ts';
 import type { Brake } from '#shared/eviction/brake.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import { BRAKE_KINDS, keptLabel, wordsOf } from '#shared/explain/brake-words.ts';
 import type { Cause } from '#shared/explain/cause.ts';
+import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
+import type { PendingStanding } from '#shared/operations/look/standing.ts';
+import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import { momentText, spanText } from './moments.ts';
 
 /** What a color means: evicted or failed, waiting for an operator, fine; else nothing. */

@@ -3,8 +3,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { BUNDLE_FILE, bundle, bundleFunction, FUNCTION_NAMES } from '#deploy/build/bundle.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
-import { BUNDLE_FILE, bundle, bundleFunction, FUNCTION_NAMES } from '../../../cdk/bundle.ts';
 
 const RUNS = 15;
 const SHORT_RUNS = 1;

@@ -1,7 +1,7 @@
 import type { Scenario } from '#test/bench/scenario.ts';
 import { PRICES } from '#test/costs/prices.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, tolerating } from '#test/unit/eviction/builders.ts';
-import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { type Bill, CountedAccount } from './counted-account.ts';
 
 /** What becomes of a node's pods. */

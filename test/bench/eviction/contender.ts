@@ -2,13 +2,13 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { load } from 'js-yaml';
-import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+import { bundleProgram, PROJECT_DIR, programFile } from '#deploy/build/bundle.ts';
+import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { IMAGE_ENV } from '#test/bench/image-env.ts';
 import { Deployment } from '#test/chart/container.ts';
 import { ControllerManager, DEFAULT_REQUESTS_PER_SECOND } from '#test/cluster/rig/controller-manager.ts';
 import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
 import { type ServiceOptions, ServiceProcess } from '#test/cluster/rig/service-process.ts';
-import { bundleProgram, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 
 /** What evicts, in a process of its own that knows its cluster. */
 export interface Evictor {

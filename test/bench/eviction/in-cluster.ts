@@ -1,5 +1,5 @@
-import type { Connection } from '#shared/kubernetes/connection.ts';
-import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig-file.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 import { AdminApi } from '#test/cluster/rig/admin-api.ts';
 import { installKinds } from '#test/cluster/rig/installed-kinds.ts';

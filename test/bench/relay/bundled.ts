@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { bundleInParts } from '../../../cdk/bundle.ts';
+import { bundleInParts } from '#deploy/build/bundle.ts';
 
 const files = new Map<string, string>();
 

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 import { aCluster, aNode, anEnding, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 

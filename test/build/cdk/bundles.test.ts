@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { Metafile } from 'esbuild';
-import { billOfMaterials, packagesIn } from '../../../cdk/bill-of-materials.ts';
+import { billOfMaterials, packagesIn } from '#deploy/build/bill-of-materials.ts';
 import {
   BUNDLE_FILE,
   bundleFunction,
@@ -18,27 +18,27 @@ import {
   type ProgramName,
   programFile,
   roomOf,
-} from '../../../cdk/bundle.ts';
+} from '#deploy/build/bundle.ts';
 
 const MAX_BYTES = 1_000_000;
 
 /** What a function has no use for, as parts of paths. */
 const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
   // A library for clusters, metrics that are scraped, what only `npm start` and the command line need.
-  const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/local/'];
+  const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/service/'];
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
   return {
-    'node-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/connect'],
-    'pod-delta': [...everywhere, ...clusters, 'functions/evict/', 'shared/clusters/connect'],
+    'node-delta': [...everywhere, ...clusters, 'engine/evict/', 'shared/access/connect'],
+    'pod-delta': [...everywhere, ...clusters, 'engine/evict/', 'shared/access/connect'],
     evict: [...everywhere, 'shared/eviction/plan'],
     expiry: [
       ...everywhere,
       ...clusters,
       ...deciding,
       'client-scheduler',
-      'shared/clusters/connect',
-      'shared/clusters/registered-clusters',
+      'shared/access/connect',
+      'shared/access/registered-clusters',
     ],
     heartbeat: [...everywhere, ...clusters, ...deciding, 'client-scheduler', 'client-sqs'],
   };
@@ -206,12 +206,12 @@ describe("each program's bundle", () => {
 
   test('of the relay carries nothing of the service, and those of agent and service nothing of the command line', () => {
     const strangers = {
-      relay: ['functions/local/', 'functions/console/', 'functions/evict/'],
+      relay: ['functions/service/', 'shared/console/', 'engine/evict/'],
       agent: [
         'functions/cli/',
         '@bomb.sh/tab',
-        'functions/console/',
-        'functions/local/sqlite',
+        'shared/console/',
+        'state/sqlite',
         'client-eks',
         'client-secrets-manager',
       ],

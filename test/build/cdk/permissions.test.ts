@@ -9,20 +9,21 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
-import { startApiServer } from '#functions/local/simulated-cluster/api/server.ts';
-import { ObjectStore } from '#functions/local/simulated-cluster/objects/store.ts';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbProofs } from '#shared/clusters/dynamodb-proofs.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import type { Access } from '#shared/clusters/registry.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
 import type { PodGoneDelta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
-import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import type { Access } from '#shared/state/registry.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { startApiServer } from '#simulator/api/server.ts';
+import { ObjectStore } from '#simulator/objects/store.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { aRecord } from '#test/contracts/partition-builders.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
@@ -30,7 +31,6 @@ import { anExpiry } from '#test/unit/expiry/stream-records.ts';
 import { type AwsCall, AwsOverHttp } from '#test/world/aws-over-http.ts';
 import { fakeClient } from '#test/world/fake-dynamodb.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 import { runAgent } from './permissions/agent-run.ts';
 import { Granted, REGION } from './permissions/granted.ts';
 import { iamRequests } from './permissions/iam-requests.ts';
@@ -231,7 +231,7 @@ before(async () => {
   assert.equal(uids.length, 3);
 
   // The relay is there all the while, and sees nodes go down, which trips the guard.
-  const relay = spawn(process.execPath, [join(PROJECT_DIR, 'functions/watch-relay/main.ts')], {
+  const relay = spawn(process.execPath, [join(PROJECT_DIR, 'functions/relay/main.ts')], {
     env: {
       ...aws.environment('relay', REGION),
       ...{ TABLE_NAME: 'taintward', METRIC_NAMESPACE: 'taintward', PROBE_HOST: '127.0.0.1', PROBE_PORT: '0' },

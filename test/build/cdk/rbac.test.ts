@@ -5,7 +5,6 @@ import { describe, test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
-import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
 import { WORKLOAD_RIGHTS } from '#shared/kubernetes/replicas.ts';
 import {
   EVICT_RIGHTS,
@@ -16,6 +15,7 @@ import {
   type Right,
   TAKEOVER_RIGHTS,
 } from '#shared/kubernetes/rights.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 
 const RBAC_DIR = join(import.meta.dirname, '../../../cdk/rbac');
 

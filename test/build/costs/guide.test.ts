@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import { type Properties, resourcesOf, resourceWith } from '#test/build/cdk/stack/resources.ts';
 import { synthesized } from '#test/build/cdk/stack/synthesized.ts';
 import type { Units } from '#test/costs/counted-table.ts';

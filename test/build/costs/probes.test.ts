@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { CountedTable } from '#test/costs/counted-table.ts';
 import { guideHas, rowText } from '#test/costs/guide-rows.ts';
 import { PRICES, perMillion, SECONDS_A_MONTH } from '#test/costs/prices.ts';
+import { probedTakeover } from '#test/unit/engine/watch/probed-takeover.ts';
 import { ref } from '#test/unit/eviction/builders.ts';
-import { probedTakeover } from '#test/unit/watch-relay/probed-takeover.ts';
 
 /** Of sixty probes. */
 const MINUTES = 20.5;

@@ -3,14 +3,14 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { App } from 'aws-cdk-lib';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { leavesOf } from '#functions/cli/reference.ts';
-import { parseOptions } from '#functions/local/options.ts';
+import { parseOptions } from '#functions/service/options.ts';
 import { callsOf } from '#test/transcripts/dry-run.ts';
 import { FOLLOWED_PAGES } from '#test/transcripts/followed-pages.ts';
 import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 import { readConfig } from '../../../cdk/config.ts';
 
 const CDK_COMMANDS = ['bootstrap', 'deploy', 'destroy', 'diff', 'synth'];

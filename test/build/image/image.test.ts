@@ -8,12 +8,12 @@ import { createInterface } from 'node:readline';
 import { after, before, describe, test } from 'node:test';
 import { FileSystem, IgnoreMode } from 'aws-cdk-lib';
 import * as z from 'zod';
-import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
+import { PROGRAM_NAMES, PROJECT_DIR, programFile } from '#deploy/build/bundle.ts';
+import { LICENCE_TEXTS_FILE } from '#deploy/build/licence-texts.ts';
+import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import { VERSION } from '#shared/version.ts';
 import { buildImage, type Image } from '#test/deployed/rig/image/build.ts';
-import { PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
-import { LICENCE_TEXTS_FILE } from '../../../cdk/licence-texts.ts';
 
 const Link = z.object({ link: z.string() });
 /** What the programs read beside them. */

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { load } from 'js-yaml';
 import { list, type ReadEntry } from 'tar';
 import * as z from 'zod';
-import { packPlugin } from '../../../krew/pack.ts';
+import { packPlugin } from '#deploy/krew/pack.ts';
 
 const URL = 'https://example.com/kubectl-taintward.tar.gz';
 const line = z.string().regex(/^[^\r\n]+$/);

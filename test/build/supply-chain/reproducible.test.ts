@@ -15,13 +15,19 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { FileSystem } from 'aws-cdk-lib';
+import {
+  BUNDLE_FILE,
+  FUNCTION_NAMES,
+  PROGRAM_NAMES,
+  PROJECT_DIR,
+  programFile,
+} from '#deploy/build/bundle.ts';
 import { locked } from '#test/unit/supply-chain/lockfile.ts';
-import { BUNDLE_FILE, FUNCTION_NAMES, PROGRAM_NAMES, PROJECT_DIR, programFile } from '../../../cdk/bundle.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 
 /** What is built from, of the repository. */
 const SOURCES = [
-  ...['cdk', 'functions', 'shared'],
+  ...['cdk', 'deploy/build', 'functions', 'shared', 'simulator'],
   ...['LICENSE', 'package.json', 'package-lock.json', 'tsconfig.json'],
 ];
 
@@ -35,7 +41,7 @@ interface Build {
 
 async function build(project: string, env: NodeJS.ProcessEnv, writtenAt: Date): Promise<Build> {
   for (const source of SOURCES) cpSync(join(PROJECT_DIR, source), join(project, source), { recursive: true });
-  for (const file of globSync('{cdk,functions,shared}/**/*.ts', { cwd: project })) {
+  for (const file of globSync('{cdk,deploy,functions,shared,simulator}/**/*.ts', { cwd: project })) {
     utimesSync(join(project, file), writtenAt, writtenAt);
   }
   symlinkSync(join(PROJECT_DIR, 'node_modules'), join(project, 'node_modules'));

@@ -1,6 +1,6 @@
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Connection } from '#shared/kubernetes/connection.ts';
-import { Transport } from '#shared/kubernetes/transport.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { Transport } from '#shared/kubernetes/http/transport.ts';
 
 type Query = Readonly<Record<string, string>>;
 

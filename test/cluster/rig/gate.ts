@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
 
 /** A client's connection, and the one that was made to the server for it. */
 interface Pair {

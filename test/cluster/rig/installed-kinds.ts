@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadAll } from 'js-yaml';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { AdminApi } from './admin-api.ts';
 import { until } from './until.ts';
 

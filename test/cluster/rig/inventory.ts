@@ -1,5 +1,5 @@
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/api-json.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { AdminApi } from './admin-api.ts';
 import { until } from './until.ts';
 

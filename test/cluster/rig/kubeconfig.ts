@@ -1,4 +1,4 @@
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
 
 /** A cluster under a context's name, and who speaks to it. */
 export interface KubeconfigEntry {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { AdminApi } from './admin-api.ts';
 import type { Change } from './listen.ts';

@@ -1,4 +1,4 @@
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { openDatabase } from '#functions/local/sqlite-database.ts';
-import { SqliteRulebook } from '#functions/local/sqlite-rulebook.ts';
-import { STORE_FILE } from '#functions/local/state-directory.ts';
-import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { CONTEXT } from './stage.ts';

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { Account } from './account.ts';
 import { kubeconfigText } from './kubeconfig.ts';
 import { type ServiceOptions, ServiceProcess } from './service-process.ts';

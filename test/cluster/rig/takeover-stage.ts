@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { ControllerManager } from './controller-manager.ts';
 import { MortalNodes } from './mortal-nodes.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 import { AdminApi } from './admin-api.ts';
 import { COMES_BACK, Kubelet } from './kubelet.ts';

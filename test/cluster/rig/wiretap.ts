@@ -11,7 +11,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { Transform } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { generate } from 'selfsigned';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { until } from './until.ts';
 
 /** A request of the service to the API server. */

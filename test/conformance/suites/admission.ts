@@ -1,10 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import {
-  admitTolerations,
-  UPSTREAM_DEFAULT_TOLERATION_SECONDS,
-} from '#functions/local/simulated-cluster/objects/admission.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#simulator/objects/admission.ts';
 import { int64, toleration } from '../case-fields.ts';
 import { type Mismatch, readCases, type Suite } from '../suite.ts';
 

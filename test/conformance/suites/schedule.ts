@@ -1,9 +1,6 @@
 import { z } from 'zod';
-import {
-  normaliseScores,
-  schedulerVerdict,
-} from '#functions/local/simulated-cluster/controllers/scheduler.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import { normaliseScores, schedulerVerdict } from '#simulator/controllers/scheduler.ts';
 import { matchOptions, taint, toleration } from '../case-fields.ts';
 import { compare, readCases, type Suite } from '../suite.ts';
 

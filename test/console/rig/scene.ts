@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
-import type { Console } from '#functions/console/server.ts';
-import { FleetError } from '#functions/operator/fleet.ts';
+import type { Console } from '#shared/console/server.ts';
 import { clusterName, type EpochMs, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending, type NodeState, type Reason } from '#shared/eviction/records.ts';
+import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { unansweredConsole } from './unanswered-console.ts';

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { consoleLinkSchema } from '#functions/local/service-view.ts';
-import { askSocket, SOCKET_FILE } from '#functions/local/state-socket.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { consoleLinkSchema } from '#shared/operations/fleet/service-view.ts';
+import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 
 /** A cold start on a busy machine takes a few seconds. */
 const STARTED_WITHIN_MS = 60_000;
@@ -35,7 +35,7 @@ export class Service {
   /** Starts it, waits for its console, and asks for a link. Rejects with what it said, should it tell of none. */
   static async start(...args: readonly string[]): Promise<Service> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-console-'));
-    const main = join(PROJECT_DIR, 'functions/local/main.ts');
+    const main = join(PROJECT_DIR, 'functions/service/main.ts');
     const child = spawn(process.execPath, [main, '--state-dir', stateIn(dir), ...args], {
       stdio: ['pipe', 'pipe', 'pipe'],
       signal: AbortSignal.timeout(STARTED_WITHIN_MS * 10),

@@ -1,7 +1,7 @@
-import { fleetApi } from '#functions/console/fleet-api.ts';
-import { openConsole } from '#functions/console/open-console.ts';
-import type { Console } from '#functions/console/server.ts';
-import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
+import { fleetApi } from '#shared/console/fleet-api.ts';
+import { openConsole } from '#shared/console/open-console.ts';
+import type { Console } from '#shared/console/server.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 

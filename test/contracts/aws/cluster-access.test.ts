@@ -6,9 +6,9 @@ import {
   SecretsManagerClient,
   UpdateSecretCommand,
 } from '@aws-sdk/client-secrets-manager';
-import { AwsClients } from '#shared/clusters/aws-clients.ts';
-import { eksConnection } from '#shared/clusters/eks-connection.ts';
-import { kubeconfigSecretConnection } from '#shared/clusters/kubeconfig-secret-connection.ts';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+import { eksConnection } from '#shared/access/eks-connection.ts';
+import { kubeconfigSecretConnection } from '#shared/access/kubeconfig-secret-connection.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { skippedOnLocalStack } from '#test/aws/localstack.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';

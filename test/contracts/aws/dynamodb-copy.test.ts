@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { CreateTableCommand, DeleteTableCommand, waitUntilTableExists } from '@aws-sdk/client-dynamodb';
-import { copyTable } from '#functions/operator/copy-table.ts';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
-import { tableDefinition } from '#shared/store/table-definition.ts';
+import { copyTable } from '#shared/operations/fleet/copy-table.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { aNode, aRef, NOW, someRecords } from '../partition-builders.ts';
 

@@ -1,5 +1,5 @@
-import { DynamoDbHistory } from '#shared/store/dynamodb-history.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { historyContract } from '../history-contract.ts';
 

@@ -3,12 +3,12 @@ import { after, before, describe, test } from 'node:test';
 import { BatchWriteItemCommand, UpdateTimeToLiveCommand } from '@aws-sdk/client-dynamodb';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
-import { endedItem, endedSince } from '#shared/store/items.ts';
-import { type Commit, ENDED_WINDOW_MS } from '#shared/store/store.ts';
-import { HISTORY_DAYS, NODE_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/store/stored.ts';
-import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { endedItem, endedSince } from '#shared/state/dynamodb/items.ts';
+import { TTL_ATTRIBUTE } from '#shared/state/dynamodb/table-definition.ts';
+import { type Commit, ENDED_WINDOW_MS } from '#shared/state/store.ts';
+import { HISTORY_DAYS, NODE_SECONDS, SCHEDULED_GRACE_SECONDS } from '#shared/state/stored.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { leaseContract } from '../lease-contract.ts';
 import { aCluster, NOW } from '../partition-builders.ts';

@@ -1,4 +1,4 @@
-import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { permitsContract } from '../permits-contract.ts';
 

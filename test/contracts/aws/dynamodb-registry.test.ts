@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { UpdateItemCommand } from '@aws-sdk/client-dynamodb';
-import { DynamoDbLeases } from '#shared/clusters/dynamodb-leases.ts';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import type { Access, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
 import { eventually } from '../eventually.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '../partition-builders.ts';

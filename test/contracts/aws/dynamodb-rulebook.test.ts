@@ -1,4 +1,4 @@
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { rulebookContract } from '../rulebook-contract.ts';
 

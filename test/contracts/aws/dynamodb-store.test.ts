@@ -1,4 +1,4 @@
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { storeContract } from '../store-contract.ts';
 

@@ -13,8 +13,8 @@ import {
   ReceiveMessageCommand,
   SQSClient,
 } from '@aws-sdk/client-sqs';
+import { EventBus, NOTICE_SOURCE } from '#shared/aws/event-bus.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { EventBus, NOTICE_SOURCE } from '#shared/telemetry/event-bus.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { eventually } from '../eventually.ts';

@@ -10,11 +10,11 @@ import {
   SchedulerClient,
 } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import { SqsSender } from '#shared/queues/sqs-sender.ts';
+import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/aws/aws-timers.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
+import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
-import { AwsTimers, SCHEDULE_LEAD_SECONDS, scheduleName } from '#shared/timers/aws-timers.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { skippedOnLocalStack } from '#test/aws/localstack.ts';
 import { consume, countsOf, untilEmpty } from '#test/aws/received.ts';

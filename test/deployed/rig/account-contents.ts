@@ -1,7 +1,7 @@
 import { DynamoDBClient, ListTablesCommand } from '@aws-sdk/client-dynamodb';
 import { ListScheduleGroupsCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
 import { ListQueuesCommand, SQSClient } from '@aws-sdk/client-sqs';
-import { queueName } from '#shared/queues/sqs-sender.ts';
+import { queueName } from '#shared/aws/sqs-sender.ts';
 import { awsClientConfig } from '#test/aws/endpoint.ts';
 import { RawAws } from './raw-aws.ts';
 

@@ -12,7 +12,7 @@ import { ROOT } from './command.ts';
 import { accountEnvironment } from './emulated-account.ts';
 
 /** What `npm run relay` runs. */
-const MAIN = join(ROOT, 'functions/watch-relay/main.ts');
+const MAIN = join(ROOT, 'functions/relay/main.ts');
 const ANSWERS_WITHIN_MS = 2_000;
 
 const Line = z.looseObject({ level: z.string(), time: z.string(), event: z.string() });

@@ -2,10 +2,10 @@ import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EndedPod, EvictionRecord, Partition } from '#shared/eviction/records.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable, toAttributes } from '#shared/store/dynamodb-table.ts';
-import { nodeItemKey, scheduledKey } from '#shared/store/items.ts';
-import { TTL_ATTRIBUTE } from '#shared/store/table-definition.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { nodeItemKey, scheduledKey } from '#shared/state/dynamodb/items.ts';
+import { TTL_ATTRIBUTE } from '#shared/state/dynamodb/table-definition.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 

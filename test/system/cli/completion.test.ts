@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
-import { sqliteLeases } from '#functions/local/service-state.ts';
-import { SqliteStore } from '#functions/local/sqlite-store.ts';
-import { STORE_FILE } from '#functions/local/state-directory.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 
 const taintward = join(PROJECT_DIR, 'functions/cli/taintward.js');
 const kubectlComplete = join(PROJECT_DIR, 'bin/kubectl_complete-taintward');

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import type { Api } from '#functions/console/api.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import type { Api } from '#shared/console/api.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { eventually } from '#test/contracts/eventually.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
 
 const CLUSTER = clusterName('simulated');
 const NODE = nodeName('node-1');
@@ -19,7 +19,7 @@ const TAINT = 'maintenance=now:NoExecute';
 function started(t: TestContext, ...args: string[]) {
   const dir = mkdtempSync(join(tmpdir(), 'console-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
-  const main = join(PROJECT_DIR, 'functions/local/main.ts');
+  const main = join(PROJECT_DIR, 'functions/service/main.ts');
   const child: ChildProcess = spawn(process.execPath, [main, '--state-dir', join(dir, 'state'), ...args], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });

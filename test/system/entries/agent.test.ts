@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startProgram, startWorld } from './entries.ts';
 

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
-import { DynamoDbClusterRegistry } from '#shared/clusters/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/clusters/dynamodb-rulebook.ts';
-import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { Operator } from '#shared/state/operator.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startProgram, startWorld, type World } from './entries.ts';
@@ -67,7 +67,7 @@ test('the entries of relay, deltas and evict evict the pods of a tainted node at
     feed('evictions-due', '#functions/evict/lambda.ts', world, over.signal),
   ]);
   const fed = Promise.all(feeds.map((begin) => begin()));
-  const relay = startProgram(context, '#functions/watch-relay/main.ts', [], environment);
+  const relay = startProgram(context, '#functions/relay/main.ts', [], environment);
 
   const gone = (name: string) => {
     const left = new Set(cluster.pods().map(({ uid }) => uid));

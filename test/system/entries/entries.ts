@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { type SimulatedCluster, startSimulatedCluster } from '#functions/local/simulated-cluster/cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
 
 /** A simulated cluster and an AWS, for the entries of programs to work with; gone after the test. */

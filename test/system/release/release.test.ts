@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { ReleaseError } from '../../../release/error.ts';
-import { release } from '../../../release/release.ts';
+import { ReleaseError } from '#deploy/release/error.ts';
+import { release } from '#deploy/release/release.ts';
 
 const CHANGELOG = '# Changelog\n\n## Unreleased\n\n- More.\n\n## 0.1.0 - 2026-01-01\n\n- All.\n';
 const FILES = {

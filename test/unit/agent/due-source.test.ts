@@ -11,7 +11,7 @@ import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { BATCHES_AT_ONCE, DueSource, UNREACHED_MS, WAIT_SECONDS } from '#functions/agent/due-source.ts';
-import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#functions/evict/handler.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/handler.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 

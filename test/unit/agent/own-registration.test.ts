@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ownRegistration } from '#functions/agent/own-registration.ts';
-import type { RegisteredCluster } from '#shared/clusters/registry.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { StoreError } from '#shared/store/store.ts';
+import type { RegisteredCluster } from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const CLUSTER = clusterName('closed');

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { refusingOthers } from '#functions/agent/refusing-others.ts';
-import { createHandler } from '#functions/evict/handler.ts';
+import { createHandler } from '#shared/aws/due/handler.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { deletedFrom, heard } from '#test/unit/evict/evict-bench.ts';
+import { recordingSender } from '#test/unit/aws/recording-sender.ts';
+import { deletedFrom, heard } from '#test/unit/engine/evict/evict-bench.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
-import { recordingSender } from '#test/unit/timers/recording-sender.ts';
-import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
 test('an agent does what is due in its own cluster, and sets aside what is of another, saying why', async () => {

@@ -7,7 +7,7 @@ import {
   agentSchedules,
   agentsPrefix,
 } from '#shared/aws/agent-names.ts';
-import { agentIdSchema, clusterNameSchema } from '#shared/clusters/registry.ts';
+import { agentIdSchema, clusterNameSchema } from '#shared/state/registry.ts';
 
 const PREFIX = agentsPrefix('taintward');
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
-import { parseOptions } from '#functions/local/options.ts';
+import { parseOptions } from '#functions/service/options.ts';
 import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
-import { HISTORY_DAYS } from '#shared/store/stored.ts';
+import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');

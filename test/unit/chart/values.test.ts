@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
-import { policyJsonSchema } from '#shared/clusters/policy-document.ts';
-import { withPresentNames } from '#shared/clusters/policy-names.ts';
 import { policyDocument } from '#shared/eviction/policy.ts';
-import { LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/store/stored.ts';
+import { policyJsonSchema } from '#shared/state/policy-document.ts';
+import { withPresentNames } from '#shared/state/policy-names.ts';
+import { LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
 const CHART = join(import.meta.dirname, '../../../deploy/chart');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { resolve } from 'node:path';
 import { test } from 'node:test';
 import { type AccessOptions, parseAccess } from '#functions/cli/access-options.ts';
-import { UsageError } from '#functions/operator/fleet.ts';
+import { UsageError } from '#shared/operations/fleet/fleet.ts';
 
 const ROLE_ARN = 'arn:aws:iam::210987654321:role/taintward-access';
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';

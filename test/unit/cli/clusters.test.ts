@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
-import { type Fleet, FleetError } from '#functions/operator/fleet.ts';
-import { Operator } from '#shared/clusters/operator.ts';
-import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/clusters/registry.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { EVICT_RIGHTS, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
-import { StoreError } from '#shared/store/store.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { Operator } from '#shared/state/operator.ts';
+import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { aNode, someRecords } from '#test/contracts/partition-builders.ts';
 import { type Answer, json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';

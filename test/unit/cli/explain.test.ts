@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { FleetError } from '#functions/operator/fleet.ts';
-import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { FleetError } from '#shared/operations/fleet/fleet.ts';
+import { Operator } from '#shared/state/operator.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { heardCluster } from '#test/world/heard-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { run } from '#functions/cli/run.ts';
-import { FleetError } from '#functions/operator/fleet.ts';
-import { Operator } from '#shared/clusters/operator.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { FleetError } from '#shared/operations/fleet/fleet.ts';
+import { Operator } from '#shared/state/operator.ts';
 import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { heardCluster } from '#test/world/heard-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { parseDueMessage } from '#shared/queues/due-message.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { shownCluster } from '#test/world/shown-cluster.ts';
 import { commandLine, NOW } from './command-line.ts';

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { parsePolicyDocument, policyJsonSchema } from '#shared/clusters/policy-document.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { parsePolicyDocument, policyJsonSchema } from '#shared/state/policy-document.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { commandLine, NOW } from './command-line.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Act } from '#functions/console/api.ts';
-import { NO_REASON } from '#shared/clusters/operator.ts';
+import type { Act } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { NO_REASON } from '#shared/state/operator.ts';
 import { aNode, aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from './served-console.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BuiltInWatch } from '#functions/console/built-in-watch.ts';
-import type { LiveCluster } from '#functions/operator/live-cluster.ts';
+import { BuiltInWatch } from '#shared/console/built-in-watch.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { FleetView } from '#functions/console/fleet-view.ts';
+import { FleetView } from '#shared/console/fleet-view.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { type TestContext, test } from 'node:test';
-import type { LiveEvents, PendingRow } from '#functions/console/api.ts';
+import type { LiveEvents, PendingRow } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builders.ts';

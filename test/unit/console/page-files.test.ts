@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readPageFiles, writePage } from '#functions/console/page-files.ts';
+import { readPageFiles, writePage } from '#shared/console/page-files.ts';
 import { aPage } from './served-console.ts';
 
 test('the page imports packages by their names, each of which is served, with what it imports itself', (t) => {

@@ -6,12 +6,12 @@ import {
   DELTA_BATCH_SIZE,
   DELTA_RECORD_DEADLINE_MS,
 } from '#functions/deltas/handler.ts';
+import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
+import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/aws/queue-set.ts';
+import { QueueError } from '#shared/aws/sender.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
-import { encodeDelta, messageGroupId } from '#shared/queues/delta-message.ts';
-import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/queues/queue-set.ts';
-import { QueueError } from '#shared/queues/sender.ts';
-import { StoreError } from '#shared/store/store.ts';
+import { StoreError } from '#shared/state/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';

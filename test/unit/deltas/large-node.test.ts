@@ -1,18 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Delta } from '#shared/eviction/facts.ts';
-import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import {
   deduplicationId,
   deltaMessage,
   encodeDelta,
   messageGroupId,
   parseDelta,
-} from '#shared/queues/delta-message.ts';
-import { MAX_MESSAGE_BYTES } from '#shared/queues/limits.ts';
-import { messageFault } from '#shared/queues/message-fault.ts';
+} from '#shared/aws/delta-message.ts';
+import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
+import { messageFault } from '#shared/aws/message-fault.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import {
   after,
   at,
@@ -25,7 +26,6 @@ import {
   recordIn,
   tolerating,
 } from '#test/unit/eviction/builders.ts';
-import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 
 /** The longest prefix that a key can have. */

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { describe, test } from 'node:test';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const PAGES = globSync('**/*.md', {
   cwd: PROJECT_DIR,
   exclude: (name) => /(^|\/)(node_modules|cdk\.out|\.git)$/.test(name),
 });
-const CODE = globSync('{functions,shared,cdk,deploy,docs,test,release,bin}/**/*.{ts,js,yaml,txt}', {
+const CODE = globSync('{functions,shared,simulator,cdk,deploy,docs,test,bin}/**/*.{ts,js,yaml,txt}', {
   cwd: PROJECT_DIR,
   exclude: (name) => /(^|\/)(node_modules|cdk\.out)$/.test(name),
 });

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const PAGE = 'docs/reference/renamed.md';
-const PRODUCT = ['README.md', '{functions,shared,cdk,deploy,docs,bin,krew}/**/*.{ts,js,md,json,yaml}'];
+const PRODUCT = ['README.md', '{functions,shared,simulator,cdk,deploy,docs,bin}/**/*.{ts,js,md,json,yaml}'];
 
 /** The rows of the page: each names before and now, in backticks, and may say more after that. */
 const rows = readFileSync(join(ROOT, PAGE), 'utf8')

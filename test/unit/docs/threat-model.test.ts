@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const page = readFileSync(join(PROJECT_DIR, 'docs/concepts/threat-model.md'), 'utf8');
 const HEAD = '| attack | defense | test |';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { withAccessCheck } from '#functions/evict/access-check.ts';
-import type { AccessQuestion } from '#shared/clusters/access-check.ts';
-import type { Part, RegisteredCluster } from '#shared/clusters/registry.ts';
+import type { AccessQuestion } from '#shared/access/access-check.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { EVICT_RIGHTS } from '#shared/kubernetes/rights.ts';
+import type { Part, RegisteredCluster } from '#shared/state/registry.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
 

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { createHandler } from '#functions/evict/handler.ts';
 import { sendingOn } from '#functions/evict/sending-on.ts';
-import type { AgentOf } from '#shared/clusters/agent-of.ts';
-import { encodeDue } from '#shared/queues/due-message.ts';
-import { QueueError } from '#shared/queues/sender.ts';
-import { StoreError } from '#shared/store/store.ts';
+import type { AgentOf } from '#shared/access/agent-of.ts';
+import { createHandler } from '#shared/aws/due/handler.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingSender } from '#test/unit/aws/recording-sender.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
-import { recordingSender } from '#test/unit/timers/recording-sender.ts';
-import { livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { deletedFrom, type EvictBench, heard } from './evict-bench.ts';
+import { deletedFrom, type EvictBench, heard } from '../engine/evict/evict-bench.ts';
 
 const DUE = sqsRecord(encodeDue({ ...ref, at: at(60) }), { groupId: ref.cluster });
 

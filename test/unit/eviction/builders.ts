@@ -17,7 +17,7 @@ import {
   type Partition,
 } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
-import { partitionOf } from '#shared/store/store.ts';
+import { partitionOf } from '#shared/state/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 
 /** When tests start; a whole second. Other moments are given in seconds after it. */

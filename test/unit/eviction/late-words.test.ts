@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { World } from '#test/world/world.ts';
 import {
   after,

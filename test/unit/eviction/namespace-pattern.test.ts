@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parsePolicyDocument, policyText } from '#shared/clusters/policy-document.ts';
 import { matchesPattern } from '#shared/eviction/namespace-pattern.ts';
 import { storedPolicy } from '#shared/eviction/policy.ts';
+import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 
 describe('a pattern of namespaces', () => {
   test('matches as the regular expression with .* for each * does', () => {

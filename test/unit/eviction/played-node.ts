@@ -5,7 +5,7 @@ import { judge } from '#shared/eviction/judge.ts';
 import type { HoldTarget, Policy, Rules, Selection } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
-import { partitionOf } from '#shared/store/store.ts';
+import { partitionOf } from '#shared/state/store.ts';
 import { firstMatch } from '#shared/taints/match.ts';
 import { at, committed, emptyPartition, planned, ref, rules } from './builders.ts';
 import { longRelayHistory } from './relay-history.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { encodeDelta, parseDelta } from '#shared/aws/delta-message.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import { PROBE_NODE, probeDelta, probeOf, probeSentAt, probeTimerAt } from '#shared/eviction/probe.ts';
-import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
 import { after, at, podGone, ref, rules } from './builders.ts';
 
 const PROBE = { sentAt: at(60), sequence: 3, isTraced: false };

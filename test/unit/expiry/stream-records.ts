@@ -1,8 +1,8 @@
 import type { AttributeValue, DynamoDBRecord } from 'aws-lambda';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
-import { scheduledItem } from '#shared/store/items.ts';
+import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { scheduledItem } from '#shared/state/dynamodb/items.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 
 let sequence = 0;

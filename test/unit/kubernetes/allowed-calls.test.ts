@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
-import { LateCallError } from '#shared/kubernetes/api-error.ts';
+import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { json, scriptedServer } from './scripted-server.ts';
 
 const POD = { namespace: 'shop', name: 'web-0' };

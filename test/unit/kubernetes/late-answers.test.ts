@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as tick } from 'node:timers/promises';
 import { podUid } from '#shared/eviction/identity.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { scriptedServer } from './scripted-server.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
-import { parseInt64Json } from '#shared/kubernetes/api-json.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { parseInt64Json } from '#shared/kubernetes/http/api-json.ts';
 import { Interner, projectNode, projectPod } from '#shared/kubernetes/project.ts';
 
 const META = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
-import { Transport } from '#shared/kubernetes/transport.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
 /** The NodeEvictions of a namespace, at a server that answers so. */

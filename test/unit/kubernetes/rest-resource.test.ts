@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
-import { ApiError } from '#shared/kubernetes/api-error.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { json, scriptedServer, status } from './scripted-server.ts';
 
 const node = (name: string, resourceVersion: string) => ({ metadata: { name, resourceVersion } });

@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { nodeName } from '#shared/eviction/identity.ts';
-import type { RequestAccess } from '#shared/kubernetes/connection.ts';
+import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 
 const certificateOf = (name: string) => generate([{ name: 'commonName', value: name }], { keySize: 2048 });

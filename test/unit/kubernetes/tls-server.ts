@@ -9,7 +9,7 @@ import https from 'node:https';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { generate } from 'selfsigned';
-import type { RequestAccess } from '#shared/kubernetes/connection.ts';
+import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 

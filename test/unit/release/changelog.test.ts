@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { notesOf, unreleased, versions, withRelease } from '../../../release/changelog.ts';
+import { notesOf, unreleased, versions, withRelease } from '#deploy/release/changelog.ts';
 
 const HEAD = '# Changelog\n\nAll notable changes.\n\n';
 const OLDER =

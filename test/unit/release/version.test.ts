@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
+import { unreleased, versions } from '#deploy/release/changelog.ts';
+import { project, REPOSITORY } from '#deploy/release/project.ts';
+import { compareVersions, parseVersion, type Version } from '#deploy/release/version.ts';
+import { placesOf, versionsIn, withVersion } from '#deploy/release/version-places.ts';
 import { VERSION } from '#shared/version.ts';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
-import { unreleased, versions } from '../../../release/changelog.ts';
-import { project, REPOSITORY } from '../../../release/project.ts';
-import { compareVersions, parseVersion, type Version } from '../../../release/version.ts';
-import { placesOf, versionsIn, withVersion } from '../../../release/version-places.ts';
 
 const read = (path: string) => readFileSync(join(PROJECT_DIR, path), 'utf8');
 
@@ -32,7 +32,9 @@ test('the changelog can be released from: its newest section is not above the ve
 
 test('the image and the npm package say where the sources are in the same words', () => {
   assert.match(read('Dockerfile'), new RegExp(`image.source="${REPOSITORY}"`));
-  assert.ok(read('release/npm-readme.md').includes(`${REPOSITORY}/blob/main/docs/how-to/verify-release.md`));
+  assert.ok(
+    read('deploy/release/npm-readme.md').includes(`${REPOSITORY}/blob/main/docs/how-to/verify-release.md`),
+  );
   assert.match(read('Dockerfile'), new RegExp(`image.licenses="${project.license}"`));
 });
 

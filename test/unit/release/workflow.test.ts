@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load } from 'js-yaml';
 import * as z from 'zod';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const text = readFileSync(join(PROJECT_DIR, '.github/workflows/release.yml'), 'utf8');
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { billOfProject } from '../../../cdk/bill-of-materials.ts';
+import { billOfProject } from '#deploy/build/bill-of-materials.ts';
 import { production } from './lockfile.ts';
 
 interface Component {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { type Locked, locked, production } from './lockfile.ts';
 
 /** Of what is deployed: whoever passes it on has to name its authors, and nothing more. As packages write them (SPDX). */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { type Locked, locked, lockedRoot, manifest, production } from './lockfile.ts';
 
 const paths = (found: readonly Locked[]): readonly string[] => found.map(({ path }) => path);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /** What the lockfile says of a package; see npm's "package-lock.json". */
 export interface Locked {

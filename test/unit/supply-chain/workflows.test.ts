@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { PROJECT_DIR } from '../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const DIR = join(PROJECT_DIR, '.github', 'workflows');
 const workflows = readdirSync(DIR).filter((name) => /\.ya?ml$/.test(name));

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
-import { narrator } from '#functions/local/narrator.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { narrator } from '#shared/telemetry/narrator.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const cluster = clusterName('c1');

@@ -7,8 +7,8 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import type { LogLine } from '#shared/telemetry/log-events.ts';
 import { noticeOf, noticeSchema } from '#shared/telemetry/notice.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import { liveNode, livePod } from '#test/unit/watch-relay/live-objects.ts';
 import { World } from '#test/world/world.ts';
 
 const DOCS = join(import.meta.dirname, '../../../docs');

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClusterFaults } from '#functions/watch-relay/cluster-faults.ts';
-import { ClusterView } from '#functions/watch-relay/cluster-view.ts';
+import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { CALM_MS, type Episode, type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
-import { liveNode } from '#test/unit/watch-relay/live-objects.ts';
+import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 
 const NOW = Date.UTC(2026, 0, 1);

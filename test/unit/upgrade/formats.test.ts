@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Delta } from '#shared/eviction/facts.ts';
-import { encodeDelta, parseDelta } from '#shared/queues/delta-message.ts';
+import { encodeDelta, parseDelta } from '#shared/aws/delta-message.ts';
 import {
   type DueMessage,
   encodeCancelled,
@@ -10,8 +9,14 @@ import {
   encodeDue,
   encodeRetry,
   parseDueMessage,
-} from '#shared/queues/due-message.ts';
-import { DynamoDbTable, fromAttributes, type Item, toAttributes } from '#shared/store/dynamodb-table.ts';
+} from '#shared/aws/due-message.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import {
+  DynamoDbTable,
+  fromAttributes,
+  type Item,
+  toAttributes,
+} from '#shared/state/dynamodb/dynamodb-table.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { changed, changesOf } from './changes.ts';
 import { FILES_MEANING, readFiles, writtenFiles } from './kept-files.ts';

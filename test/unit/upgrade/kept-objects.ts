@@ -1,12 +1,12 @@
-import { GonePods } from '#functions/in-cluster/gone-pods.ts';
-import { KubernetesHistory } from '#functions/in-cluster/kubernetes-history.ts';
-import { KubernetesStore } from '#functions/in-cluster/kubernetes-store.ts';
-import { historyOf } from '#functions/in-cluster/node-eviction.ts';
-import { ObjectLeases } from '#functions/in-cluster/object-leases.ts';
-import { ObjectRulebook } from '#functions/in-cluster/object-rulebook.ts';
-import { pack, unpack } from '#functions/in-cluster/packed.ts';
-import { fieldsOf } from '#shared/kubernetes/api-json.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { GonePods } from '#shared/state/objects/gone-pods.ts';
+import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
+import { historyOf } from '#shared/state/objects/node-eviction.ts';
+import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
+import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 import {
   type AlsoApplied,

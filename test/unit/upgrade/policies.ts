@@ -1,6 +1,6 @@
-import { StartPolicies } from '#functions/local/start-policies.ts';
-import { parsePolicyDocument, policyText, withMode } from '#shared/clusters/policy-document.ts';
+import { StartPolicies } from '#functions/service/start-policies.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import { parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { POLICY } from './stored.ts';
 import { CLUSTER, NOW } from './told.ts';

@@ -1,6 +1,6 @@
+import type { DueMessage } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { DueMessage } from '#shared/queues/due-message.ts';
 
 export const CLUSTER = clusterName('prod');
 export const REF = { cluster: CLUSTER, node: nodeName('ip-10-0-0-1.ec2.internal') };

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { DemoNode, PendingRow } from '../../api.ts';
+import type { DemoNode, PendingRow } from '#shared/console/api.ts';
 import { say } from '../acts.ts';
 import { useAsked } from '../asked.ts';
 import { now, pending } from '../live.ts';

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { EntryOutput, EvictionEvent } from '#functions/operator/output-records.ts';
+import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, now } from '../live.ts';
 import { counted } from '../moments.ts';

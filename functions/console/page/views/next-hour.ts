@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Timeline, TimelineKind } from '../../api.ts';
+import type { Timeline, TimelineKind } from '#shared/console/api.ts';
 import { useAsked } from '../asked.ts';
 import { now } from '../live.ts';
 import { counted, momentText } from '../moments.ts';

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { NodeStory as Story } from '#functions/operator/explain-node.ts';
 import type { NodePod, NodeTaint } from '#shared/explain/node.ts';
+import type { NodeStory as Story } from '#shared/operations/ask/explain-node.ts';
 import { ActButton, holdNode, releaseHold, retry } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
 import { clusters } from '../live.ts';

@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { NodeRow } from '../../api.ts';
+import type { NodeRow } from '#shared/console/api.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, session } from '../live.ts';
 import { counted } from '../moments.ts';

@@ -1,9 +1,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { Need } from '#functions/operator/needs.ts';
-import type { ClusterStatus, FleetStatus } from '#functions/operator/status.ts';
+import type { PendingRow } from '#shared/console/api.ts';
 import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
-import type { PendingRow } from '../../api.ts';
+import type { Need } from '#shared/operations/look/needs.ts';
+import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
 import { counted, spanText } from '../moments.ts';

@@ -1,9 +1,9 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import type { PendingStanding } from '#functions/operator/standing.ts';
+import type { PendingRow, StuckRow } from '#shared/console/api.ts';
 import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
-import type { PendingRow, StuckRow } from '../../api.ts';
+import type { PendingStanding } from '#shared/operations/look/standing.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';

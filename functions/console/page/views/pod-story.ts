@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { PodStory as Story } from '#functions/operator/explain-pod.ts';
 import type { Remedy } from '#shared/explain/remedies.ts';
 import type { TaintAccount } from '#shared/explain/taints.ts';
+import type { PodStory as Story } from '#shared/operations/ask/explain-pod.ts';
 import { ActButton, holdPod, holdWorkload, releaseHold } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
 import { now } from '../live.ts';

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { AuditOutput } from '#functions/operator/output-records.ts';
-import type { ClusterStatus } from '#functions/operator/status.ts';
+import type { AuditOutput } from '#shared/operations/look/output-records.ts';
+import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import {
   ActButton,
   pauseCluster,

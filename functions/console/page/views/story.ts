@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import type { EntryOutput } from '#functions/operator/output-records.ts';
 import { wordsOf } from '#shared/explain/brake-words.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
+import type { EntryOutput } from '#shared/operations/look/output-records.ts';
 import { momentText } from '../moments.ts';
 import { Ago, Empty, Moment, PodLink, Tag } from '../parts.ts';
 import { causeText, EVENT } from '../words.ts';

@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { WhatIfAnswer as Answer } from '#functions/operator/what-if.ts';
 import type { Break, BudgetFate, WorkloadFate } from '#shared/explain/what-if.ts';
+import type { WhatIfAnswer as Answer } from '#shared/operations/ask/what-if.ts';
 import { clusters } from '../live.ts';
 import { counted, momentText, spanText } from '../moments.ts';
 import { ClusterChoice, Empty, Failed, PodLink, TextField, Title } from '../parts.ts';

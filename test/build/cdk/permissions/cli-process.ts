@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
 import { run } from '#functions/cli/run.ts';
-import { openFleet } from '#functions/operator/open-fleet.ts';
-import { AwsClients } from '#shared/clusters/aws-clients.ts';
-import { connector } from '#shared/clusters/connect.ts';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+import { connector } from '#shared/access/connect.ts';
+import { openFleet } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import type * as z from 'zod';
+import { FUNCTION_NAMES, type FunctionName, roomOf } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { EVICT_BATCH_SIZE } from '#functions/evict/handler.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
 import {
   deltaEnvironment,
   evictEnvironment,
@@ -11,8 +12,7 @@ import {
   heartbeatEnvironment,
   readEnvironment,
 } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/queues/queue-set.ts';
-import { FUNCTION_NAMES, type FunctionName, roomOf } from '../../../../cdk/bundle.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
 import { type Properties, readable, resourcesOf, resourceWith, statementsIn } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 

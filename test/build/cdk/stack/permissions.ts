@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
-import { DynamoDbPermits } from '#shared/clusters/dynamodb-permits.ts';
-import { DynamoDbRateLimiter } from '#shared/clusters/dynamodb-rate-limiter.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbStore } from '#shared/store/dynamodb-store.ts';
-import { DynamoDbTable } from '#shared/store/dynamodb-table.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { readable, resourcesOf, resourceWith, type Statement, statementsIn } from './resources.ts';

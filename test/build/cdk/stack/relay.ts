@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
 import { Registry } from 'prom-client';
-import { startProbeServer } from '#functions/watch-relay/probe-server.ts';
 import { readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
+import { startProbeServer } from '#shared/engine/clusters/probe-server.ts';
 import { type Properties, readable, resourcesOf, resourceWith } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 

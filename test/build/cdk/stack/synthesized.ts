@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { App, Validations } from 'aws-cdk-lib';
 import { Annotations, Match, Template } from 'aws-cdk-lib/assertions';
 import { AwsSolutionsChecks } from 'cdk-nag';
-import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { readConfig } from '../../../../cdk/config.ts';
 import { addStacks, type Stacks } from '../../../../cdk/stacks.ts';
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /** An image that was built without Docker: folders in place of a file system, which a container has as its own. */
 export interface Image {

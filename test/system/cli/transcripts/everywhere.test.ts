@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Command } from 'commander';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { CliDeps } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { leavesOf } from '#functions/cli/reference.ts';
-import { PROJECT_DIR } from '../../../../cdk/bundle.ts';
 
 const SIMULATED_DIR = 'test/system/cli/transcripts';
 
@@ -39,8 +39,9 @@ const PLACES: readonly {
     files: ['test/deployed/transcripts.txt'],
     notSaid: {
       'policy validate': 'it asks nobody: it is said at the others',
-      'dead-letters redrive': 'the stand-in for AWS moves no messages: test/unit/operator/sqs-queues.test.ts',
-      'dead-letters purge': 'no session leaves a dead letter: test/unit/operator/sqs-queues.test.ts',
+      'dead-letters redrive':
+        'the stand-in for AWS moves no messages: test/unit/operations/fleet/sqs-queues.test.ts',
+      'dead-letters purge': 'no session leaves a dead letter: test/unit/operations/fleet/sqs-queues.test.ts',
       'takeover adopt': 'it asks the cluster alone, as at a real API server',
       'takeover release': 'likewise',
     },

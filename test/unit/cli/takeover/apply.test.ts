@@ -4,9 +4,9 @@ import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { applyAll, mustWork } from '#functions/cli/takeover/apply-command.ts';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
-import { ClusterObjects } from '#functions/operator/cluster-objects.ts';
-import { NODE_TAKEOVER, nodeTakeover } from '#functions/operator/takeover/at-nodes.ts';
-import type { Connection } from '#shared/kubernetes/connection.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import {
   type Answer,

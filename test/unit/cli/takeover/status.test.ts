@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { markerOf, runsIt } from '#functions/operator/built-in.ts';
-import { alarmsOf } from '#functions/operator/takeover/state.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
+import { markerOf, runsIt } from '#shared/operations/look/built-in.ts';
+import { alarmsOf } from '#shared/operations/takeover/state.ts';
 
 const NOW = Date.UTC(2026, 0, 1);
 const takeover = (fields: Partial<Takeover> = {}): Takeover => ({

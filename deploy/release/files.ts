@@ -1,0 +1,40 @@
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { billOfProject } from '#deploy/build/bill-of-materials.ts';
+import { writeChecksums } from '#deploy/build/checksums.ts';
+import { packPlugin, pluginArchive } from '#deploy/krew/pack.ts';
+import { VERSION } from '#shared/version.ts';
+import { packChart } from './chart-archive.ts';
+import { packForNpm } from './npm-package.ts';
+import { filesUrl } from './project.ts';
+
+/**
+ * Makes the files of a release in `directory`: the npm package of the command line, the archive and the manifest of kubectl's plugin, the
+ * chart, the bill of materials of the whole project, and the checksums of all these. The same sources give the same files.
+ */
+export function makeFiles(directory: string): void {
+  mkdirSync(directory, { recursive: true });
+  packForNpm(directory);
+  packChart(directory);
+  const bill = JSON.stringify(billOfProject(), undefined, 2);
+  writeFileSync(join(directory, `taintward-${VERSION}.cdx.json`), `${bill}\n`);
+  const plugin = mkdtempSync(join(tmpdir(), 'taintward-plugin-'));
+  try {
+    for (const file of Object.values(packPlugin(plugin, `${filesUrl(VERSION)}/${pluginArchive}`))) {
+      copyFileSync(file, join(directory, basename(file)));
+    }
+  } finally {
+    rmSync(plugin, { recursive: true });
+  }
+  writeChecksums(directory);
+}
+
+if (import.meta.main) {
+  const [, , directory] = process.argv;
+  if (directory === undefined) {
+    process.stderr.write('npm run release:files -- DIRECTORY: where to make them\n');
+    process.exit(64);
+  }
+  makeFiles(resolve(directory));
+}

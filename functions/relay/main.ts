@@ -1,0 +1,87 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { SQSClient } from '@aws-sdk/client-sqs';
+import { Registry } from 'prom-client';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import { connector } from '#shared/access/connect.ts';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { stdoutEmf } from '#shared/aws/emf.ts';
+import { EnvironmentError, readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
+import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
+import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { ProbeAddressError, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { parseCommandLine } from './command-line.ts';
+
+/** Fargate and Kubernetes kill 30 s after they ask to stop. What is not sent by then, the next relay sends anew. */
+const STOP_TIMEOUT_MS = 20_000;
+
+/** Runs a relay of the deployed service until it is asked to stop. */
+async function run(): Promise<void> {
+  const environment = readEnvironment(relayEnvironment, process.env);
+  const log = jsonLog();
+  const stopping = new AbortController();
+  process.once('SIGINT', () => stopping.abort());
+  process.once('SIGTERM', () => stopping.abort());
+
+  const prometheus = new Registry();
+  const table = new DynamoDbTable({
+    client: new DynamoDBClient(CLIENT_SETTINGS),
+    tableName: environment.TABLE_NAME,
+  });
+  const { relay, stop } = await openAwsRelay(environment, {
+    table,
+    sqs: new SQSClient(SQS_SETTINGS),
+    nodeBudget: environment.NODE_CAPACITY,
+    metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
+    log,
+  });
+  const probes = await startProbeServer(
+    {
+      host: environment.PROBE_HOST,
+      port: environment.PROBE_PORT,
+      setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
+    },
+    {
+      registry: prometheus,
+      states: () => relay.states(),
+      trips: () => relay.trips(),
+      faults: () => relay.faults(),
+      log,
+    },
+  );
+  log.info('relay.started', { port: probes.port });
+  await followRegistry({
+    registry: new DynamoDbClusterRegistry(table),
+    follows: followedFromOutside(environment.CLUSTERS),
+    connect: connector({ aws: new AwsClients(), clock: systemClock, localContext: localContextConnection }),
+    relay,
+    installation: environment.INSTALLATION_NAME,
+    log,
+    signal: stopping.signal,
+  });
+
+  log.info('relay.stopping');
+  const stopped = await Promise.race([
+    stop().then(() => true),
+    delay(STOP_TIMEOUT_MS, false, { ref: false }),
+  ]);
+  if (!stopped) log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
+  await probes.close();
+  log.info('relay.stopped');
+  process.exit(0);
+}
+
+try {
+  parseCommandLine(process.argv.slice(2));
+  await run();
+} catch (error) {
+  const known = error instanceof EnvironmentError || error instanceof ProbeAddressError;
+  process.stderr.write(`taintward relay: ${known ? error.message : (error as Error).stack}\n`);
+  process.exit(1);
+}

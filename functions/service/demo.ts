@@ -1,0 +1,142 @@
+import { styleText } from 'node:util';
+import type { DemoCluster } from '#shared/console/answers.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
+import { listenForLines } from './prompt.ts';
+import type { Voice } from './voice.ts';
+
+/** A simulated cluster with a prompt to taint its nodes at. */
+export interface Demo {
+  readonly kubeconfig: string;
+  readonly context: string;
+  /** For who taints its nodes by click. */
+  readonly byClick: DemoCluster;
+  /** Says what to open and type, and listens for it, once the service watches. `link` makes a new URL of its console, if it has one. */
+  invite(link: (() => string) | undefined): void;
+  close(): Promise<void>;
+}
+
+const TRY = 'taint node-1 maintenance=now:NoExecute';
+
+/** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
+export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: () => void): Promise<Demo> {
+  const { log, say, isToTerminal } = voice;
+  const cluster = await startSimulatedCluster({ clock, dir, log });
+  const prompt = listenForLines(process.stdin, quit);
+  return {
+    kubeconfig: cluster.kubeconfig,
+    context: cluster.context,
+    byClick: clickable(cluster),
+    invite(link) {
+      say(WELCOME(cluster, link && pageText(isToTerminal ? link() : undefined)));
+      prompt.onLine((line) => {
+        const [command = '', ...words] = line.trim().split(/\s+/);
+        if (command === 'quit' || command === 'exit') quit();
+        else if (command !== '') answer({ cluster, link }, command, words, say);
+      });
+    },
+    async close() {
+      prompt.close();
+      await cluster.close();
+    },
+  };
+}
+
+/** As the console shows it. */
+const clickable = (cluster: SimulatedCluster): DemoCluster => ({
+  cluster: clusterName(cluster.context),
+  nodes() {
+    const pods = Map.groupBy(cluster.pods(), ({ node }) => node);
+    return cluster.nodes().map(({ name, taints }) => ({
+      node: name,
+      taints,
+      pods: (pods.get(name) ?? []).map(({ namespace, name: pod, uid, status }) => ({
+        namespace,
+        pod,
+        uid,
+        status,
+      })),
+    }));
+  },
+  taint: (node, taint) => cluster.taint(node, taint),
+  untaint: (node, taint) => cluster.untaint(node, taint),
+});
+
+/** Where somebody else may read it, a link is told only to who asks for one. */
+const pageText = (link: string | undefined): string =>
+  link === undefined
+    ? `To taint nodes in the console, type "console" for a link. Each link works once.\n`
+    : `To taint nodes in the console, open this link (it works once; for another, type "console"):\n  ${styleText('bold', link)}\n`;
+
+const WELCOME = (cluster: SimulatedCluster, page = ''): string => `
+A simulated cluster of ${cluster.nodes().length} nodes is running, with pods of four workloads:
+  web        has only the default tolerations: evicted immediately
+  checkout   tolerates the taint "maintenance" for 30 s
+  db         a StatefulSet, tolerates it for 10 s; replacements keep the pod's name
+  logs       a DaemonSet, tolerates all taints indefinitely
+${page && `\n${page}`}
+Type a command and press Enter:
+  ${styleText('bold', TRY)}
+  ${styleText('bold', 'untaint node-1 maintenance')}
+  nodes | pods | help | quit
+Or in another terminal: kubectl --kubeconfig ${cluster.kubeconfig} ${TRY.replace('taint', 'taint nodes')}
+The cluster also supports kubectl get, describe, scale, apply, explain, and drain; checkout has a disruption budget.
+You can stop Taintward at any time with Ctrl-C, Ctrl-D, or kill -9. After a restart, all timers continue.
+`;
+
+const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
+  untaint NODE KEY[:EFFECT]       remove a taint
+  nodes                           list nodes and their taints
+  pods [NODE]                     list pods and their nodes
+  console                         print a link to the console, for one browser
+  quit                            stop the service; the cluster's state is kept`;
+
+/** What the prompt speaks of. */
+interface Prompted {
+  readonly cluster: SimulatedCluster;
+  readonly link: (() => string) | undefined;
+}
+
+function answer(prompted: Prompted, command: string, words: readonly string[], say: Voice['say']): void {
+  try {
+    perform(prompted, command, words, say);
+  } catch (error) {
+    say(errorMessage(error));
+  }
+}
+
+function perform(
+  { cluster, link }: Prompted,
+  command: string,
+  words: readonly string[],
+  say: Voice['say'],
+): void {
+  const [node = '', taint = ''] = words;
+  if (taint === '' && (command === 'taint' || command === 'untaint')) {
+    say(`Specify a node and a taint. Usage:\n${HELP}`);
+    return;
+  }
+  switch (command) {
+    case 'taint':
+      cluster.taint(node, taint);
+      return;
+    case 'untaint':
+      cluster.untaint(node, taint);
+      return;
+    case 'nodes':
+      for (const each of cluster.nodes()) say(`  ${each.name}  ${each.taints.join(', ') || 'untainted'}`);
+      return;
+    case 'pods':
+      for (const pod of cluster.pods().filter((each) => node === '' || each.node === node)) {
+        say(`  ${pod.node ?? 'pending'}  ${pod.namespace}/${pod.name}  ${pod.status}`);
+      }
+      return;
+    case 'console':
+      say(link ? `  ${link()}` : 'The console is disabled. To enable it, restart without --no-console.');
+      return;
+    default:
+      say(command === 'help' ? HELP : `Unknown command "${command}". Available commands:\n${HELP}`);
+  }
+}

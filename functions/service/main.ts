@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { hostname } from 'node:os';
+import type { ConsoleOfFleet } from '#shared/console/open-console.ts';
+import { type Console, ConsoleAddressError } from '#shared/console/server.ts';
+import { chosenClusters, reachedBy } from '#shared/engine/clusters/chosen-clusters.ts';
+import { ClustersRefusedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
+import { ProbeAddressError } from '#shared/engine/clusters/probe-server.ts';
+import { ForeignFileError } from '#shared/files/owner-only.ts';
+import { operatorText } from '#shared/files/system-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { REACHED_BY_FILE, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
+import { listenOnSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
+import { OrderError } from '#shared/state/operator.ts';
+import { PolicyError } from '#shared/state/policy-document.ts';
+import { readPolicyFile } from '#shared/state/policy-file.ts';
+import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { STORE_FILE, StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { shownLines } from '#shared/text/shown-text.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { madeOnce } from '#shared/time/made-once.ts';
+import { answerSocket } from './answer-socket.ts';
+import { parseOptions, type StartOptions } from './options.ts';
+import { rulesLines } from './rules-lines.ts';
+import { startLocalService } from './service.ts';
+import { voice } from './voice.ts';
+
+/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+const OPERATOR_ERRORS = [
+  ClustersRefusedError,
+  ConsoleAddressError,
+  ForeignFileError,
+  KubeconfigError,
+  OrderError,
+  PolicyError,
+  StateDirectoryError,
+  StoreError,
+  ProbeAddressError,
+];
+
+async function run(options: StartOptions): Promise<void> {
+  const speech = voice(options.log, systemClock);
+  const { log, say, isToTerminal } = speech;
+  const stopped = Promise.withResolvers<void>();
+  // A mistake in it is told before anything is begun.
+  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
+  const state = takeStateDirectory(options.stateDir);
+  const wantsDemo = options.contexts.length === 0;
+  // Who manages real clusters need not load a simulated one.
+  const demo = wantsDemo
+    ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
+    : undefined;
+  const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig } : options;
+  const chosen = chosenClusters(
+    choice,
+    // Hosts share names: that is for who reads it, the rest tells processes apart.
+    `${hostname()}-${randomUUID().slice(0, 8)}`,
+  );
+  writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
+  const clusters = await ManagedClusters.open(chosen, { clock: systemClock, log });
+  const matching = { comparisonOperators: options.comparisonOperators };
+  const service = await startLocalService({
+    clusters,
+    state: sqliteState({
+      path: state.file(STORE_FILE),
+      historyDays: options.historyDays,
+      clock: systemClock,
+      log,
+      lost: fail,
+    }),
+    probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
+    matching,
+    // The simulated cluster is there to be tried.
+    policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
+    log,
+  });
+  log.info('relay.started', { port: service.probePort });
+  let fleet: Fleet | undefined;
+  /** The console's API, for page and socket. Who is never asked need not load it. */
+  const api = madeOnce(async () => {
+    const [{ localFleet }, { fleetApi }] = await Promise.all([
+      import('#shared/operations/fleet/local-fleet.ts'),
+      import('#shared/console/fleet-api.ts'),
+    ]);
+    fleet ??= { ...localFleet(state.path, systemClock), service: async () => service.view() };
+    return fleetApi({ fleet, matching, demo: demo?.byClick, clock: systemClock, log });
+  });
+  let console: Console | undefined;
+  const answers = { view: service.view, link: () => console?.link(), api };
+  const socket = await listenOnSocket(state.file(SOCKET_FILE), answerSocket(answers), log);
+  if (!socket)
+    log.warn('socket.unavailable', {
+      error: `the socket path ${state.file(SOCKET_FILE)} is too long: use a shorter --state-dir`,
+    });
+  const names = chosen.map(({ name }) => name).join(', ');
+  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
+  say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
+  for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
+  if (options.consolePort !== undefined)
+    console = await serveConsole({ port: options.consolePort, api, log });
+  if (console) log.info('console.started', { address: console.address });
+  if (demo) demo.invite(console?.link);
+  else if (console) {
+    const link = isToTerminal
+      ? `Console (the link works in one browser): ${console.link()}`
+      : `Console: to get a link, run npx taintward --state-dir ${options.stateDir} console`;
+    say(link);
+  }
+
+  process.once('SIGINT', () => stopped.resolve());
+  process.once('SIGTERM', () => stopped.resolve());
+  await stopped.promise;
+  log.info('relay.stopping');
+  say('Stopping. After a restart, all timers continue.');
+  await socket?.close();
+  await console?.close();
+  fleet?.close();
+  await service.stop();
+  clusters.close();
+  await demo?.close();
+  state.release();
+  log.info('relay.stopped');
+}
+
+async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'api' | 'log'>): Promise<Console> {
+  const { openConsole } = await import('#shared/console/open-console.ts');
+  return openConsole({ ...options, portSetBy: '--console-port', clock: systemClock });
+}
+
+/** In a cluster, where the rest of it need not be loaded. */
+const runInCluster: typeof run = async (options) =>
+  (await import('./run.ts')).runInCluster(options, voice(options.log, systemClock));
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  await (options.inCluster ? runInCluster(options) : run(options));
+} catch (error) {
+  fail(error);
+}
+
+/** Ends the process, as if it were killed, with one sentence for the operator. */
+function fail(error: unknown): never {
+  const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack ?? '';
+  process.stderr.write(`taintward: ${shownLines(text)}\n`);
+  process.exit(1);
+}

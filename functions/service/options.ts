@@ -1,0 +1,196 @@
+import { Command, InvalidArgumentError, Option } from 'commander';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { clusterNameSchema } from '#shared/state/registry.ts';
+import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
+import { VERSION } from '#shared/version.ts';
+import { LOG_FORMATS, type LogFormat } from './voice.ts';
+
+/** What `npm start` was asked to do. */
+export interface StartOptions {
+  /** Contexts of the kubeconfig to manage; none, and not in a cluster: the simulated one. */
+  readonly contexts: readonly string[];
+  readonly kubeconfig: string | undefined;
+  /** Whether the state is kept in the cluster, and by which name of a namespace; its own when that is absent. Likewise the cluster's name. */
+  readonly inCluster:
+    | { readonly namespace: string | undefined; readonly clusterName: ClusterName | undefined }
+    | undefined;
+  readonly stateDir: string;
+  readonly host: string;
+  readonly port: number;
+  readonly comparisonOperators: boolean;
+  readonly log: LogFormat;
+  readonly enforce: boolean;
+  readonly policyFile: string | undefined;
+  readonly historyDays: number;
+  /** The port of the console; absent: it is not served. */
+  readonly consolePort: number | undefined;
+}
+
+/** Where something is served unless told otherwise: any free port. */
+const DEFAULT_PORT = 0;
+const HIGHEST_PORT = 65_535;
+
+/** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
+export function parseOptions(argv: readonly string[]): StartOptions {
+  const command = new Command('npm start --')
+    .description(
+      "Run the whole service in this process. It evicts pods that don't tolerate their node's NoExecute taints, or, in " +
+        'observe mode, shows which pods it would evict. Without a cluster, it starts a simulated one.',
+    )
+    .version(VERSION)
+    .showHelpAfterError('To list all options, run npm start -- --help.')
+    .addOption(
+      new Option('--context <name>', 'kubeconfig context of a cluster to manage; repeatable')
+        .argParser((name: string, names: readonly string[]) => [...names, name])
+        .default([], 'none: a simulated cluster'),
+    )
+    .option('--kubeconfig <file>', 'kubeconfig file (default: $KUBECONFIG, then ~/.kube/config)')
+    .option(
+      '--in-cluster',
+      'manage the cluster in which this process runs, with the state in that cluster and leader election among ' +
+        'replicas; with --context, manage that cluster from outside',
+      false,
+    )
+    .addOption(
+      new Option(
+        '--namespace <name>',
+        "namespace of the state, with --in-cluster (default: the pod's own; from outside: taintward)",
+      ).argParser(notEmpty('a namespace')),
+    )
+    .addOption(
+      new Option(
+        '--cluster-name <name>',
+        'cluster name in status, metrics, and logs, with --in-cluster (default: in-cluster)',
+      ).argParser(parseClusterName),
+    )
+    .option('--enforce', 'evict pods in clusters without a policy (default: observe mode)', false)
+    .addOption(
+      new Option(
+        '--policy <file>',
+        'policy document for all these clusters (docs/reference/policy.md); applied again when it changes',
+      ).argParser(notEmpty('a file')),
+    )
+    .addOption(
+      new Option('--state-dir <dir>', 'directory of the state: pending evictions, history, and policies')
+        .argParser(notEmpty('a directory'))
+        .default('.taintward'),
+    )
+    .addOption(new Option('--state <dir>').argParser(notEmpty('a directory')).hideHelp())
+    .addOption(
+      new Option('--history-days <number>', 'days for which history and audit are kept')
+        .argParser(parseHistoryDays)
+        .default(HISTORY_DAYS),
+    )
+    .addOption(
+      new Option('--host <address>', 'address of /healthz, /readyz, and /metrics')
+        .argParser(notEmpty('an address of this machine'))
+        .default('127.0.0.1'),
+    )
+    .addOption(
+      new Option('--port <number>', 'port of /healthz, /readyz, and /metrics')
+        .argParser(parsePort)
+        .default(DEFAULT_PORT, 'any free one'),
+    )
+    .addOption(
+      new Option('--console-port <number>', 'port of the web console, which is served to this machine only')
+        .argParser(parsePort)
+        .default(DEFAULT_PORT, 'any free one; none with --in-cluster'),
+    )
+    .option('--no-console', 'do not serve the console')
+    .option(
+      '--comparison-operators',
+      'support the toleration operators Lt and Gt; only for clusters with the feature gate ' +
+        'TaintTolerationComparisonOperators',
+      false,
+    )
+    .addOption(
+      new Option('--log <format>', 'log format: text for people, or json with one line per event')
+        .choices(LOG_FORMATS)
+        .default('text'),
+    )
+    .allowExcessArguments(false)
+    .parse(argv, { from: 'user' });
+  const found = command.opts<{
+    context: readonly string[];
+    kubeconfig?: string;
+    inCluster: boolean;
+    namespace?: string;
+    clusterName?: ClusterName;
+    stateDir: string;
+    state?: string;
+    host: string;
+    port: number;
+    comparisonOperators: boolean;
+    log: LogFormat;
+    enforce: boolean;
+    policy?: string;
+    historyDays: number;
+    console: boolean;
+    consolePort: number;
+  }>();
+  if (found.kubeconfig !== undefined && found.context.length === 0) {
+    command.error('error: --kubeconfig requires --context NAME, which selects the cluster to manage');
+  }
+  if (found.namespace !== undefined && !found.inCluster) {
+    command.error(
+      'error: --namespace requires --in-cluster: it is the namespace of the state in the cluster',
+    );
+  }
+  if (found.clusterName !== undefined && !found.inCluster) {
+    command.error(
+      'error: --cluster-name requires --in-cluster: other clusters have the names of their contexts',
+    );
+  }
+  if (found.inCluster && found.context.length > 1) {
+    command.error('error: --in-cluster manages one cluster: specify at most one --context');
+  }
+  if (found.inCluster && (found.state !== undefined || command.getOptionValueSource('stateDir') === 'cli')) {
+    command.error(
+      'error: --state-dir and --in-cluster are mutually exclusive: with --in-cluster, the state is in the cluster',
+    );
+  }
+  return {
+    contexts: found.context,
+    kubeconfig: found.kubeconfig,
+    inCluster: found.inCluster ? { namespace: found.namespace, clusterName: found.clusterName } : undefined,
+    stateDir: found.state ?? found.stateDir,
+    host: found.host,
+    port: found.port,
+    comparisonOperators: found.comparisonOperators,
+    log: found.log,
+    enforce: found.enforce,
+    policyFile: found.policy,
+    historyDays: found.historyDays,
+    // A pod's loopback interface is nobody's.
+    consolePort: found.console && !found.inCluster ? found.consolePort : undefined,
+  };
+}
+
+function notEmpty(what: string): (text: string) => string {
+  return (text) => {
+    if (text === '') throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
+    return text;
+  };
+}
+
+function parseClusterName(text: string): ClusterName {
+  const { data, error } = clusterNameSchema.safeParse(text);
+  if (data !== undefined) return data;
+  throw new InvalidArgumentError(`the name ${error.issues[0]?.message}.`);
+}
+
+function parseHistoryDays(text: string): number {
+  const days = Number(text);
+  if (!/^\d+$/.test(text) || days < LEAST_HISTORY_DAYS || days > MOST_HISTORY_DAYS) {
+    throw new InvalidArgumentError(`specify days, from ${LEAST_HISTORY_DAYS} to ${MOST_HISTORY_DAYS}.`);
+  }
+  return days;
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!/^\d+$/.test(text) || port > HIGHEST_PORT) {
+    throw new InvalidArgumentError(`specify a port number from 0 to ${HIGHEST_PORT}.`);
+  }
+  return port;
+}

@@ -1,0 +1,33 @@
+import { wholeBrake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { isOn } from '#shared/eviction/in-force.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+
+/** Summarizes each cluster's rules, in one line for all clusters with the same summary. */
+export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs): readonly string[] {
+  const names = new Map<string, ClusterName[]>();
+  for (const [cluster, found] of rules) {
+    const text = rulesText(found, now);
+    names.set(text, [...(names.get(text) ?? []), cluster]);
+  }
+  return [...names].map(([text, clusters]) => `${clusters.join(', ')}: ${text}`);
+}
+
+/** By whom, and why. */
+function byText({ stops }: Rules, now: EpochMs): string {
+  const stop = stops.find(({ until }) => isOn(until, now));
+  return stop === undefined ? '' : ` by ${shownText(stop.who)} (${shownText(stop.why)})`;
+}
+
+function rulesText(rules: Rules, now: EpochMs): string {
+  const brake = wholeBrake(rules, now);
+  if (!brake) return 'enforce mode, pods are evicted';
+  if (brake.kind === 'observe') {
+    const flag = rules.policyRevision === 0 ? 'add --enforce or ' : '';
+    return `observe mode, no pods are evicted. To evict pods, ${flag}apply a policy (docs/reference/policy.md)`;
+  }
+  const { label, release } = wordsOf(brake);
+  return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(brake, 'CLUSTER' as ClusterName)}`;
+}

@@ -1,0 +1,62 @@
+import { EKSClient, type EKSClientConfig } from '@aws-sdk/client-eks';
+import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
+import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
+import type { AssumedRole } from '#shared/state/registry.ts';
+import { CLIENT_SETTINGS } from './client-settings.ts';
+import type { EksWay } from './eks-connection.ts';
+
+/** Names us in the CloudTrail of the account whose role is assumed. */
+const SESSION_NAME = 'taintward';
+
+/** Where AWS is and as whom it is asked, if not as the environment says. */
+export type AwsConfig = Pick<EKSClientConfig, 'endpoint' | 'credentials'>;
+
+/** The SDK's clients by which clusters are reached: one per region and role. */
+export class AwsClients {
+  readonly #config: AwsConfig;
+  readonly #eks = new Map<string, EKSClient>();
+  readonly #secrets = new Map<string, SecretsManagerClient>();
+
+  constructor(config: AwsConfig = {}) {
+    this.#config = config;
+  }
+
+  eks({ region, role }: Pick<EksWay, 'region' | 'role'>): EKSClient {
+    const key = JSON.stringify([region, role?.arn, role?.externalId]);
+    return kept(
+      this.#eks,
+      key,
+      () => new EKSClient({ ...this.#options(region), ...this.#asRole(region, role) }),
+    );
+  }
+
+  secrets(region: string): SecretsManagerClient {
+    return kept(this.#secrets, region, () => new SecretsManagerClient(this.#options(region)));
+  }
+
+  #options(region: string) {
+    return { ...CLIENT_SETTINGS, ...this.#config, region };
+  }
+
+  #asRole(region: string, role: AssumedRole | undefined): Pick<EKSClientConfig, 'credentials'> {
+    if (role === undefined) return {};
+    const { credentials, ...clientConfig } = this.#options(region);
+    return {
+      credentials: fromTemporaryCredentials({
+        ...(credentials ? { masterCredentials: credentials } : {}),
+        clientConfig,
+        params: {
+          RoleArn: role.arn,
+          RoleSessionName: SESSION_NAME,
+          ...(role.externalId === undefined ? {} : { ExternalId: role.externalId }),
+        },
+      }),
+    };
+  }
+}
+
+function kept<T>(clients: Map<string, T>, key: string, make: () => T): T {
+  const client = clients.get(key) ?? make();
+  clients.set(key, client);
+  return client;
+}

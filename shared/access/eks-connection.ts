@@ -1,0 +1,117 @@
+import { DescribeClusterCommand, type EKSClient } from '@aws-sdk/client-eks';
+import { SignatureV4 } from '@smithy/signature-v4';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { AccessError, awsAccessError } from './access-error.ts';
+import type { AwsClients } from './aws-clients.ts';
+import { KeptValue, type Obtained } from './kept-value.ts';
+
+/** An EKS cluster as one part of the service reaches it: as itself, or by a role. */
+export type EksWay = Omit<EksAccess, 'role'> & { readonly role?: AssumedRole };
+
+/** How long a cluster takes a token: 15 minutes from its signing, less one for clocks that differ. */
+const TOKEN_LIFE_MS = 14 * 60_000;
+const TOKEN_REFRESH_MS = 10 * 60_000;
+/** A cluster deleted and made again under its name has another address. */
+const DESCRIPTION_REFRESH_MS = 10 * 60_000;
+
+interface Description {
+  readonly server: URL;
+  readonly ca: string;
+}
+
+/** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
+export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Connection {
+  const description = new KeptValue(() => describe(access, aws), clock);
+  const token = new KeptValue(() => sign(access, aws, clock), clock);
+  return {
+    host: `EKS cluster ${access.clusterName} in ${access.region}`,
+    async requestOptions() {
+      // In this order, so that a role which cannot be assumed is complained of as such.
+      const headers = { Authorization: `Bearer ${await token.get()}` };
+      return { ...(await description.get()), headers };
+    },
+    forgetCredentials() {
+      token.forget();
+    },
+  };
+}
+
+async function describe(access: EksWay, aws: AwsClients): Promise<Obtained<Description>> {
+  const command = new DescribeClusterCommand({ name: access.clusterName });
+  const { cluster } = await orAccessError('eks:DescribeCluster', aws.eks(access).send(command));
+  const server = URL.parse(cluster?.endpoint ?? '');
+  const authority = cluster?.certificateAuthority?.data;
+  if (server === null || !authority) {
+    const status = cluster?.status ?? 'unknown';
+    throw new AccessError(
+      `it has no endpoint and CA certificate (its status is ${status}); wait until it is ACTIVE`,
+    );
+  }
+  const value = { server, ca: Buffer.from(authority, 'base64').toString() };
+  return { value, freshForMs: DESCRIPTION_REFRESH_MS, servesForMs: Number.POSITIVE_INFINITY };
+}
+
+async function sign(access: EksWay, aws: AwsClients, clock: Clock): Promise<Obtained<string>> {
+  const now = clock.now();
+  const signing = eksToken(aws.eks(access), access.clusterName, now);
+  const action = access.role ? `sts:AssumeRole on ${access.role.arn}` : 'sts:GetCallerIdentity';
+  const { token, credentialsExpireAt = Number.POSITIVE_INFINITY } = await orAccessError(action, signing);
+  return {
+    value: token,
+    freshForMs: Math.min(TOKEN_REFRESH_MS, credentialsExpireAt - now),
+    servesForMs: Math.min(TOKEN_LIFE_MS, credentialsExpireAt - now),
+  };
+}
+
+async function orAccessError<T>(action: string, call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    throw awsAccessError(error, action);
+  }
+}
+
+/**
+ * What `aws eks get-token` puts there. STS itself takes such a URL for 15 minutes whatever it says; the
+ * authenticator refuses one that asks for more.
+ */
+const URL_EXPIRES_SECONDS = 60;
+const PREFIX = 'k8s-aws-v1.';
+
+/** A bearer token for an EKS cluster, and when the credentials that signed it end, if they do. */
+export interface EksToken {
+  readonly token: string;
+  readonly credentialsExpireAt: EpochMs | undefined;
+}
+
+/**
+ * Signs a token as the client's identity: a presigned `sts:GetCallerIdentity` that names the cluster, which the
+ * cluster's authenticator performs. Asks nobody but the credentials' provider, with whose error it rejects.
+ */
+export async function eksToken({ config }: EKSClient, clusterName: string, now: EpochMs): Promise<EksToken> {
+  const [region, credentials] = await Promise.all([config.region(), config.credentials()]);
+  const signer = new SignatureV4({ service: 'sts', region, credentials, sha256: config.sha256 });
+  // Regional endpoints differ in the service's name alone, in every partition.
+  const eks = config.endpointProvider({ Region: region, UseDualStack: false, UseFIPS: false }).url;
+  const hostname = eks.hostname.replace(/^eks\./, 'sts.');
+  const { query = {} } = await signer.presign(
+    {
+      method: 'GET',
+      protocol: 'https:',
+      hostname,
+      path: '/',
+      query: { Action: 'GetCallerIdentity', Version: '2011-06-15' },
+      headers: { host: hostname, 'x-k8s-aws-id': clusterName },
+    },
+    { expiresIn: URL_EXPIRES_SECONDS, signingDate: new Date(now) },
+  );
+  const url = new URL(`https://${hostname}/`);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
+  return {
+    token: `${PREFIX}${Buffer.from(url.href).toString('base64url')}`,
+    credentialsExpireAt: credentials.expiration?.getTime(),
+  };
+}

@@ -1,0 +1,30 @@
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import type { ContextOptions } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
+import type { LocalContextAccess } from '#shared/state/registry.ts';
+
+/**
+ * Reaches a cluster by a context of a kubeconfig file of this machine, plugins included unless `options` forbid them. The file is read when it is
+ * first needed. Apart from `connect`, because functions do without it.
+ */
+export function localContextConnection(
+  { kubeconfig, context }: LocalContextAccess,
+  options: ContextOptions = {},
+): Connection {
+  let connection: Connection | undefined;
+  const load = async (): Promise<Connection> => {
+    const { contextConnection } = await import('#shared/kubernetes/kubeconfig/kubeconfig.ts');
+    return contextConnection(context, kubeconfig, options);
+  };
+  return {
+    get host() {
+      return connection?.host ?? `context "${context}"`;
+    },
+    async requestOptions() {
+      connection ??= await load();
+      return connection.requestOptions();
+    },
+    forgetCredentials() {
+      connection?.forgetCredentials?.();
+    },
+  };
+}

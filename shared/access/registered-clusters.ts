@@ -1,0 +1,91 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Connect } from './connect.ts';
+
+/** How `evict` reaches the clusters it is told about. */
+export interface ClusterAccess {
+  /** Rejects with `UnknownClusterError` for a cluster nobody manages here (any more). */
+  api(cluster: ClusterName): Promise<KubernetesApi>;
+}
+
+/** A message speaks of a cluster that is not managed here; once it is, the message succeeds. */
+export class UnknownClusterError extends Error {
+  override readonly name = 'UnknownClusterError';
+}
+
+/** How long a registration is relied on: a change is to take effect within 30 s, and its own call takes some. */
+const REGISTRATION_MAX_AGE_MS = 20_000;
+/** A cluster that nobody asked for this long is let go of: it may have been removed unseen. */
+const IDLE_MS = 10 * 60_000;
+
+interface Known {
+  readonly cluster: RegisteredCluster;
+  readonly api: RestApi;
+  /** Of what the registry said. */
+  age: Age;
+}
+
+export interface RegisteredClustersDeps {
+  readonly registry: Pick<ClusterRegistry, 'get'>;
+  readonly connect: Connect;
+  readonly clock: Clock;
+  /** Names who evicts there; see `RestApi`. */
+  readonly installation: string;
+}
+
+/** The clusters of the registry as it stands. Their connections and credentials are kept from call to call. */
+export class RegisteredClusters implements ClusterAccess {
+  readonly #deps: RegisteredClustersDeps;
+  readonly #known = new Map<ClusterName, Known>();
+  readonly #checks = new Map<ClusterName, Promise<RestApi>>();
+
+  constructor(deps: RegisteredClustersDeps) {
+    this.#deps = deps;
+  }
+
+  /** Rejects with `UnknownClusterError`, or with `StoreError`. */
+  async api(name: ClusterName): Promise<RestApi> {
+    this.#letGoOfIdle();
+    const known = this.#known.get(name);
+    if (known && known.age.atMostMs < REGISTRATION_MAX_AGE_MS) return known.api;
+    const check = this.#checks.get(name) ?? this.#check(name).finally(() => this.#checks.delete(name));
+    this.#checks.set(name, check);
+    return check;
+  }
+
+  async #check(name: ClusterName): Promise<RestApi> {
+    // Dated before it is asked: what it says is at least as new.
+    const age = new Age(this.#deps.clock);
+    const cluster = await this.#deps.registry.get(name);
+    const known = this.#known.get(name);
+    if (known && isDeepStrictEqual(known.cluster, cluster)) {
+      known.age = age;
+      return known.api;
+    }
+    this.#letGoOf(name);
+    if (cluster === undefined) {
+      throw new UnknownClusterError(
+        `cluster ${name} is not registered. Register it with taintward clusters add ${name}: waiting messages are then processed`,
+      );
+    }
+    const { connect, clock, installation } = this.#deps;
+    const api = new RestApi(connect(cluster, 'evict'), clock, installation);
+    this.#known.set(name, { cluster, api, age });
+    return api;
+  }
+
+  #letGoOfIdle(): void {
+    // By the stopwatch: calls that are under way would fail because the clock was set forward.
+    for (const [name, { age }] of this.#known) if (age.atLeastMs >= IDLE_MS) this.#letGoOf(name);
+  }
+
+  #letGoOf(name: ClusterName): void {
+    this.#known.get(name)?.api.close();
+    this.#known.delete(name);
+  }
+}

@@ -1,0 +1,126 @@
+import { hash } from 'node:crypto';
+import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
+import { type Timers, timerError } from '#shared/engine/timers.ts';
+import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { dueGroupId, encodeDue } from './due-message.ts';
+import { MAX_DELAY_SECONDS } from './limits.ts';
+import type { QueueSender } from './sender.ts';
+
+/*
+ * Limits of Amazon EventBridge Scheduler. Source: EventBridge Scheduler User Guide, "Schedule types", and the API
+ * reference of CreateSchedule. https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+ */
+
+/** A schedule invokes its target up to this many seconds after its time. */
+export const SCHEDULE_PRECISION_SECONDS = 60;
+
+/** Characters of a schedule's name, of `[0-9a-zA-Z-_.]`. */
+export const MAX_SCHEDULE_NAME_CHARACTERS = 64;
+
+/** Epoch ms of the last moment `at(yyyy-mm-ddThh:mm:ss)` can name. (A JavaScript date ends at 8.64e15 ms.) */
+export const LAST_SCHEDULABLE_AT = Date.UTC(9999, 11, 31, 23, 59, 59);
+
+export interface AwsTimersDeps {
+  /** `evictions-due`, for what falls due within a message's longest delay. */
+  readonly dueQueue: QueueSender;
+  readonly scheduler: SchedulerClient;
+  /** The schedule group that holds our schedules. */
+  readonly groupName: string;
+  /** What EventBridge Scheduler becomes to send to `evictions-due`. */
+  readonly roleArn: string;
+  /** The same queue as `dueQueue`, as the target of schedules. */
+  readonly dueQueueArn: string;
+  readonly clock: Clock;
+}
+
+/**
+ * How long before its moment a schedule's time lies: a schedule is exact to the minute only, so it comes early
+ * for certain, and `evict` has its message delayed once more by what is left.
+ */
+export const SCHEDULE_LEAD_SECONDS = 2 * SCHEDULE_PRECISION_SECONDS;
+
+/**
+ * For an hour a schedule tries to reach `evictions-due`, by default it were a day. A resync arms what is overdue much sooner,
+ * and what is dropped then is counted (`InvocationDroppedCount`), so that an alarm rings the same hour.
+ */
+const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
+
+/**
+ * Timers on SQS and EventBridge Scheduler. Up to 900 s ahead: a delayed message. Further: a one-time schedule
+ * that sends the message two minutes early and then deletes itself. Moments after the year 9999 are not armed:
+ * no schedule can name them.
+ */
+export class AwsTimers implements Timers {
+  readonly #deps: AwsTimersDeps;
+
+  constructor(deps: AwsTimersDeps) {
+    this.#deps = deps;
+  }
+
+  async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
+    const now = this.#deps.clock.now();
+    const delays = new Map<number, EpochMs>();
+    const seconds = new Set<EpochMs>();
+    for (const fireAt of fireAts) {
+      const delaySeconds = Math.ceil(Math.max(0, fireAt - now) / 1000);
+      if (delaySeconds <= MAX_DELAY_SECONDS) {
+        delays.set(delaySeconds, Math.max(fireAt, delays.get(delaySeconds) ?? fireAt));
+      } else if (fireAt <= LAST_SCHEDULABLE_AT) {
+        seconds.add(Math.ceil(fireAt / 1000) * 1000);
+      }
+    }
+    const armed = await Promise.allSettled([
+      this.#delay(ref, delays),
+      ...[...seconds].map((at) => this.#schedule(ref, at)),
+    ]);
+    const failed = armed.find((result) => result.status === 'rejected');
+    if (failed) throw timerError(ref, failed.reason);
+  }
+
+  /** Sends one message per delay (whole seconds), with the latest moment that falls under it. */
+  async #delay(ref: NodeRef, delays: ReadonlyMap<number, EpochMs>): Promise<void> {
+    if (delays.size === 0) return;
+    const [failure] = await this.#deps.dueQueue.send(
+      [...delays].map(([delaySeconds, at]) => ({
+        body: encodeDue({ ...ref, at }),
+        groupId: dueGroupId(ref.cluster),
+        delaySeconds,
+      })),
+    );
+    if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
+  }
+
+  async #schedule(ref: NodeRef, at: EpochMs): Promise<void> {
+    const { scheduler, groupName, roleArn, dueQueueArn } = this.#deps;
+    const time = new Date(at - SCHEDULE_LEAD_SECONDS * 1000)
+      .toISOString()
+      .slice(0, 'yyyy-mm-ddThh:mm:ss'.length);
+    try {
+      await scheduler.send(
+        new CreateScheduleCommand({
+          Name: scheduleName(ref, at),
+          GroupName: groupName,
+          ScheduleExpression: `at(${time})`,
+          ScheduleExpressionTimezone: 'UTC',
+          FlexibleTimeWindow: { Mode: 'OFF' },
+          ActionAfterCompletion: 'DELETE',
+          Target: {
+            Arn: dueQueueArn,
+            RoleArn: roleArn,
+            Input: encodeDue({ ...ref, at }),
+            RetryPolicy: RETRY_POLICY,
+          },
+        }),
+      );
+    } catch (error) {
+      // The name says node and moment, so one that exists is this very timer.
+      if (!(error instanceof ConflictException)) throw error;
+    }
+  }
+}
+
+/** The name of the schedule for a node and a whole second: 64 characters, all of those that a name allows. */
+export function scheduleName(ref: NodeRef, at: EpochMs): string {
+  return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
+}

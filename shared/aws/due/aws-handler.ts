@@ -1,0 +1,78 @@
+import type { SQSClient } from '@aws-sdk/client-sqs';
+import type { Connect } from '#shared/access/connect.ts';
+import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
+import type {
+  deadLetterVariables,
+  historyVariables,
+  installationVariables,
+  matchingVariables,
+  Variables,
+} from '#shared/aws/environment.ts';
+import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
+import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import type { ClusterRegistry } from '#shared/state/registry.ts';
+import { rulesReader } from '#shared/state/rulebook.ts';
+import { renewable } from '#shared/time/renewable.ts';
+import { createHandler, type EvictHandlerDeps } from './handler.ts';
+
+/** What of it is told by the environment. */
+type AwsEnvironment = Variables<typeof historyVariables> &
+  Variables<typeof matchingVariables> &
+  Variables<typeof installationVariables> &
+  Variables<typeof deadLetterVariables>;
+
+/** What differs between who carries out what is due, and where. */
+export interface AwsHandlerDeps
+  extends Pick<
+    EvictHandlerDeps,
+    'timers' | 'metrics' | 'notices' | 'laterEvents' | 'invoked' | 'clock' | 'log'
+  > {
+  /** Required here: a cluster may have an agent, and its pods must not be evicted from anywhere else. */
+  readonly sendOn: NonNullable<EvictHandlerDeps['sendOn']>;
+  readonly table: DynamoDbTable;
+  readonly sqs: SQSClient;
+  /** Where the messages come from. */
+  readonly queueUrl: string;
+  readonly registry: Pick<ClusterRegistry, 'get'>;
+  readonly connect: Connect;
+}
+
+/** The handler of what is due, with its state and queues on AWS: that of the deployed `evict`, and of agents. */
+export function createAwsHandler(
+  environment: AwsEnvironment,
+  { table, sqs, queueUrl, registry, connect, ...deps }: AwsHandlerDeps,
+) {
+  const { clock, log, invoked } = deps;
+  const rulebook = new DynamoDbRulebook(table);
+  const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
+  const rules = renewable(() => rulesReader({ rulebook, matching, clock }));
+  const clusters = new RegisteredClusters({
+    ...{ registry, connect, clock },
+    installation: environment.INSTALLATION_NAME,
+  });
+  return createHandler({
+    ...deps,
+    store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
+    clusters: new CheckedAccess({ clusters, rules: rules.call, clock, log }),
+    visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
+    deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+    rates: new DynamoDbRateLimiter(table),
+    permits: new DynamoDbPermits(table),
+    proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
+    rules: rules.call,
+    ...(invoked && {
+      invoked: () => {
+        invoked();
+        rules.renew();
+      },
+    }),
+  });
+}

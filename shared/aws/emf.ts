@@ -1,0 +1,120 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import {
+  API_REFUSALS,
+  CLOCK_SKEW,
+  EVICTION_RETRIES,
+  type EvictionMetrics,
+  GIVEN_UP,
+  MESSAGES_FAILING,
+  OUT_OF_REACH,
+  POD_DELETION_DURATION,
+  POD_DELETIONS,
+  RIVALS,
+} from '#shared/telemetry/metrics.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
+
+/** CloudWatch's names of the units we use. */
+export type MetricUnit = 'Count' | 'Seconds';
+
+/** Values of one metric in one document (CloudWatch embedded metric format). */
+const MAX_VALUES = 100;
+
+export interface EmfOptions {
+  readonly namespace: string;
+  readonly clock: Clock;
+  /** Whether what is put of a cluster is also a metric of that cluster, which costs as much again. */
+  readonly byCluster?: boolean;
+  /** Takes one line of the log. */
+  readonly write: (line: string) => void;
+}
+
+/** Single values of metrics, by name. */
+type Gathered = Map<string, { readonly unit: MetricUnit; readonly values: number[] }>;
+
+/**
+ * Metrics as log lines, in CloudWatch's embedded metric format: no call, no wait, and CloudWatch computes percentiles
+ * from the single values. They are gathered until `flush`, so that one invocation writes one line, or one for each cluster.
+ */
+export class Emf {
+  readonly #options: EmfOptions;
+  /** By the cluster that they are also metrics of, if they are. */
+  readonly #metrics = new Map<ClusterName | undefined, Gathered>();
+
+  constructor(options: EmfOptions) {
+    this.#options = options;
+  }
+
+  /** Notes one value of a metric, and of which cluster it is. */
+  put(name: string, unit: MetricUnit, value: number, cluster?: ClusterName): void {
+    const of = this.#options.byCluster ? cluster : undefined;
+    const metrics: Gathered = this.#metrics.get(of) ?? new Map();
+    this.#metrics.set(of, metrics);
+    const metric = metrics.get(name) ?? { unit, values: [] };
+    metric.values.push(value);
+    metrics.set(name, metric);
+  }
+
+  /** Writes what was noted since the last time, in as few lines as its format allows. */
+  flush(): void {
+    for (const [cluster, metrics] of this.#metrics) {
+      for (let from = 0; ; from += MAX_VALUES) {
+        const part = [...metrics]
+          .map(([name, { unit, values }]) => ({ name, unit, values: values.slice(from, from + MAX_VALUES) }))
+          .filter(({ values }) => values.length > 0);
+        if (part.length === 0) break;
+        this.#options.write(JSON.stringify(this.#document(cluster, part)));
+      }
+    }
+    this.#metrics.clear();
+  }
+
+  #document(
+    cluster: ClusterName | undefined,
+    metrics: readonly {
+      readonly name: string;
+      readonly unit: MetricUnit;
+      readonly values: readonly number[];
+    }[],
+  ): object {
+    const { namespace, clock } = this.#options;
+    return {
+      _aws: {
+        Timestamp: clock.now(),
+        CloudWatchMetrics: [
+          {
+            Namespace: namespace,
+            // One set without dimensions: one metric for the whole service.
+            Dimensions: cluster === undefined ? [[]] : [[], ['cluster']],
+            Metrics: metrics.map(({ name, unit }) => ({ Name: name, Unit: unit })),
+          },
+        ],
+      },
+      ...(cluster === undefined ? {} : { cluster }),
+      ...Object.fromEntries(metrics.map(({ name, values }) => [name, values])),
+    };
+  }
+}
+
+/** Metrics of a process whose standard output CloudWatch Logs takes. */
+export function stdoutEmf(namespace: string, byCluster = false): Emf {
+  const write = (line: string) => process.stdout.write(`${line}\n`);
+  return new Emf({ namespace, byCluster, clock: systemClock, write });
+}
+
+/** What `evict` counts, for CloudWatch. */
+export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
+  return {
+    podDeleted(cluster, lateSeconds) {
+      emf.put(POD_DELETIONS, 'Count', 1, cluster);
+      emf.put(POD_DELETION_DURATION, 'Seconds', lateSeconds, cluster);
+    },
+    requestRefused: (cluster) => emf.put(API_REFUSALS, 'Count', 1, cluster),
+    outOfReach: (cluster) => emf.put(OUT_OF_REACH, 'Count', 1, cluster),
+    retried: (cluster) => emf.put(EVICTION_RETRIES, 'Count', 1, cluster),
+    gaveUp: (cluster, evictions) => emf.put(GIVEN_UP, 'Count', evictions, cluster),
+    rivalSeen: (cluster) => emf.put(RIVALS, 'Count', 1, cluster),
+    clockSkewed: (cluster, seconds) => emf.put(CLOCK_SKEW, 'Seconds', seconds, cluster),
+    messageFailing: () => emf.put(MESSAGES_FAILING, 'Count', 1),
+    flush: () => emf.flush(),
+  };
+}

@@ -1,0 +1,90 @@
+import { EventBridgeClient, PutEventsCommand } from '@aws-sdk/client-eventbridge';
+import pMap from 'p-map';
+import { CLIENT_SETTINGS } from '#shared/access/client-settings.ts';
+import { type Log, logTo } from '#shared/telemetry/log.ts';
+import { type Notice, noticeOf } from '#shared/telemetry/notice.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** By these, rules on the bus find our events. */
+export const NOTICE_SOURCE = 'taintward';
+export const NOTICE_TYPE = 'Taintward Eviction';
+
+/** Events in one PutEvents (EventBridge's limit). Ten of ours are far below its 1 MiB. */
+const BATCH = 10;
+const PARALLEL_BATCHES = 4;
+/** For all that an invocation has to tell: a decision waits for nobody who wants to hear of it. */
+const FLUSH_MS = 2_000;
+
+export interface EventBusOptions {
+  readonly client: Pick<EventBridgeClient, 'send'>;
+  /** Name or ARN. */
+  readonly busName: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Tells an EventBridge bus what the log tells of evictions. A courtesy: what the bus does not take in time is lost with a
+ * word in the log, and so is what a process that dies had not told yet. History is kept elsewhere.
+ */
+export class EventBus {
+  readonly #options: EventBusOptions;
+  #waiting: Notice[] = [];
+
+  constructor(options: EventBusOptions) {
+    this.#options = options;
+  }
+
+  /** A log that writes to the one given, and notes what is to be told. */
+  readonly log: Log = logTo((severity, line) => {
+    const { log, clock } = this.#options;
+    const notice = noticeOf(line, clock.now());
+    if (notice) this.#waiting.push(notice);
+    // The pair is one of `LogEvents`, which the compiler does not see.
+    (log[severity] as (event: string, fields: object) => void)(line.event, line.fields);
+  });
+
+  /** Tells what was noted since the last time. Never rejects. */
+  async flush(): Promise<void> {
+    const notices = this.#waiting;
+    this.#waiting = [];
+    if (notices.length === 0) return;
+    const batches = Array.from({ length: Math.ceil(notices.length / BATCH) }, (_, index) =>
+      notices.slice(index * BATCH, (index + 1) * BATCH),
+    );
+    const abortSignal = AbortSignal.timeout(FLUSH_MS);
+    await pMap(batches, (batch) => this.#put(batch, abortSignal), { concurrency: PARALLEL_BATCHES });
+  }
+
+  async #put(batch: readonly Notice[], abortSignal: AbortSignal): Promise<void> {
+    const { client, busName, log } = this.#options;
+    const Entries = batch.map((notice) => ({
+      EventBusName: busName,
+      Source: NOTICE_SOURCE,
+      DetailType: NOTICE_TYPE,
+      Time: new Date(notice.at),
+      Detail: JSON.stringify(notice),
+    }));
+    try {
+      const { FailedEntryCount = 0, Entries: answers = [] } = await client.send(
+        new PutEventsCommand({ Entries }),
+        { abortSignal },
+      );
+      if (FailedEntryCount === 0) return;
+      const refused = answers.find(({ ErrorCode }) => ErrorCode !== undefined);
+      const reason = refused?.ErrorMessage ?? refused?.ErrorCode ?? 'the event bus rejected it';
+      log.warn('notification.dropped', { notifications: FailedEntryCount, error: reason });
+    } catch (error) {
+      log.warn('notification.dropped', { notifications: batch.length, error });
+    }
+  }
+}
+
+/** The bus that an environment names, if any. */
+export function eventBusOf(
+  { EVENT_BUS: busName }: { readonly EVENT_BUS?: string },
+  deps: Pick<EventBusOptions, 'clock' | 'log'>,
+): EventBus | undefined {
+  if (busName === undefined) return undefined;
+  return new EventBus({ client: new EventBridgeClient(CLIENT_SETTINGS), busName, ...deps });
+}

@@ -1,0 +1,84 @@
+import type { QueueSender } from '#shared/aws/sender.ts';
+import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
+import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/outbox.ts';
+import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
+import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { type ClusterOutbox, DeltaBatcher } from './delta-batcher.ts';
+
+export interface DeltaSenderDeps {
+  readonly nodeDeltas: QueueSender;
+  readonly podDeltas: QueueSender;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: RelayMetrics;
+}
+
+/**
+ * The outbox whose deltas go to two queues. It holds names, not messages: what a delta says, and its version, are made right
+ * before the queue is called, from the view of its cluster, which must allow it then.
+ */
+export class DeltaSender implements Outbox {
+  readonly #clusters = new Map<ClusterName, ClusterOutbox>();
+  readonly #batchers: Readonly<Record<DeltaQueue, DeltaBatcher>>;
+  readonly #stopping = new AbortController();
+
+  constructor({ nodeDeltas, podDeltas, ...deps }: DeltaSenderDeps) {
+    const common = {
+      ...deps,
+      clusters: this.#clusters,
+      signal: this.#stopping.signal,
+      mark: this.#mark.bind(this),
+    };
+    this.#batchers = {
+      'node-deltas': new DeltaBatcher({ ...common, name: 'node-deltas', queue: nodeDeltas }),
+      'pod-deltas': new DeltaBatcher({ ...common, name: 'pod-deltas', queue: podDeltas }),
+    };
+  }
+
+  open(
+    name: ClusterName,
+    view: ClusterView,
+    maySpeak: () => boolean,
+    told: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
+  ): void {
+    if (this.#stopping.signal.aborted) return;
+    this.#clusters.set(name, { name, pending: new PendingDeltas(view), maySpeak, told });
+  }
+
+  mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
+    const of = this.#clusters.get(cluster);
+    if (of) this.#mark(of, subjects, wake);
+  }
+
+  send(): void {
+    for (const queue of DELTA_QUEUES) this.#batchers[queue].send();
+  }
+
+  dropCluster(cluster: ClusterName): void {
+    this.#clusters.delete(cluster);
+    this.send();
+  }
+
+  async drained(): Promise<void> {
+    const batchers = Object.values(this.#batchers);
+    // What did not fit into a node's delta is sent when that was taken.
+    while (batchers.some(({ busy }) => busy)) await Promise.all(batchers.map((each) => each.drained()));
+  }
+
+  stop(): void {
+    this.#clusters.clear();
+    this.#stopping.abort();
+  }
+
+  #mark(of: ClusterOutbox, subjects: readonly Subject[], wake = false): void {
+    // Deltas of whole nodes are made first, whatever was marked first.
+    this.#batchers['node-deltas'].send();
+    for (const subject of subjects) {
+      const queue = of.pending.mark(subject, wake);
+      if (queue) this.#batchers[queue].add({ cluster: of.name, node: subject.node });
+    }
+  }
+}

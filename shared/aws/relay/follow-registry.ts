@@ -1,0 +1,91 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Connect } from '#shared/access/connect.ts';
+import type { Relay } from '#shared/engine/watch/relay.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** How often the registry is read: a cluster that is added or removed is to take effect within 30 s. */
+const REGISTRY_POLL_MS = 10_000;
+
+export interface FollowRegistryDeps {
+  readonly registry: Pick<ClusterRegistry, 'list'>;
+  /** Whether a cluster that is registered so is to be followed. */
+  readonly follows: (cluster: RegisteredCluster) => boolean;
+  readonly connect: Connect;
+  /** Who evicts in these clusters, as marks on their pods name him; absent: it is not known. */
+  readonly installation?: string | undefined;
+  readonly relay: Pick<Relay, 'add' | 'remove'>;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+}
+
+interface Followed {
+  readonly cluster: RegisteredCluster;
+  readonly api: RestApi;
+}
+
+/**
+ * Has the relay follow the clusters of the registry as they come, go and are reached otherwise, until `signal` aborts.
+ * While the registry cannot be read, those known are followed. A cluster that cannot be reached, whyever, is tried
+ * again and again, and holds up no other. Never rejects.
+ */
+export async function followRegistry({
+  registry,
+  follows,
+  connect,
+  installation,
+  relay,
+  log,
+  signal,
+}: FollowRegistryDeps): Promise<void> {
+  const followed = new Map<ClusterName, Followed>();
+
+  const start = (cluster: RegisteredCluster): void => {
+    let api: RestApi;
+    try {
+      api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
+    } catch (error) {
+      // This cluster's trouble alone; it is tried again at the next poll.
+      log.error('cluster.access-denied', { cluster: cluster.name, error });
+      return;
+    }
+    followed.set(cluster.name, { cluster, api });
+    relay.add(cluster.name, api);
+    log.info('cluster.added', { cluster: cluster.name, access: cluster.access.kind });
+  };
+
+  const end = ({ cluster: { name }, api }: Followed): void => {
+    followed.delete(name);
+    log.info('cluster.removed', { cluster: name });
+    // Not waited for: a cluster's last words may take as long as its queue is out of reach.
+    void relay.remove(name).finally(() => api.close());
+  };
+
+  while (!signal.aborted) {
+    try {
+      const { clusters } = await registry.list();
+      const registered = new Map(clusters.filter(follows).map((cluster) => [cluster.name, cluster]));
+      for (const each of [...followed.values()]) {
+        if (!isDeepStrictEqual(each.cluster, registered.get(each.cluster.name))) end(each);
+      }
+      for (const cluster of registered.values()) if (!followed.has(cluster.name)) start(cluster);
+    } catch (error) {
+      log.error('registry.unreadable', { error });
+    }
+    await pause(REGISTRY_POLL_MS, signal);
+  }
+}
+
+/**
+ * Which clusters relays outside of them follow: those in which no agent runs. `only`: names, and beginnings of names with `*`
+ * behind them; absent: all.
+ */
+export const followedFromOutside =
+  (only?: readonly string[]) =>
+  ({ name, access }: RegisteredCluster): boolean =>
+    access.kind !== 'agent' &&
+    (only?.some((each) => (each.endsWith('*') ? name.startsWith(each.slice(0, -1)) : name === each)) ?? true);

@@ -1,0 +1,142 @@
+import { deduplicationId, encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
+import type { QueueSender } from '#shared/aws/sender.ts';
+import type { Proof, Prover } from '#shared/engine/watch/prover.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
+import type { ProofReader, StoredProofs } from '#shared/state/proofs.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+
+/** The pauses before each look for the proof: warm functions take some hundred milliseconds, cold ones some seconds. */
+const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
+/** Most consecutive unanswered probes that are still sent with each heartbeat. */
+const MAX_UNANSWERED = 3;
+/** Then they become rare: where a function fails, each probe becomes a dead letter. */
+const PROBE_AGAIN: Backoff = { firstMs: 40_000, longestMs: 300_000 };
+/** An answer to an older probe comes too late to renew a heartbeat. */
+const MAX_REMEMBERED = 50;
+
+export interface ProbingProverDeps {
+  readonly nodeDeltas: QueueSender;
+  readonly proofs: ProofReader;
+  readonly clock: Clock;
+}
+
+/** The probes of one cluster. */
+interface Probes {
+  /** Those that aren't answered, by when they were sent, the last one last. */
+  unanswered: readonly EpochMs[];
+  /** Why the last one that was answered failed; absent: it didn't. */
+  failure?: string | undefined;
+  /** When evictions were last proven to work; `isNews`: not reported yet. */
+  proven?: { readonly asOf: EpochMs; readonly isNews: boolean };
+  /** When the next one may be sent, by the stopwatch. */
+  nextAtMs: number;
+}
+
+interface Look {
+  readonly at: EpochMs;
+  readonly found: StoredProofs;
+}
+
+/**
+ * Sends probes the whole way of an eviction, and reads the result from the table. Only this process's clock counts: a probe is known by when it
+ * was sent, and a pass by that it was not noted yet at the look before.
+ */
+export class ProbingProver implements Prover {
+  readonly #deps: ProbingProverDeps;
+  readonly #clusters = new Map<ClusterName, Probes>();
+  #sequence = 0;
+
+  constructor(deps: ProbingProverDeps) {
+    this.#deps = deps;
+  }
+
+  async prove(cluster: ClusterName, signal: AbortSignal): Promise<Proof> {
+    const { proofs, clock } = this.#deps;
+    const probes = this.#probesOf(cluster);
+    const isSent = stopwatchMs(clock) >= probes.nextAtMs;
+    const refusal = isSent ? await this.#send(cluster, probes) : undefined;
+    if (refusal !== undefined) return { unproven: `the node-deltas queue rejects probes: ${refusal}` };
+    let before: Look | undefined;
+    for (const waitMs of isSent ? LOOKS_MS : [0]) {
+      await pause(waitMs, signal);
+      const look = { at: clock.now(), found: await proofs.read(cluster) };
+      learn(probes, look.found);
+      if (before && before.found.passes !== look.found.passes) learnPass(probes, before.at);
+      // Of a late answer, too: in a storm, the next one would come no sooner.
+      if (probes.proven?.isNews || probes.unanswered.length === 0 || signal.aborted) break;
+      before = look;
+    }
+    return this.#conclude(cluster, probes);
+  }
+
+  #probesOf(cluster: ClusterName): Probes {
+    const known = this.#clusters.get(cluster);
+    if (known) return known;
+    const probes: Probes = { unanswered: [], nextAtMs: -Infinity };
+    this.#clusters.set(cluster, probes);
+    return probes;
+  }
+
+  /** Resolves with why the queue didn't take it. */
+  async #send(cluster: ClusterName, probes: Probes): Promise<string | undefined> {
+    const { nodeDeltas, clock } = this.#deps;
+    this.#sequence += 1;
+    const sentAt = clock.now();
+    const isTraced = probes.unanswered.length > 0;
+    const delta = probeDelta(cluster, { sentAt, sequence: this.#sequence, isTraced });
+    const message = {
+      body: encodeDelta(delta),
+      groupId: messageGroupId(probeRef(cluster)),
+      deduplicationId: deduplicationId(delta),
+    };
+    const [failure] = await nodeDeltas.send([message]);
+    if (failure) return failure.reason;
+    probes.unanswered = [...probes.unanswered, sentAt].slice(-MAX_REMEMBERED);
+    const excess = probes.unanswered.length - MAX_UNANSWERED;
+    if (excess > 0) probes.nextAtMs = stopwatchMs(clock) + backoffMs(excess, PROBE_AGAIN);
+    return undefined;
+  }
+
+  async #conclude(cluster: ClusterName, probes: Probes): Promise<Proof> {
+    const { proven, failure, unanswered } = probes;
+    if (failure !== undefined && unanswered.length <= 1)
+      return { unproven: `evict can't evict pods: ${failure}` };
+    if (!proven?.isNews) return { unproven: await this.#stage(cluster, probes) };
+    probes.proven = { asOf: proven.asOf, isNews: false };
+    return { asOf: proven.asOf };
+  }
+
+  /** Where probes remain. */
+  async #stage(cluster: ClusterName, { unanswered }: Probes): Promise<string> {
+    const { proofs, clock } = this.#deps;
+    const [first = clock.now(), second] = unanswered;
+    const sent = `a probe of evictions, sent ${Math.round((clock.now() - first) / 1000)} s ago,`;
+    if (second === undefined) return `${sent} isn't answered yet`;
+    const tracedAt = await proofs.tracedAt(cluster);
+    return tracedAt !== undefined && unanswered.includes(tracedAt)
+      ? `${sent} isn't answered: the delta function sends probes on, but evict doesn't answer`
+      : `${sent} isn't answered: the delta function doesn't send probes on`;
+  }
+}
+
+/** Takes note of a pass that was not noted yet at the look before, at `asOf`. It proves nothing where a probe said what is wrong. */
+function learnPass(probes: Probes, asOf: EpochMs): void {
+  if (probes.failure !== undefined || probes.unanswered.length === 0) return;
+  probes.proven = { asOf, isNews: true };
+  // Those before the last one would prove less.
+  probes.unanswered = probes.unanswered.slice(-1);
+  probes.nextAtMs = -Infinity;
+}
+
+/** Takes note of an answer to one of our probes: the latest, which stands for those before. */
+function learn(probes: Probes, { probe }: StoredProofs): void {
+  const index = probe ? probes.unanswered.indexOf(probe.sentAt) : -1;
+  if (!probe || index < 0) return;
+  probes.unanswered = probes.unanswered.slice(index + 1);
+  probes.failure = probe.failure;
+  probes.nextAtMs = -Infinity;
+  if (probe.failure === undefined) probes.proven = { asOf: probe.sentAt, isNews: true };
+}

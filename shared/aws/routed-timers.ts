@@ -1,0 +1,37 @@
+import type { AgentOf } from '#shared/access/agent-of.ts';
+import { type Timers, timerError } from '#shared/engine/timers.ts';
+import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+
+export interface RoutedTimersDeps {
+  /** Those of what `evict` carries out. */
+  readonly own: Timers;
+  /** Those of what the agent of this ID does. */
+  readonly ofAgent: (agent: string) => Timers;
+  readonly agentOf: AgentOf;
+}
+
+/** Arms each cluster's timers where what is due there is carried out: by the agent that works in it, or by `evict`. */
+export class RoutedTimers implements Timers {
+  readonly #deps: RoutedTimersDeps;
+
+  constructor(deps: RoutedTimersDeps) {
+    this.#deps = deps;
+  }
+
+  async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
+    // Most deltas arm none, and are not to cost a read.
+    if (fireAts.length === 0) return;
+    const timers = await this.#timersOf(ref);
+    await timers.arm(ref, fireAts);
+  }
+
+  async #timersOf(ref: NodeRef): Promise<Timers> {
+    const { own, ofAgent, agentOf } = this.#deps;
+    try {
+      const agent = await agentOf(ref.cluster);
+      return agent === undefined ? own : ofAgent(agent);
+    } catch (error) {
+      throw timerError(ref, error);
+    }
+  }
+}

@@ -1,0 +1,111 @@
+import {
+  type BatchResultErrorEntry,
+  SendMessageBatchCommand,
+  type SendMessageBatchRequestEntry,
+  type SQSClient,
+} from '@aws-sdk/client-sqs';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
+import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
+import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
+
+/**
+ * Sends to an SQS queue. Of two messages of a group in one call SQS may take the second and not the first: both
+ * count as failed then, and the deduplication id of the one that was taken keeps it from being there twice.
+ * The client must be made with `useQueueUrlAsEndpoint: false` where a queue is not reached at its URL.
+ */
+export class SqsSender implements QueueSender {
+  readonly #client: SQSClient;
+  readonly #queueUrl: string;
+
+  constructor({ client, queueUrl }: { readonly client: SQSClient; readonly queueUrl: string }) {
+    this.#client = client;
+    this.#queueUrl = queueUrl;
+  }
+
+  async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
+    const failures = new SendFailures();
+    const batches = inBatches(withoutFaulty(messages, failures));
+    for (const [at, planned] of batches.entries()) {
+      const batch = planned.filter((each) => !failures.addIfBehind(each));
+      if (batch.length === 0) continue;
+      try {
+        addRefused(batch, await this.#call(batch), failures);
+      } catch (error) {
+        if (at === 0) throw this.#unreachable(error);
+        // What earlier calls sent is in the queue: only the rest is to be sent again.
+        const reason = `the queue could not be reached any more: ${errorMessage(error)}`;
+        for (const each of batches.slice(at).flat()) failures.add(each, reason, false);
+        break;
+      }
+    }
+    return failures.list();
+  }
+
+  async #call(batch: readonly Numbered[]): Promise<readonly BatchResultErrorEntry[]> {
+    const { Failed } = await this.#client.send(
+      new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: batch.map(toEntry) }),
+    );
+    // Equivalent mutant (ArrayDeclaration): A text has no `Id`, so it is no message's failure.
+    return Failed ?? [];
+  }
+
+  #unreachable(cause: unknown): QueueError {
+    return new QueueError(
+      `queue ${queueName(this.#queueUrl)} could not be reached: ${errorMessage(cause)}; check that it exists and that sqs:SendMessage is granted`,
+      { cause },
+    );
+  }
+}
+
+/** As few batches as SQS's limits allow, in order. No message is larger than a batch. */
+function inBatches(messages: readonly Numbered[]): readonly (readonly Numbered[])[] {
+  const batches: Numbered[][] = [];
+  let batch: Numbered[] | undefined;
+  let bytes = 0;
+  for (const each of messages) {
+    bytes += messageBytes(each.message);
+    if (batch === undefined || batch.length === MAX_BATCH_MESSAGES || bytes > MAX_BATCH_BYTES) {
+      batch = [];
+      bytes = messageBytes(each.message);
+      batches.push(batch);
+    }
+    batch.push(each);
+  }
+  return batches;
+}
+
+function addRefused(
+  batch: readonly Numbered[],
+  refused: readonly BatchResultErrorEntry[],
+  failures: SendFailures,
+): void {
+  const entries = new Map(refused.map((entry) => [entry.Id, entry]));
+  for (const each of batch) {
+    const entry = entries.get(String(each.index));
+    if (entry)
+      failures.add(each, `${entry.Code}: ${entry.Message ?? 'no reason given'}`, entry.SenderFault ?? false);
+    else failures.addIfBehind(each);
+  }
+}
+
+function toEntry({ index, message }: Numbered): SendMessageBatchRequestEntry {
+  const { body, groupId, deduplicationId, delaySeconds, attributes = {} } = message;
+  const messageAttributes = Object.entries(attributes).map(([name, value]) => [
+    name,
+    { DataType: ATTRIBUTE_TYPE, StringValue: value },
+  ]);
+  return {
+    Id: String(index),
+    MessageBody: body,
+    MessageGroupId: groupId,
+    MessageDeduplicationId: deduplicationId,
+    DelaySeconds: delaySeconds,
+    MessageAttributes: Object.fromEntries(messageAttributes),
+  };
+}
+
+/** The name of a queue, as its URL ends. */
+export function queueName(queueUrl: string): string {
+  return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
+}

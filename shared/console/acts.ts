@@ -1,0 +1,198 @@
+import { createHash } from 'node:crypto';
+import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
+import { type Brake, isTarget } from '#shared/eviction/brake.ts';
+import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
+import { type Effect, kept, released, retried, zonesText } from '#shared/operations/acts/effect.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { OrderError, targetText } from '#shared/state/operator.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
+import { durationText } from '#shared/time/duration.ts';
+import type { Act, Done, Preview } from './api.ts';
+import type { FleetView, PendingSeen, Seen } from './fleet-view.ts';
+
+/** Something that an act depends on has changed since it was shown; the message says so. */
+export class StaleActError extends Error {
+  override readonly name = 'StaleActError';
+}
+
+/** Of a fleet, what acts reach. */
+export type ChangedFleet = Pick<Fleet, 'operator' | 'dueQueue' | 'manages'>;
+
+export interface ActDeps {
+  readonly fleet: ChangedFleet;
+  readonly view: FleetView;
+}
+
+/** What an act would do now. Rejects with `OrderError` for one that can do nothing, and with `StoreError`. */
+export async function previewAct(act: Act, { fleet, view }: ActDeps): Promise<Preview> {
+  await known(act, fleet);
+  return preview(act, await view.lookAnew());
+}
+
+/**
+ * Does an act that was shown: `confirm` is what its preview said. Rejects with `StaleActError` when what it depends on is not
+ * as it was, with `OrderError`, `StoreError` and `QueueError`.
+ */
+export async function performAct(act: Act, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
+  await known(act, fleet);
+  const seen = await view.lookAnew();
+  if (preview(act, seen).confirm !== confirm) {
+    throw new StaleActError('Something has changed since this was shown: look at it again.');
+  }
+  const done = { message: await perform(act, seen, fleet) };
+  await view.lookAnew();
+  return done;
+}
+
+async function known({ cluster }: Act, fleet: ChangedFleet): Promise<void> {
+  if (cluster === undefined || (await fleet.manages(cluster))) return;
+  throw new OrderError(`Cluster "${cluster}" not found. Reload the page.`);
+}
+
+function preview(act: Act, seen: Seen): Preview {
+  const { says, goes = [] } = shown(act, seen);
+  return { messages: says, evicted: goes.length, confirm: confirmation(act, seen) };
+}
+
+/** Changes with what people and guards said of what the act is of, and not with each pod. */
+function confirmation(act: Act, { fleetStop, clusters }: Seen): string {
+  const of = clusters
+    .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
+    .map(({ cluster, rulings }) => [cluster, rulings?.orders.revision, rulings?.guard.revision]);
+  return createHash('sha256')
+    .update(JSON.stringify([act, fleetStop, of]))
+    .digest('base64url');
+}
+
+type Shown = Pick<Effect, 'says'> & Partial<Effect>;
+
+function shown(act: Act, seen: Seen): Shown {
+  const now = seen.at;
+  const pending = seen.pending.filter(({ cluster }) => (act.cluster ?? cluster) === cluster);
+  const found = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.rulings;
+  const holds = found?.orders.holds;
+  const over = (says: string, ends: (by: Brake) => boolean, ...more: readonly string[]): Shown => {
+    const effect = released(pending, ends, { drain: found?.orders.policy?.read.drain, now });
+    return { says: [says, ...effect.says, ...more], goes: effect.goes };
+  };
+  switch (act.kind) {
+    case 'stop': {
+      const until = untilText(act.forMs, 'they are resumed');
+      return {
+        says: [`Evictions are stopped in ${place(act.cluster)}, ${until}.`, ...kept(pending, now)],
+      };
+    }
+    case 'resume': {
+      const scope = act.cluster === undefined ? 'fleet' : 'cluster';
+      return over(
+        `Evictions are resumed in ${place(act.cluster)}.`,
+        (by) => by.kind === 'stopped' && by.scope === scope,
+      );
+    }
+    case 'pause': {
+      const until = untilText(act.forMs, 'the cluster is resumed');
+      return {
+        says: [`Cluster ${act.cluster} is paused, ${until}: due evictions are held.`, ...kept(pending, now)],
+      };
+    }
+    case 'unpause':
+      return over(`Cluster ${act.cluster} is no longer paused.`, ({ kind }) => kind === 'paused');
+    case 'hold': {
+      const meant = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
+      const until = untilText(act.forMs, 'it is released');
+      return {
+        says: [
+          `${capitalized(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
+          ...kept(meant, now),
+        ],
+      };
+    }
+    case 'release': {
+      const hold = holds?.find(({ id }) => id === act.id);
+      if (!hold)
+        throw new OrderError(
+          `Hold "${act.id}" not found in cluster "${act.cluster}". It expired or was released.`,
+        );
+      return over(
+        `Hold ${act.id} is released: ${targetText(hold.target)}.`,
+        (by) => by.kind === 'hold' && by.id === act.id,
+      );
+    }
+    case 'release-guard':
+      return over(
+        `The guard of cluster ${act.cluster} is released.`,
+        ({ kind }) => kind === 'guard',
+        ...zonesText(found?.guard.trips ?? []),
+      );
+    case 'retry':
+      return retried(givenUp(pending, act));
+    default:
+      return act satisfies never;
+  }
+}
+
+async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promise<string> {
+  const operator = await fleet.operator();
+  switch (act.kind) {
+    case 'stop': {
+      const reasons = { why: act.reason, forMs: act.forMs };
+      if (act.cluster === undefined) await operator.stopAll(reasons);
+      else await operator.stop(act.cluster, reasons);
+      return `Evictions are stopped in ${place(act.cluster)}.`;
+    }
+    case 'resume':
+      if (act.cluster === undefined) await operator.resumeAll(act.reason);
+      else await operator.resume(act.cluster, act.reason);
+      return `Evictions are resumed in ${place(act.cluster)}.`;
+    case 'pause':
+      await operator.pause(act.cluster, { why: act.reason, forMs: act.forMs });
+      return `Cluster ${act.cluster} is paused.`;
+    case 'unpause':
+      await operator.unpause(act.cluster, act.reason);
+      return `Cluster ${act.cluster} is no longer paused.`;
+    case 'hold': {
+      const { id } = await operator.hold(act.cluster, act.target, {
+        why: act.reason,
+        forMs: act.forMs,
+      });
+      return `Hold ${id}: ${targetText(act.target)} isn't evicted.`;
+    }
+    case 'release':
+      await operator.release(act.cluster, act.id, act.reason);
+      return `Hold ${act.id} is released.`;
+    case 'release-guard':
+      await operator.releaseGuard(act.cluster, act.reason);
+      return `The guard of cluster ${act.cluster} is released.`;
+    case 'retry': {
+      const tried = givenUp(pending, act);
+      await retry(tried, fleet);
+      for (const [cluster, pods] of Map.groupBy(tried, ({ cluster }) => cluster))
+        await operator.noteRetry(cluster, pods.length, act.reason);
+      return `Failed evictions that are retried: ${tried.length}.`;
+    }
+    default:
+      return act satisfies never;
+  }
+}
+
+/** Has evictions tried again that were given up: told to each of their nodes. */
+async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise<void> {
+  const nodes = Map.groupBy(pods, nodeKey);
+  const messages = [...nodes.values()].flatMap((each) => {
+    const [first] = each;
+    if (!first) return [];
+    const body = encodeRetry({ ...first, pods: each.map(({ record }) => record.uid) });
+    return [{ body, groupId: dueGroupId(first.cluster) }];
+  });
+  const [failure] = await (await fleet.dueQueue()).send(messages);
+  if (failure) throw new OrderError(`Could not enqueue the retry (${failure.reason}). Try again.`);
+}
+
+const givenUp = (pending: readonly PendingSeen[], act: Extract<Act, { kind: 'retry' }>) =>
+  pending.filter(({ node, record }) => record.gaveUpAt !== undefined && (act.node ?? node) === node);
+
+const place = (cluster: ClusterName | undefined): string =>
+  cluster === undefined ? 'all clusters' : `cluster ${cluster}`;
+
+const untilText = (forMs: number | undefined, taken: string): string =>
+  forMs === undefined ? `until ${taken}` : `for ${durationText(forMs)}`;

@@ -1,0 +1,175 @@
+import type * as z from 'zod';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
+import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
+import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { auditOutput, EVENTS, entryOutput } from '#shared/operations/look/output-records.ts';
+import { statusOf } from '#shared/operations/look/status.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
+import { policyText } from '#shared/state/policy-document.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { madeOnce } from '#shared/time/made-once.ts';
+import { VERSION } from '#shared/version.ts';
+import { performAct, previewAct } from './acts.ts';
+import {
+  type Api,
+  actSchema,
+  auditSchema,
+  confirmedSchema,
+  type DemoNode,
+  demoTaintSchema,
+  type HistoryAsked,
+  type HistoryPage,
+  historySchema,
+  inClusterSchema,
+  nodeSchema,
+  nothingSchema,
+  ofClusterSchema,
+  type PolicyShown,
+  pendingSchema,
+  podSchema,
+  timelineSchema,
+  whatIfSchema,
+} from './api.ts';
+import type { FleetView } from './fleet-view.ts';
+import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
+
+const DAY_MS = 24 * 3_600_000;
+const AUDIT_MS = 30 * DAY_MS;
+
+/** The simulated cluster, as far as it is changed by click. What changes it throws one clear sentence. */
+export interface DemoCluster {
+  readonly cluster: ClusterName;
+  nodes(): readonly DemoNode[];
+  taint(node: string, taint: string): void;
+  untaint(node: string, taint: string): void;
+}
+
+/** What is asked of one pod, of one node, and of a taint that is not there. */
+export interface Questions {
+  explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
+  explainNode(asks: z.output<typeof nodeSchema>): Promise<NodeStory>;
+  whatIf(asks: z.output<typeof whatIfSchema>): Promise<WhatIfAnswer>;
+}
+
+export interface AnswersDeps {
+  readonly fleet: Fleet;
+  readonly view: FleetView;
+  readonly questions: Questions;
+  readonly demo?: DemoCluster | undefined;
+  readonly clock: Clock;
+}
+
+/** There is nothing of that name here; the message says so. */
+export class NothingThereError extends Error {
+  override readonly name = 'NothingThereError';
+}
+
+/** For each route, how what is asked is read, and what answers it. */
+export type Answers = {
+  readonly [Route in keyof Api]: {
+    readonly schema: z.ZodType;
+    /** `token`: of the session that asks; empty where there is none. */
+    answer(asks: unknown, token: string): Promise<Api[Route]['answer']>;
+  };
+};
+
+/** What answers each route of the console. Each rejects with errors whose messages are for whoever asks. */
+export function answersOf(deps: AnswersDeps): Answers {
+  const { fleet, view, questions, demo, clock } = deps;
+  const whoAsks = madeOnce(async () => (await fleet.operator()).who);
+  const acts = { fleet, view };
+  return {
+    'GET api/session': route(nothingSchema, async (_, token) => ({
+      token,
+      actor: await whoAsks(),
+      version: VERSION,
+      place: fleet.where,
+      ...(demo ? { demo: { cluster: demo.cluster } } : {}),
+      now: clock.now(),
+    })),
+    'GET api/status': route(nothingSchema, async () => statusOf(await view.look())),
+    'GET api/pending': route(pendingSchema, async (query) => pendingPage(await view.look(), query)),
+    'GET api/timeline': route(timelineSchema, async ({ cluster }) => timelineOf(await view.look(), cluster)),
+    'GET api/nodes': route(ofClusterSchema, async ({ cluster }) => nodesOf(await view.look(), cluster)),
+    'GET api/stuck': route(ofClusterSchema, async ({ cluster }) => stuckOf(await view.look(), cluster)),
+    'GET api/history': route(historySchema, (query) => historyPage(fleet, query, clock.now())),
+    'GET api/audit': route(auditSchema, async ({ cluster, from, to }) => {
+      const now = clock.now();
+      const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
+      const entries = await fleet.rulebook.audit({ ...(cluster === undefined ? {} : { cluster }), ...span });
+      return entries.map(auditOutput);
+    }),
+    'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
+    'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
+    'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
+    'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
+    'POST api/preview': route(actSchema, (act) => previewAct(act, acts)),
+    'POST api/acts': route(confirmedSchema, ({ act, confirm }) => performAct(act, confirm, acts)),
+    'GET api/demo/nodes': route(nothingSchema, async () => simulated(demo).nodes()),
+    'POST api/demo/taint': route(demoTaintSchema, async ({ node, taint }) => {
+      simulated(demo).taint(node, taint);
+      return { message: `Tainted node ${node} with ${taint}.` };
+    }),
+    'POST api/demo/untaint': route(demoTaintSchema, async ({ node, taint }) => {
+      simulated(demo).untaint(node, taint);
+      return { message: `Removed taint ${taint} from node ${node}.` };
+    }),
+  };
+}
+
+/** What is asked is read by the schema before it is answered: see `ApiServer`. */
+const route = <Schema extends z.ZodType, Answer>(
+  schema: Schema,
+  answer: (asks: z.output<Schema>, token: string) => Promise<Answer>,
+) => ({ schema, answer: (asks: unknown, token: string) => answer(asks as z.output<Schema>, token) });
+
+function simulated(demo: DemoCluster | undefined): DemoCluster {
+  if (demo) return demo;
+  throw new NothingThereError(
+    'There is no simulated cluster here: nodes of real ones are tainted by kubectl.',
+  );
+}
+
+async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promise<PolicyShown> {
+  if (!(await fleet.manages(cluster))) throw new NothingThereError(`There is no cluster ${cluster}.`);
+  const { policy } = (await fleet.rulebook.read(cluster)).orders;
+  return {
+    cluster,
+    revision: policy?.revision ?? 0,
+    text: policy?.text ?? policyText(DEFAULT_POLICY),
+    mode: modeOf(policy?.read ?? DEFAULT_POLICY, now),
+  };
+}
+
+async function historyPage(
+  fleet: Pick<Fleet, 'history' | 'clusters'>,
+  { cluster, event, from, to, limit, ...about }: HistoryAsked,
+  now: number,
+): Promise<HistoryPage> {
+  const { node, namespace, pod } = about;
+  const query = {
+    ...(node === undefined ? {} : { node }),
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(pod === undefined ? {} : { pod }),
+    from: from ?? now - DAY_MS,
+    to: to ?? now,
+  };
+  const clusters = cluster === undefined ? await fleet.clusters() : [cluster];
+  const found: HistoryEntry[] = [];
+  for (const each of clusters) {
+    let taken = 0;
+    for await (const entry of fleet.history.entries({ cluster: each, ...query })) {
+      if (event !== undefined && EVENTS[entry.what] !== event) continue;
+      found.push(entry);
+      // One more than is asked for tells that there are more.
+      if (++taken > limit) break;
+    }
+  }
+  // Those of one moment stay in the order in which they were told.
+  if (clusters.length > 1) found.sort((a, b) => b.at - a.at);
+  return { entries: found.slice(0, limit).map(entryOutput), more: found.length > limit };
+}

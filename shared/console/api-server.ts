@@ -1,0 +1,149 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type * as z from 'zod';
+import { QueueError } from '#shared/aws/sender.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { FleetError } from '#shared/operations/fleet/fleet.ts';
+import { LabelSelectorError } from '#shared/operations/takeover/label-selector.ts';
+import { OrderError } from '#shared/state/operator.ts';
+import { PolicyError } from '#shared/state/policy-document.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { firstFault } from '#shared/text/first-fault.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+import { StaleActError } from './acts.ts';
+import { type Answers, NothingThereError } from './answers.ts';
+import { FAILED, type Failure } from './api.ts';
+import type { Live } from './live.ts';
+
+/** All that is ever sent is a few lines. */
+const MOST_BODY_BYTES = 64 * 1024;
+
+/** Errors whose messages are for whoever asks, and the status that they are answered with. */
+const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [
+  [404, [NothingThereError]],
+  [409, [StaleActError]],
+  [422, [FleetError, KubeconfigError, LabelSelectorError, OrderError, PolicyError, TaintArgumentError]],
+  [502, [ApiError, QueueError, StoreError]],
+];
+
+/** What is asked for, and by which session. */
+export interface Asked {
+  /** As it is named in `Api`: `api/status`. */
+  readonly path: string;
+  readonly searchParams: URLSearchParams;
+  /** Of the session; empty where there is none. */
+  readonly token: string;
+  /** Aborts when the session ends. */
+  readonly ended: AbortSignal;
+}
+
+export interface ApiServerDeps {
+  readonly answers: Answers;
+  readonly live: Live;
+  readonly log: Log;
+}
+
+/** Answers the console's API over HTTP, to whoever it is handed: it asks nobody who they are. */
+export class ApiServer {
+  readonly #answers: Answers;
+  readonly #live: Live;
+  readonly #log: Log;
+
+  constructor({ answers, live, log }: ApiServerDeps) {
+    this.#answers = answers;
+    this.#live = live;
+    this.#log = log;
+  }
+
+  /** Never rejects. */
+  async answer(request: IncomingMessage, response: ServerResponse, asked: Asked): Promise<void> {
+    try {
+      await this.#answer(request, response, asked);
+    } catch (error) {
+      const failure = failureOf(error);
+      // Neither what was asked nor by whom: tokens are in that.
+      if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, error });
+      if (response.headersSent) response.destroy();
+      else sendJson(response, failure.status, { error: shownText(failure.message) } satisfies Failure);
+    }
+  }
+
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { path, searchParams, token, ended }: Asked,
+  ): Promise<void> {
+    if (request.method === 'GET' && path === 'api/live') {
+      if (!(await this.#live.join(response, ended))) throw new RefusedError(503, 'Too many pages listen.');
+      return;
+    }
+    const route = `${request.method} ${path}`;
+    if (!Object.hasOwn(this.#answers, route))
+      throw new RefusedError(404, `There is no ${shownText(route, 100)}.`);
+    const { schema, answer } = this.#answers[route as keyof Answers];
+    const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
+    const read = readAs(schema as z.ZodType, asks);
+    if (!read.success) throw new RefusedError(400, sentence(read.error));
+    sendJson(response, 200, await answer(read.data, token));
+  }
+}
+
+/** It is answered by this status. */
+class RefusedError extends Error {
+  override readonly name = 'RefusedError';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function failureOf(error: unknown): { readonly status: number; readonly message: string } {
+  if (error instanceof RefusedError) return error;
+  const [status] = STATUS.find(([, kinds]) => kinds.some((kind) => error instanceof kind)) ?? [];
+  if (status === undefined) return { status: 500, message: FAILED };
+  return { status, message: (error as Error).message };
+}
+
+function sentence(error: z.ZodError): string {
+  const { field, fault } = firstFault(error);
+  return field ? `${field}: ${fault}.` : `${fault}.`;
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const type = request.headers['content-type']?.split(';')[0]?.trim();
+  // What a form of another page can send is of other types.
+  if (type !== 'application/json') throw new RefusedError(415, 'Send JSON, as application/json.');
+  const body = await bodyOf(request);
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new RefusedError(400, 'The request body is not JSON.');
+  }
+}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
+      if (bytes > MOST_BODY_BYTES) break;
+      chunks.push(chunk);
+    }
+  } catch {
+    throw new RefusedError(400, 'It ended before all of it was sent.');
+  }
+  if (bytes > MOST_BODY_BYTES) throw new RefusedError(413, `Send at most ${MOST_BODY_BYTES} bytes.`);
+  return Buffer.concat(chunks).toString();
+}
+
+function sendJson(response: ServerResponse, status: number, answer: unknown): void {
+  const body = Buffer.from(JSON.stringify(answer));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length });
+  response.end(body);
+}

@@ -1,0 +1,63 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { builtInOf } from '#shared/operations/look/built-in.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** What it is known by is read of whole control planes: it changes seldom. */
+const ASK_AGAIN_MS = 5 * 60_000;
+
+const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
+
+interface Known {
+  readonly age: Age;
+  readonly builtIn: BuiltIn;
+}
+
+export interface BuiltInWatchDeps {
+  readonly fleet: Pick<Fleet, 'cluster'>;
+  readonly clock: Clock;
+  /** Absent: as a cluster's objects tell. */
+  readonly ask?: typeof builtInOf;
+}
+
+/** Knows of clusters whether their built-in controller runs: asked in the background, so that nobody waits for it. */
+export class BuiltInWatch {
+  readonly #deps: BuiltInWatchDeps;
+  readonly #known = new Map<ClusterName, Known>();
+  readonly #asking = new Map<ClusterName, Promise<void>>();
+
+  constructor(deps: BuiltInWatchDeps) {
+    this.#deps = deps;
+  }
+
+  /** As far as is known by now. */
+  of(cluster: ClusterName): BuiltIn {
+    const known = this.#known.get(cluster);
+    const isOld = !known || known.age.atMostMs >= ASK_AGAIN_MS;
+    if (isOld && !this.#asking.has(cluster)) {
+      const asking = this.#ask(cluster).finally(() => this.#asking.delete(cluster));
+      this.#asking.set(cluster, asking);
+    }
+    return known?.builtIn ?? NOT_ASKED;
+  }
+
+  async #ask(cluster: ClusterName): Promise<void> {
+    const { fleet, clock, ask = builtInOf } = this.#deps;
+    const age = new Age(clock);
+    let builtIn: BuiltIn;
+    try {
+      const live = await fleet.cluster(cluster);
+      try {
+        builtIn = await ask(live.objects);
+      } finally {
+        live.close();
+      }
+    } catch (error) {
+      builtIn = { state: 'unknown', evidence: errorMessage(error) };
+    }
+    this.#known.set(cluster, { age, builtIn });
+  }
+}

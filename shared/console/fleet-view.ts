@@ -1,0 +1,125 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
+import { firstDue, type PendingLook } from '#shared/operations/look/pending.ts';
+import { standingOf } from '#shared/operations/look/standing.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { PendingDelta, PendingRow } from './api.ts';
+
+/** No more than this part of the time is spent on reading, so that nothing else in this process waits long. */
+const READING_SHARE = 0.1;
+
+/** A look at the fleet, and what the console shows of each pod. */
+export interface Seen extends Snapshot {
+  /** Grows with each change of what is pending. */
+  readonly version: number;
+  /** What is to be evicted, the first to go first. */
+  readonly pending: readonly PendingSeen[];
+}
+
+export interface PendingSeen extends PendingLook {
+  readonly row: PendingRow;
+}
+
+export interface FleetViewDeps {
+  readonly fleet: ViewedFleet;
+  /** What is known of a cluster's built-in controller. */
+  readonly builtIn: (cluster: ClusterName) => BuiltIn;
+  readonly clock: Clock;
+  /** What was seen is relied on for so long. */
+  readonly maxAgeMs: number;
+}
+
+/** What is known of a fleet, read once for all who ask at about the same time. */
+export class FleetView {
+  readonly #deps: FleetViewDeps;
+  readonly #listeners = new Set<(seen: Seen, delta: PendingDelta) => void>();
+  #seen: Seen | undefined;
+  #reading: Promise<Seen> | undefined;
+  /** Since it was read; absent: what was seen does not do. */
+  #age: Age | undefined;
+  /** For so long it does. */
+  #goodForMs = 0;
+
+  constructor(deps: FleetViewDeps) {
+    this.#deps = deps;
+  }
+
+  /** As of now, or of a moment ago. Rejects with `StoreError` where nothing at all can be read. */
+  async look(): Promise<Seen> {
+    if (this.#seen && this.#age && this.#age.atMostMs < this.#goodForMs) return this.#seen;
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** As {@link look}, but nothing older than this call: somebody has changed something. */
+  async lookAnew(): Promise<Seen> {
+    await this.#reading?.catch(() => undefined);
+    this.#age = undefined;
+    return this.look();
+  }
+
+  /** Calls `listener` after each look with what was seen, and what changed of it since the look before. */
+  listen(listener: (seen: Seen, delta: PendingDelta) => void): { readonly end: () => void } {
+    this.#listeners.add(listener);
+    return { end: () => void this.#listeners.delete(listener) };
+  }
+
+  async #read(): Promise<Seen> {
+    const { clock, maxAgeMs } = this.#deps;
+    const at = clock.now();
+    const age = new Age(clock);
+    const found = await seenOf(this.#deps, at, this.#seen);
+    const before = this.#seen;
+    const delta = changes(before, found.pending, at);
+    const seen = { ...found, version: delta.version };
+    this.#seen = seen;
+    this.#age = age;
+    this.#goodForMs = Math.max(maxAgeMs, age.atLeastMs / READING_SHARE);
+    for (const listener of this.#listeners) listener(seen, delta);
+    return seen;
+  }
+}
+
+const keyOf = ([uid, cluster]: PendingRow): string => `${uid} ${cluster}`;
+
+function changes(before: Seen | undefined, pending: readonly PendingSeen[], at: EpochMs): PendingDelta {
+  const from = before?.version ?? 0;
+  const old = new Map(before?.pending.map(({ row }) => [keyOf(row), row]));
+  const put: PendingRow[] = [];
+  for (const { row } of pending) {
+    const known = old.get(keyOf(row));
+    old.delete(keyOf(row));
+    if (!known || row.some((field, index) => field !== known[index])) put.push(row);
+  }
+  const gone = [...old.values()].map(([uid, cluster]) => [cluster, uid] as const);
+  const isSame = before !== undefined && put.length === 0 && gone.length === 0;
+  return { from, version: isSame ? from : from + 1, at, put, gone };
+}
+
+async function seenOf(
+  { fleet, builtIn, clock }: FleetViewDeps,
+  at: EpochMs,
+  before: Seen | undefined,
+): Promise<Omit<Seen, 'version'>> {
+  const live = (cluster: ClusterName) => ({ builtIn: builtIn(cluster) });
+  const found = await view(fleet, await fleet.clusters(), live, { clock, before });
+  const pending = found.clusters.flatMap(({ rulings, pending: ofCluster }) =>
+    ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, rulings, at) })),
+  );
+  return { ...found, at, pending: pending.sort(firstDue) };
+}
+
+function rowOf(pending: PendingLook, rulings: Rulings | undefined, at: EpochMs): PendingRow {
+  const { cluster, node, record, brakes } = pending;
+  const { uid, namespace, name, fireAt, reasons } = record;
+  const { state, note } = standingOf(pending, rulings, at);
+  const taints = reasons.map(({ taint }) => taintText(taint)).join(', ');
+  const holds = brakes.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
+  return [uid, cluster, node, namespace, name, fireAt, state, taints, note, holds];
+}

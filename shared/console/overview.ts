@@ -1,0 +1,101 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import { momentOf } from '#shared/eviction/retry.ts';
+import { stuckOutput } from '#shared/operations/look/output-records.ts';
+import type {
+  NodeRow,
+  PendingPage,
+  PendingQuery,
+  PendingRow,
+  StuckRow,
+  Timeline,
+  TimelineKind,
+} from './api.ts';
+import type { Seen } from './fleet-view.ts';
+
+const MINUTE_MS = 60_000;
+const MINUTES = 60;
+
+/** A page of what is pending. */
+export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
+  const { offset, limit, sort, order } = query;
+  const rows = seen.pending.map(({ row }) => row).filter((row) => isAsked(row, query));
+  // They are in the order of their moments already.
+  if (sort !== 'due') rows.sort((a, b) => compare(a[SORTED_BY[sort]], b[SORTED_BY[sort]]));
+  if (order === 'down') rows.reverse();
+  const { version, at } = seen;
+  return { version, at, total: rows.length, rows: rows.slice(offset, offset + limit) };
+}
+
+const SORTED_BY = { cluster: 1, node: 2, pod: 4, state: 6 } as const;
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: PendingQuery): boolean {
+  const [, ofCluster, onNode, inNamespace, pod, , stands] = row;
+  return (
+    (cluster ?? ofCluster) === ofCluster &&
+    (node ?? onNode) === onNode &&
+    (namespace ?? inNamespace) === inNamespace &&
+    (state ?? stands) === stands &&
+    (!search || [pod, onNode, inNamespace].some((name) => name.includes(search)))
+  );
+}
+
+/** What goes in the next hour, as rules are now. */
+export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
+  const observed = new Set(
+    clusters
+      .filter(({ rulings }) => (rulings?.orders.policy?.read ?? DEFAULT_POLICY).mode === 'observe')
+      .map((each) => each.cluster),
+  );
+  const from = at - (at % MINUTE_MS);
+  const minutes = Array.from(
+    { length: MINUTES },
+    (): Record<TimelineKind, number> => ({ evict: 0, held: 0, observed: 0 }),
+  );
+  let [held, later] = [0, 0];
+  for (const { cluster, state, record, brakes } of pending) {
+    if ((only ?? cluster) !== cluster) continue;
+    const moment = momentOf(record, state);
+    if (record.held || moment === undefined) {
+      held++;
+      continue;
+    }
+    const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
+    if (!minute) later++;
+    else minute[observed.has(cluster) ? 'observed' : brakes.length > 0 ? 'held' : 'evict']++;
+  }
+  return { at, from, minutes, held, later };
+}
+
+/** The tainted nodes, and what is pending on them. */
+export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly NodeRow[] {
+  const pending = Map.groupBy(seen.pending, ({ cluster, node }) => `${cluster}#${node}`);
+  return seen.clusters
+    .filter(({ cluster }) => (only ?? cluster) === cluster)
+    .flatMap(({ cluster, tainted = [] }) =>
+      tainted.map(({ node, state: { taints, deletedAt, retry } }) => {
+        const rows = pending.get(`${cluster}#${node}`) ?? [];
+        const next = Math.min(
+          ...rows.map(({ record }) => record.fireAt).filter((fireAt) => fireAt > seen.at),
+        );
+        return {
+          cluster,
+          node,
+          taints,
+          pending: rows.length,
+          held: rows.filter(({ record }) => record.held).length,
+          ...(next === Infinity ? {} : { nextAt: next }),
+          ...(deletedAt === undefined ? {} : { deletedAt }),
+          ...(retry ? { retry: { error: retry.error, nextTryAt: retry.nextTryAt } } : {}),
+        };
+      }),
+    );
+}
+
+/** Evicted pods that do not leave. */
+export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
+  clusters
+    .filter(({ cluster }) => (only ?? cluster) === cluster)
+    .flatMap(({ cluster, stuck = [] }) => stuck.map((pod) => ({ cluster, ...stuckOutput(pod) })));

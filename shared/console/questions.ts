@@ -1,0 +1,32 @@
+import { askNode } from '#shared/operations/ask/explain-node.ts';
+import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import { parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import { parseTaint } from '#shared/taints/taint-argument.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Questions } from './answers.ts';
+import type { WhatIfAsked } from './api.ts';
+
+/** Asks what the command line asks, with the rights of whoever runs this process. */
+export const questionsTo = (
+  fleet: Fleet,
+  { matching, clock }: { readonly matching: MatchOptions; readonly clock: Clock },
+): Questions => ({
+  explainPod: ({ cluster, namespace, pod: name }) =>
+    askPod(fleet, { cluster, namespace, name, matching }, { clock }),
+  explainNode: ({ cluster, node }) => askNode(fleet, { cluster, node, matching }, { clock }),
+  whatIf: ({ cluster, taint, ...which }) =>
+    askWhatIf(
+      fleet,
+      { cluster, taint: parseTaint(taint), nodes: choiceOf(which), matching },
+      { now: () => clock.now(), progress: () => undefined },
+    ),
+});
+
+/** Neither names nor labels: all of them. */
+const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
+  nodes === undefined
+    ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }
+    : { names: nodes.split(',').map((name) => name.trim()) };

@@ -1,0 +1,88 @@
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { FAULT_TYPES, type Fault, MAX_FAULT_TEXT, MAX_FAULTS } from '#shared/state/fault.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** A cluster has one fault of each kind at a time. */
+export type FaultKind = Pick<Fault, 'type' | 'resource'>;
+
+export interface Notice {
+  /** Who noticed the fault; each ends its own notice. Absent: there is only one who can. */
+  readonly by?: string;
+  /** The notice ends by itself after this. Absent: it stands until {@link ClusterFaults.end}. */
+  readonly lastsMs?: number;
+}
+
+interface Noticed extends Fault {
+  readonly count: number;
+  /** The notices that may stand, by who noticed the fault. */
+  readonly notices: Map<string, { readonly age: Age; readonly lastsMs: number }>;
+}
+
+/**
+ * What is wrong with one cluster now, for its lease. A fault begins with the first notice, and is over when nobody's notice stands
+ * any more: of a hundred watches, all that failed have to succeed.
+ */
+export class ClusterFaults {
+  readonly #clock: Clock;
+  readonly #noticed = new Map<string, Noticed>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Notes a fault, or that it lasts; the last error is the one that is reported. */
+  begin(kind: FaultKind, error: unknown, { by = '', lastsMs = Number.POSITIVE_INFINITY }: Notice = {}): void {
+    const key = keyOf(kind);
+    const found = this.#noticed.get(key);
+    const before = found && stands(found) ? found : undefined;
+    const notices: Noticed['notices'] = before?.notices ?? new Map();
+    notices.set(by, { age: new Age(this.#clock), lastsMs });
+    this.#noticed.set(key, {
+      ...kind,
+      since: before?.since ?? this.#clock.now(),
+      error: shownText(errorMessage(error), MAX_FAULT_TEXT - 1),
+      ...(error instanceof ApiError && error.status !== 0 ? { status: error.status } : {}),
+      count: (before?.count ?? 0) + 1,
+      notices,
+    });
+  }
+
+  end(kind: FaultKind, by = ''): void {
+    // Asked for each event of a watch.
+    if (this.#noticed.size === 0) return;
+    const key = keyOf(kind);
+    const found = this.#noticed.get(key);
+    if (found?.notices.delete(by) && found.notices.size === 0) this.#noticed.delete(key);
+  }
+
+  /** Notes by an outcome that it failed or, without an error, did not. */
+  note(kind: FaultKind, error: unknown, notice: Notice = {}): void {
+    if (error === undefined) this.end(kind, notice.by);
+    else this.begin(kind, error, notice);
+  }
+
+  clear(): void {
+    this.#noticed.clear();
+  }
+
+  /** The most urgent first, as many as a lease carries. */
+  get list(): readonly Fault[] {
+    const rank = ({ type }: Fault) => FAULT_TYPES.indexOf(type);
+    return [...this.#noticed.values()]
+      .filter(stands)
+      .sort((a, b) => rank(a) - rank(b))
+      .slice(0, MAX_FAULTS)
+      .map(({ notices: _notices, count, ...fault }) =>
+        fault.type === 'built-in-evicts' ? { ...fault, count } : fault,
+      );
+  }
+}
+
+const keyOf = ({ type, resource }: FaultKind): string => `${type} ${resource ?? ''}`;
+
+/** By the stopwatch, so that setting the clock doesn't end a fault unseen. */
+const stands = ({ notices }: Noticed): boolean =>
+  notices.values().some(({ age, lastsMs }) => age.atLeastMs < lastsMs);

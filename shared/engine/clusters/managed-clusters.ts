@@ -1,0 +1,187 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { preflight, type RightsReview } from '#shared/kubernetes/rights.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { ClusterFaults } from './cluster-faults.ts';
+import type { ClusterState } from './probe-server.ts';
+
+/** How soon a cluster is tried again: one that an operator has to mend, and one that comes back by itself. */
+const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
+  'access-denied': { firstMs: 2_000, longestMs: 60_000 },
+  unreachable: { firstMs: 1_000, longestMs: 10_000 },
+};
+/** The same trouble is told again this often. */
+export const TELL_AGAIN_MS = 10 * 60_000;
+
+/** None of the clusters can be managed before somebody mends their access; the message has a line for each reason. */
+export class ClustersRefusedError extends Error {
+  override readonly name = 'ClustersRefusedError';
+}
+
+/** A cluster that the operator named. */
+export interface ChosenCluster {
+  readonly name: ClusterName;
+  /** Its calls reject while it cannot be reached, for whatever reason. */
+  readonly api: KubernetesApi & RightsReview;
+  /** Has `api` reach it by what the kubeconfig says now. Throws `KubeconfigError` when that is of no use. */
+  readAccess(): void;
+}
+
+/** Why a cluster cannot be managed: somebody has to mend its access (`access-denied`), or it does not answer. */
+interface Trouble {
+  readonly kind: 'access-denied' | 'unreachable';
+  readonly error: Error;
+}
+
+type Take = (name: ClusterName, api: KubernetesApi) => void;
+
+export interface ManagedClustersDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * The chosen clusters. Each is taken into service when its credentials are accepted and have all rights, and tried
+ * again and again until then; none waits for another.
+ */
+export class ManagedClusters {
+  readonly #clusters: readonly ChosenCluster[];
+  readonly #deps: ManagedClustersDeps;
+  readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
+  /** Of those that are not in service. */
+  readonly #states = new Map<ClusterName, ClusterState>();
+  readonly #troubles = new Map<ClusterName, string>();
+  readonly #faults = new Map<ClusterName, ClusterFaults>();
+
+  private constructor(clusters: readonly ChosenCluster[], deps: ManagedClustersDeps) {
+    this.#clusters = clusters;
+    this.#deps = deps;
+    for (const { name } of clusters) this.#states.set(name, { kind: 'syncing' });
+    this.#verdicts = new Map(clusters.map((cluster) => [cluster.name, check(cluster)]));
+  }
+
+  /**
+   * Tries every cluster once. Resolves as soon as one of them can be managed, or may be when it answers; rejects with
+   * `ClustersRefusedError` when somebody has to mend them all.
+   */
+  static async open(chosen: readonly ChosenCluster[], deps: ManagedClustersDeps): Promise<ManagedClusters> {
+    const clusters = new ManagedClusters(chosen, deps);
+    const hopes = [...clusters.#verdicts].map(async ([name, verdict]) => {
+      const trouble = await verdict;
+      if (trouble?.kind === 'access-denied') throw new ClustersRefusedError(told(name, trouble));
+    });
+    try {
+      await Promise.any(hopes);
+    } catch (error) {
+      const reasons = (error as AggregateError).errors.map(({ message }) => message);
+      throw new ClustersRefusedError([...new Set(reasons)].join('\n'));
+    }
+    return clusters;
+  }
+
+  /** Of all clusters, also those that cannot be reached: what is to be done there is tried again until it can be. */
+  get apis(): ReadonlyMap<ClusterName, KubernetesApi & RightsReview> {
+    return new Map(this.#clusters.map(({ name, api }) => [name, api]));
+  }
+
+  /** Where those stand that are not in service: `refused`, or `deaf` while they do not answer. */
+  get states(): ReadonlyMap<ClusterName, ClusterState> {
+    return this.#states;
+  }
+
+  /** Why each of those is not in service, as was found last; one sentence each. */
+  get troubles(): ReadonlyMap<ClusterName, string> {
+    return this.#troubles;
+  }
+
+  /** The same as a lease tells it. */
+  get faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
+    return new Map([...this.#faults].map(([name, { list }]) => [name, list]));
+  }
+
+  /**
+   * Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. `refused`: called once
+   * for each that cannot be managed at first.
+   */
+  admit(take: Take, signal: AbortSignal, refused: (name: ClusterName) => void = () => undefined): void {
+    for (const cluster of this.#clusters) void this.#admit(cluster, { take, refused }, signal);
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    for (const { api } of this.#clusters) api.close();
+  }
+
+  async #admit(
+    cluster: ChosenCluster,
+    { take, refused }: { readonly take: Take; readonly refused: (name: ClusterName) => void },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const complain = this.#complainer(cluster.name);
+    let trouble = await this.#verdicts.get(cluster.name);
+    for (let failures = 1; trouble && !signal.aborted; failures++) {
+      this.#see(cluster.name, trouble);
+      if (failures === 1) refused(cluster.name);
+      complain(trouble);
+      await pause(backoffMs(failures, RETRY[trouble.kind]), signal);
+      if (!signal.aborted) trouble = await check(cluster);
+    }
+    if (signal.aborted) return;
+    this.#states.delete(cluster.name);
+    this.#troubles.delete(cluster.name);
+    this.#faults.delete(cluster.name);
+    take(cluster.name, cluster.api);
+  }
+
+  #see(cluster: ClusterName, { kind, error }: Trouble): void {
+    this.#troubles.set(cluster, error.message);
+    const faults = this.#faults.get(cluster) ?? new ClusterFaults(this.#deps.clock);
+    faults.begin({ type: 'list-failing' }, error);
+    this.#faults.set(cluster, faults);
+    if (kind === 'access-denied') this.#states.set(cluster, { kind });
+    else if (this.#states.get(cluster)?.kind !== 'disconnected') {
+      this.#states.set(cluster, { kind: 'disconnected', since: this.#deps.clock.now() });
+    }
+  }
+
+  /** Tells a cluster's trouble when it is news, and else rarely. */
+  #complainer(cluster: ClusterName): (trouble: Trouble) => void {
+    const { clock, log } = this.#deps;
+    let last: { readonly message: string; readonly age: Age } | undefined;
+    return ({ kind, error }) => {
+      if (last?.message === error.message && last.age.atLeastMs < TELL_AGAIN_MS) return;
+      last = { message: error.message, age: new Age(clock) };
+      const event = kind === 'unreachable' ? 'cluster.unreachable' : 'cluster.access-denied';
+      log.warn(event, { cluster, error });
+    };
+  }
+}
+
+/** What keeps a cluster from being managed; `undefined`: nothing. */
+async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
+  try {
+    readAccess();
+    await preflight(api);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    return { kind: isRefusal(error) ? 'access-denied' : 'unreachable', error };
+  }
+}
+
+/** Credentials that cannot be had come as the cause of a call that could not be sent. */
+function isRefusal(error: Error): boolean {
+  if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return true;
+  return error instanceof KubeconfigError || error.cause instanceof KubeconfigError;
+}
+
+/** A kubeconfig's errors name the context themselves. */
+const told = (name: ClusterName, { error }: Trouble): string =>
+  error instanceof KubeconfigError ? error.message : `cluster ${name}: ${error.message}`;

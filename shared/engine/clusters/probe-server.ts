@@ -1,0 +1,158 @@
+import type { ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
+import type { Registry } from 'prom-client';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
+import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
+import type { ClusterRelayState } from '../watch/cluster-relay.ts';
+
+/** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
+export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
+
+/**
+ * What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor
+ * would; `queueless`: what is due there cannot be received.
+ */
+export type ProbedState = ClusterState | { readonly kind: 'lease-unavailable' | 'queue-unavailable' };
+
+/** The probes cannot be served where they are to be; the message names the setting and the fix. */
+export class ProbeAddressError extends Error {
+  override readonly name = 'ProbeAddressError';
+}
+
+/** Where probes are served. */
+export interface ProbeAddress {
+  readonly host: string;
+  readonly port: number;
+  /** What the operator sets them by. */
+  readonly setBy: { readonly host: string; readonly port: string };
+}
+
+/** Metrics are rendered at most once in this time, however many ask. */
+const RENDERED_EACH_MS = 1_000;
+
+export interface ProbeDeps {
+  readonly registry: Registry;
+  readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
+  readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
+  /** What is wrong with the clusters that this process speaks for; absent: it does not find out. */
+  readonly faults?: () => ReadonlyMap<ClusterName, readonly Fault[]>;
+  readonly log: ListenerLog;
+  readonly stopwatch?: Stopwatch;
+}
+
+/**
+ * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
+ * cluster is not listed yet, and when of those that this process speaks for none is heard and can be evicted from. One of which that is so beside
+ * others is told and alarmed, but does not keep a new release from coming. One that stands by is ready. With a line for each cluster that is not well,
+ * for each fault and each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
+ */
+export async function startProbeServer(
+  { host, port, setBy }: ProbeAddress,
+  { registry, states, trips, faults = () => new Map(), log, stopwatch = systemStopwatch }: ProbeDeps,
+): Promise<Listener> {
+  const metrics = renderedEachSecond(registry, stopwatch);
+  const serve = async (response: ServerResponse, { pathname, searchParams }: URL): Promise<void> => {
+    switch (pathname) {
+      case '/healthz':
+        return answer(response, 200, 'ok\n');
+      case '/readyz': {
+        const all = [...states()];
+        const unwell = all.filter(([, { kind }]) => kind !== 'standby' && kind !== 'live');
+        const told = searchParams.has('verbose') ? all : unwell;
+        const held = [...trips()].flatMap(([name, each]) =>
+          each.map((trip) => `${name} ${tripInWords(trip)}\n`),
+        );
+        const found = faults();
+        const wrong = [...found].flatMap(([name, each]) =>
+          each.map((fault) => `${name} ${faultInWords(fault)}\n`),
+        );
+        const stands = told.map(([name, state]) => `${name} ${inWords(state)}\n`);
+        const text = [...stands, ...wrong, ...held].join('');
+        return answer(response, isReady(all, found) ? 200 : 503, text || 'ok\n');
+      }
+      case '/metrics':
+        return metrics().then(
+          (text) => answer(response, 200, text, registry.contentType),
+          (error: unknown) => answer(response, 500, `${String(error)}\n`),
+        );
+      default:
+        return answer(response, 404, 'Not found. Available paths: /healthz, /readyz, /metrics\n');
+    }
+  };
+  try {
+    return await openListener({
+      name: 'probes',
+      at: { host, port },
+      names: [host, hostname()].map((name) => name.toLowerCase()),
+      log,
+      serve: (_, response, { url }) => serve(response, url),
+    });
+  } catch (error) {
+    throw new ProbeAddressError(refusal({ host, port, setBy }, (error as NodeJS.ErrnoException).code));
+  }
+}
+
+/** The registry's text, which is no older than a second; callers in that second get the same, be it an error. */
+function renderedEachSecond(registry: Registry, stopwatch: Stopwatch): () => Promise<string> {
+  let rendered: { readonly atMs: number; readonly text: Promise<string> } | undefined;
+  return () => {
+    const atMs = stopwatch();
+    if (!rendered || atMs - rendered.atMs >= RENDERED_EACH_MS) rendered = { atMs, text: registry.metrics() };
+    return rendered.text;
+  };
+}
+
+function refusal({ host, port, setBy }: ProbeAddress, code = ''): string {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} of ${host} is in use (${code}): stop who has it, or choose another with ${setBy.port}`;
+    case 'EACCES':
+      return `port ${port} is not for this user (${code}): choose one above 1023 with ${setBy.port}`;
+    default:
+      return `${host} is not an address of this machine (${code}): specify one with ${setBy.host}, such as 127.0.0.1 or 0.0.0.0`;
+  }
+}
+
+function isReady(
+  all: readonly (readonly [ClusterName, ProbedState])[],
+  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
+): boolean {
+  const held = all.filter(([, { kind }]) => kind !== 'standby');
+  if (held.some(([, { kind }]) => kind === 'syncing')) return false;
+  const works = ([name, { kind }]: (typeof held)[number]) =>
+    kind === 'live' && !faults.get(name)?.some(stopsEvictions);
+  return held.length === 0 || held.some(works);
+}
+
+/** Whether somebody has to mend it before anything is evicted; an API server that does not answer may do so by itself. */
+const stopsEvictions = ({ type, status }: Fault): boolean =>
+  type === 'store-failing' || status === 401 || status === 403;
+
+function faultInWords({ type, resource, since, error }: Fault): string {
+  const what = resource === undefined ? type : `${type} of ${resource}`;
+  return `${what} since ${new Date(since).toISOString()}: ${error}`;
+}
+
+function inWords(state: ProbedState): string {
+  return state.kind === 'disconnected'
+    ? `disconnected since ${new Date(state.since).toISOString()}`
+    : state.kind;
+}
+
+function tripInWords({ scope, zone, trippedAt, nodes, outOf }: Trip): string {
+  const what = scope === 'people' ? 'tainted by people' : 'down';
+  const where = zone === undefined ? '' : ` in zone ${zone}`;
+  return `guard tripped at ${new Date(trippedAt).toISOString()}: ${nodes} of ${outOf} nodes were ${what}${where}`;
+}
+
+function answer(
+  response: ServerResponse,
+  status: number,
+  body: string,
+  type = 'text/plain; charset=utf-8',
+): void {
+  response.writeHead(status, { 'content-type': type }).end(body);
+}

@@ -1,0 +1,205 @@
+import { type Countdown, countdownOf, type News } from '#shared/aws/due-message.ts';
+import type { Timers } from '#shared/engine/timers.ts';
+import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
+import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { type Ending, type EvictionRecord, isAnnounced, type Partition } from '#shared/eviction/records.ts';
+import { ownMomentOf } from '#shared/eviction/retry.ts';
+import type { LeaseReader } from '#shared/state/lease.ts';
+import type { RulesReader } from '#shared/state/rulebook.ts';
+import { commitUnderLock, type Store } from '#shared/state/store.ts';
+import { inLogContext, type Log } from '#shared/telemetry/log.ts';
+import { evictionFields } from '#shared/telemetry/log-events.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** What applying deltas needs of the world. */
+export interface ApplyDeltasDeps {
+  readonly store: Store;
+  readonly timers: Timers;
+  /** Has the Events posted of what was decided, by `evict`, which alone reaches the clusters. */
+  readonly announce: (ref: NodeRef, news: News) => Promise<void>;
+  /** Under which epoch a cluster's lease is held: what a relay says that held it before decides nothing. */
+  readonly leaseEpoch: LeaseReader['epoch'];
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What governs a cluster; at most a second old. */
+  readonly rules: RulesReader;
+}
+
+/**
+ * Takes deltas of one node into the store: read the partition, plan one after the other, commit once under its lock, then arm
+ * timers and announce countdowns and cancellations. A crash at any point is healed by the same deltas again. Several must
+ * be such as `mayJoin` lets. Rejects with `StoreError`, `TimerError`, `QueueError` or `ContendedPartitionError`; none of them
+ * is then done, and each must come again.
+ */
+export async function applyDeltas(
+  deltas: readonly [Delta, ...Delta[]],
+  deps: ApplyDeltasDeps,
+): Promise<void> {
+  const { store, timers, clock, log } = deps;
+  const [{ ref }] = deltas;
+  const [leaseEpoch, rules] = await Promise.all([deps.leaseEpoch(ref.cluster), deps.rules(ref.cluster)]);
+  const only = deltas.map(onlyPod).filter((uid) => uid !== undefined);
+  const decided = await commitUnderLock(
+    store,
+    ref,
+    only.length < deltas.length ? undefined : only,
+    clock,
+    (partition) => {
+      const result = decideInTurn(partition, deltas, rules, { now: clock.now(), leaseEpoch });
+      const node = result.findLast(({ planned }) => planned.node)?.planned.node;
+      const live = result.at(-1)?.planned.live ?? false;
+      const schedule = result.flatMap(({ agenda }) => agenda.schedule);
+      const end = result.flatMap(({ agenda }) => agenda.end);
+      if (!node && schedule.length + end.length === 0) return { result };
+      return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
+    },
+  );
+  // Before anything else can fail: the delta that comes again finds nothing new.
+  for (const { delta, planned } of decided) {
+    // By its id a delta is found in the relay's log, too.
+    inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, log));
+  }
+  // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
+  await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
+  const cancelled = decided.flatMap(({ delta: { version }, agenda }) =>
+    agenda.announce.length === 0 ? [] : [{ version, pods: agenda.announce }],
+  );
+  const countdowns = decided.flatMap(({ agenda }) => agenda.countdowns);
+  if (cancelled.length + countdowns.length > 0) await deps.announce(ref, { cancelled, countdowns });
+}
+
+/**
+ * Whether a delta can be committed together with those before it: each tells of another pod of the same node, so what is
+ * written of one never meets what is written of another.
+ */
+export function mayJoin(before: readonly Delta[], next: Delta): boolean {
+  const uid = onlyPod(next);
+  return (
+    uid !== undefined &&
+    before.every((each) => {
+      const other = onlyPod(each);
+      return other !== undefined && other !== uid && nodeKey(each.ref) === nodeKey(next.ref);
+    })
+  );
+}
+
+/** A delta, what is planned for it, and what performing that takes. */
+interface Decided {
+  readonly delta: Delta;
+  readonly planned: Plan;
+  readonly agenda: Agenda;
+}
+
+/** Each tells of other pods than those before it, so of what these decide it meets the node alone. */
+function decideInTurn(
+  partition: Partition,
+  deltas: readonly Delta[],
+  rules: Rules,
+  moment: Moment,
+): readonly Decided[] {
+  const decided: Decided[] = [];
+  let { node } = partition;
+  for (const delta of deltas) {
+    const planned = plan({ ...partition, node }, delta, rules, moment);
+    node = planned.node ?? node;
+    decided.push({ delta, planned, agenda: agendaOf(planned.decisions, delta) });
+  }
+  return decided;
+}
+
+/** What performing decisions takes. */
+interface Agenda {
+  /** Records to write. */
+  readonly schedule: readonly EvictionRecord[];
+  /** Records to end. */
+  readonly end: readonly Ending[];
+  /** Distinct moments for a timer. */
+  readonly arm: ReadonlySet<EpochMs>;
+  /** Cancellations that are worth an Event. */
+  readonly announce: readonly Ending[];
+  /** Countdowns that started or moved, and are long enough to be worth one. */
+  readonly countdowns: readonly Countdown[];
+}
+
+/** A shorter countdown is over before anybody reads of it. */
+const TOLD_COUNTDOWN_MS = 30_000;
+
+function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
+  const schedule: EvictionRecord[] = [];
+  const end: Ending[] = [];
+  const arm = new Set<EpochMs>();
+  const told: Ending[] = [];
+  const countdowns: Countdown[] = [];
+  for (const decision of decisions) {
+    switch (decision.kind) {
+      case 'schedule':
+      case 'reschedule':
+      case 'confirm':
+        schedule.push(decision.record);
+        arm.add(ownMomentOf(decision.record));
+        if (decision.kind !== 'confirm' && decision.record.fireAt - delta.observedAt > TOLD_COUNTDOWN_MS)
+          countdowns.push({ ...countdownOf(decision.record), moved: decision.kind === 'reschedule' });
+        break;
+      case 'rearm':
+        arm.add(ownMomentOf(decision.record));
+        break;
+      case 'free':
+        schedule.push(decision.record);
+        arm.add(ownMomentOf(decision.record));
+        break;
+      case 'cancel':
+        end.push(decision.ending);
+        if (isAnnounced(decision.ending, delta.observedAt)) told.push(decision.ending);
+        break;
+      case 'evicted-elsewhere':
+        end.push(decision.ending);
+        break;
+      case 'cancelled-before':
+        told.push(decision.ending);
+        break;
+      default:
+        decision satisfies never;
+    }
+  }
+  return { schedule, end, arm, announce: told, countdowns };
+}
+
+function logChanges(
+  { ref, version, observedAt }: Delta,
+  { node, nodeChanged, decisions }: Plan,
+  log: Log,
+): void {
+  if (nodeChanged && node) {
+    const { taints, deletedAt } = node;
+    log.info('node.changed', {
+      ...ref,
+      delta: deltaId(version),
+      taints: taints.map(({ key, value, effect }) => ({
+        key,
+        ...(value === undefined ? {} : { value }),
+        effect,
+      })),
+      ...(deletedAt === undefined ? {} : { deletedAt }),
+    });
+  }
+  for (const decision of decisions) {
+    if (decision.kind === 'schedule') log.info('eviction.scheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'reschedule')
+      log.info('eviction.rescheduled', evictionFields(ref, decision.record));
+    if (decision.kind === 'confirm') log.info('eviction.confirmed', evictionFields(ref, decision.record));
+    if (decision.kind === 'free') log.info('eviction.released', evictionFields(ref, decision.record));
+    if (decision.kind !== 'cancel' && decision.kind !== 'evicted-elsewhere') continue;
+    const { deleted } = decision.ending;
+    if (deleted?.by === 'taint-manager') {
+      log.info('pod.evicted-externally', { ...evictionFields(ref, decision.ending), deletedAt: deleted.at });
+      continue;
+    }
+    log.info('eviction.canceled', {
+      ...evictionFields(ref, decision.ending),
+      reason: decision.ending.cancelled,
+      eventPosted: isAnnounced(decision.ending, observedAt),
+    });
+  }
+}

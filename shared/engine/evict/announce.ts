@@ -1,0 +1,25 @@
+import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import type { News } from '#shared/aws/due-message.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import { countingDown } from './countdown-events.ts';
+import { cancellingDeletion, logLost, postEvents } from './events.ts';
+import type { EvictDeps } from './evict-node.ts';
+
+/** Posts the Events of what was decided on a node. A cluster that nobody manages any more gets none: they are as good as lost. */
+export async function announce(
+  { cluster }: NodeRef,
+  { cancelled, countdowns }: News,
+  deps: Pick<EvictDeps, 'clusters' | 'clock' | 'log' | 'rules'>,
+): Promise<void> {
+  const { policy } = countdowns.length > 0 ? await deps.rules(cluster) : {};
+  const events = [
+    ...cancelled.flatMap(({ version, pods }) => pods.map((pod) => cancellingDeletion(pod, version))),
+    ...countdowns.map((pod) => countingDown(pod, policy?.mode === 'observe')),
+  ];
+  try {
+    await postEvents(await deps.clusters.api(cluster), events, deps);
+  } catch (error) {
+    if (!(error instanceof UnknownClusterError)) throw error;
+    for (const event of events) logLost(event, error, deps.log);
+  }
+}

@@ -1,0 +1,85 @@
+import type { ClusterAccess } from '#shared/access/registered-clusters.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import {
+  missingRights,
+  type NeededBy,
+  type RightsReview,
+  rightsNeededBy,
+} from '#shared/kubernetes/rights.ts';
+import type { RulesReader } from '#shared/state/rulebook.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** The same lack is told again this often. */
+const TELL_AGAIN_MS = 10 * 60_000;
+/** A cluster that did not answer is asked again after this. */
+const ASK_AGAIN_MS = 60_000;
+
+export interface CheckedAccessDeps {
+  readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & RightsReview> };
+  readonly rules: RulesReader;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Checked {
+  /** Of the policy. */
+  readonly revision: number;
+  readonly age: Age;
+  readonly lastsMs: number;
+}
+
+/**
+ * Clusters as they are reached. Where policy asks for more rights than every one does, it is checked once for each policy whether the credentials
+ * have them, and else told: before the first eviction, which would have to fail to show it.
+ */
+export class CheckedAccess implements ClusterAccess {
+  readonly #deps: CheckedAccessDeps;
+  readonly #checked = new Map<ClusterName, Checked>();
+
+  constructor(deps: CheckedAccessDeps) {
+    this.#deps = deps;
+  }
+
+  async api(cluster: ClusterName): Promise<KubernetesApi> {
+    const api = await this.#deps.clusters.api(cluster);
+    await this.#check(cluster, api);
+    return api;
+  }
+
+  /** Never rejects: what cannot be reached or read is told by whoever needs it. */
+  async #check(cluster: ClusterName, api: RightsReview): Promise<void> {
+    const { rules, clock, log } = this.#deps;
+    try {
+      const { policy, policyRevision: revision } = await rules(cluster);
+      const needs = rightsNeededBy(policy);
+      if (needs.length === 0) {
+        this.#checked.delete(cluster);
+        return;
+      }
+      const before = this.#checked.get(cluster);
+      if (before?.revision === revision && before.age.atMostMs < before.lastsMs) return;
+      const age = new Age(clock);
+      this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
+      let lastsMs = Number.POSITIVE_INFINITY;
+      for (const need of needs) {
+        const missing = await missingRights(api, need.rights);
+        if (missing.length === 0) continue;
+        lastsMs = TELL_AGAIN_MS;
+        log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
+      }
+      this.#checked.set(cluster, { revision, age, lastsMs });
+    } catch {
+      // It is asked again.
+    }
+  }
+}
+
+const sentence = (
+  { host }: RightsReview,
+  { setting, grant, lack }: NeededBy,
+  missing: readonly string[],
+): string =>
+  `The policy sets ${setting}, but the credentials for ${host} lack the permission to ${missing.join(', ')}: grant it (${grant}). Until then, ${lack}.`;

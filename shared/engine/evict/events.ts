@@ -1,0 +1,80 @@
+import pMap from 'p-map';
+import { deltaId, type Version } from '#shared/eviction/facts.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
+import type { KubernetesApi, PodEvent, PodRef } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** The built-in controller's reason for all its Events, so that alerts on it keep working. */
+export const EVENT_REASON = 'TaintManagerEviction';
+
+interface EventPod extends PodRef {
+  readonly uid: PodUid;
+}
+
+/** Reports that a pod is deleted. One per pod, however often its deletion is retried. */
+export function markingForDeletion(pod: EventPod): PodEvent {
+  return {
+    pod: { namespace: pod.namespace, name: pod.name },
+    key: `${pod.uid}/marking`,
+    type: 'Normal',
+    reason: EVENT_REASON,
+    message: `Marking for deletion Pod ${pod.namespace}/${pod.name}`,
+  };
+}
+
+/** Reports that a scheduled deletion was canceled. One per pod and delta that canceled it. */
+export function cancellingDeletion(pod: EventPod, version: Version): PodEvent {
+  return {
+    pod: { namespace: pod.namespace, name: pod.name },
+    key: `${pod.uid}/cancelling/${deltaId(version)}`,
+    type: 'Normal',
+    reason: EVENT_REASON,
+    message: `Cancelling deletion of Pod ${pod.namespace}/${pod.name}`,
+  };
+}
+
+/** Reports that a pod couldn't be deleted and that its retries are exhausted. */
+export function gaveUpDeletion(pod: EventPod): PodEvent {
+  return {
+    pod: { namespace: pod.namespace, name: pod.name },
+    key: `${pod.uid}/gave-up`,
+    type: 'Warning',
+    reason: EVENT_REASON,
+    message: `Failed to delete Pod ${pod.namespace}/${pod.name}: retries exhausted. To retry, run "taintward retry"`,
+  };
+}
+
+const PARALLEL_EVENTS = 16;
+const TRIES = 3;
+
+/**
+ * Posts Events of what happened by `at`, each a few times; a server that does not answer at all is not asked again, because every time-out
+ * would hold the node's next evictions up. Never rejects: an Event is a courtesy.
+ */
+export async function postEvents(
+  api: KubernetesApi,
+  events: readonly PodEvent[],
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  at = clock.now(),
+): Promise<void> {
+  let silent: unknown;
+  const post = async (event: PodEvent): Promise<void> => {
+    for (let tries = 1; !silent; tries++) {
+      try {
+        return await api.createEvent(event, at);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 0) silent = error;
+        else if (tries === TRIES) return logLost(event, error, log);
+      }
+    }
+    logLost(event, silent, log);
+  };
+  await pMap(events, post, { concurrency: PARALLEL_EVENTS });
+}
+
+/** An Event will not be posted. */
+export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
+  log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, error: reason });
+}

@@ -1,0 +1,104 @@
+import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import type { Again } from '#shared/aws/consumer.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import { isComplete } from '#shared/eviction/outcome.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { markingForDeletion, postEvents } from './events.ts';
+import type { NotedProofs } from './noted-proofs.ts';
+import { Pass, type PassDeps } from './pass.ts';
+import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
+
+/** What evicting needs of the world. */
+export interface EvictDeps extends PassDeps {
+  readonly clusters: ClusterAccess;
+  /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
+  readonly proofs?: Pick<NotedProofs, 'probed' | 'passed'>;
+  /** Who has Events posted while others go on; absent: a pass ends with its Events, because a function is frozen then. */
+  readonly laterEvents?: {
+    post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
+  };
+}
+
+/**
+ * Looks at a node: evicts what is due there and still must go, corrects what live state contradicts, and says when
+ * what failed is tried again. `cameBefore`: the message that asks for it did. Rejects with what kept it from
+ * reading or recording: `StoreError`, `TimerError`, `QueueError`; the message is then to come again. Doing it again,
+ * or twice at once, does no harm. `recorded` is called when the store says what was done, so that the node may be
+ * looked at again; Events are still posted then.
+ */
+export async function evictNode(
+  ref: NodeRef,
+  deps: EvictDeps,
+  cameBefore = false,
+  recorded: () => void = () => undefined,
+): Promise<Again | undefined> {
+  const now = deps.clock.now();
+  const partition = await deps.store.load(ref, now);
+  const due = dueOf(partition, now);
+  // A message that comes again may have died before it armed what it had written.
+  const armAgain = async (...moments: readonly EpochMs[]): Promise<void> => {
+    const later = moments.filter((moment) => moment > now);
+    if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
+  };
+  const nextTryAt = partition.node?.retry?.nextTryAt ?? now;
+  if (due.length === 0) {
+    await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
+    if (partition.node?.retry && nextTryAt <= now) await endRetry(ref, deps);
+    return undefined;
+  }
+  let api: KubernetesApi;
+  try {
+    api = await deps.clusters.api(ref.cluster);
+  } catch (error) {
+    if (!(error instanceof UnknownClusterError)) throw error;
+    await endUnregistered(partition, error, deps);
+    return undefined;
+  }
+  const settled = await new Pass(partition, api, deps).run(inTurn(due, now));
+  const events = settled.flatMap(({ record, outcome }) =>
+    outcome.kind === 'deleted' ? markingForDeletion(record) : [],
+  );
+  const pass = { before: partition, settled, outOfReach: api.breakerOpen };
+  try {
+    const again = await recordPass(pass, deps, (event) => events.push(event));
+    if (!again) await armAgain(nextMomentOf(partition, now) ?? now, nextTryAt);
+    if (isComplete(pass)) await deps.proofs?.passed(ref.cluster);
+    return again;
+  } finally {
+    recorded();
+    if (api.breakerOpen) deps.metrics.outOfReach(ref.cluster);
+    if (api.skewMs !== undefined) deps.metrics.clockSkewed(ref.cluster, Math.abs(api.skewMs) / 1000);
+    tellRivals(ref.cluster, api, deps);
+    const at = deps.clock.now();
+    const post = () => postEvents(api, events, deps, at);
+    await (deps.laterEvents ? deps.laterEvents.post(ref.cluster, events.length, post) : post());
+  }
+}
+
+/** Two installations on one cluster evict twice, each by its own rules: what one holds back the other lets go. */
+function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
+  for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
+    metrics.rivalSeen(cluster);
+    const reason =
+      'another installation evicts in this cluster: stop one of the two, or remove the cluster from it';
+    log.warn('cluster.conflicting-installation', { cluster, otherInstallation: rival, reason });
+  }
+}
+
+/** A pod overdue for longer was tried before and failed, or waited for a cluster that was out of reach. */
+const LONG_OVERDUE_MS = 30_000;
+
+/**
+ * The oldest first, so that none waits much longer than the others. Those overdue for long come last, and those of
+ * one moment in random order, so that the same few are not always the first to fail.
+ */
+function inTurn(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
+  const rank = ({ fireAt }: EvictionRecord): number =>
+    (now - fireAt > LONG_OVERDUE_MS ? now : fireAt) + Math.random();
+  return records
+    .map((record) => ({ record, rank: rank(record) }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ record }) => record);
+}

@@ -1,0 +1,501 @@
+import pMap from 'p-map';
+import type { QueueSender } from '#shared/aws/sender.ts';
+import { asksLease, wholeBrake } from '#shared/eviction/brake.ts';
+import { BEING_MOVED } from '#shared/eviction/budget.ts';
+import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
+import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
+import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
+import type { Method, Rules } from '#shared/eviction/policy.ts';
+import { RATE_PERMIT_LASTS_MS, type Turn } from '#shared/eviction/rate.ts';
+import {
+  drainsOnRelease,
+  type EvictionRecord,
+  heldRecord,
+  type NodeState,
+  type Partition,
+} from '#shared/eviction/records.ts';
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
+import type { Permits } from '#shared/state/permits.ts';
+import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { RulesReader } from '#shared/state/rulebook.ts';
+import type { Store } from '#shared/state/store.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { evictionRef } from '#shared/telemetry/log-events.ts';
+import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { Timers } from '../timers.ts';
+import { limitingWorkload, type Permission, takePermits } from './take-permits.ts';
+
+/** Pods of one node that are evicted at a time. */
+const PARALLEL_EVICTIONS = 32;
+/** A delete is sent so long after the server's answer about its node at the latest: taints come and go. */
+export const LOOK_MAX_AGE_MS = 250;
+/** A mark is sent so long after the rules allowed it, in its turn, at the latest. */
+const MARK_MAX_AGE_MS = 250;
+/** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
+const MAX_LOOKS = 10;
+/** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
+export const LEASE_MAX_AGE_MS = 10_000;
+
+/** What a pass needs of the world. */
+export interface PassDeps {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: EvictionMetrics;
+  /** What governs a cluster; with a look's age, at most a second old. */
+  readonly rules: RulesReader;
+  readonly rates: RateLimiter;
+  readonly permits: Permits;
+  readonly timers: Timers;
+  /** Where evictions go that are given up, to be redriven by an operator. Absent: the store alone says what was. */
+  readonly deadLetters?: QueueSender;
+}
+
+/** A look at the node, live and stored, and what decides pods by it. */
+interface NodeView {
+  readonly look: NodeLook;
+  readonly stored: NodeState | undefined;
+  /** When the server's answer was there: what is stored may have taken longer. */
+  readonly answeredAt: EpochMs;
+  /** By which `verdict` decides. */
+  readonly rules: Rules;
+  readonly verdict: ReturnType<typeof judge>;
+}
+
+/** A pod may be deleted at the rates of its cluster. */
+interface RatePermit {
+  readonly until: EpochMs;
+  /** Of the policy that sets the rates. A permit isn't valid under another revision. */
+  readonly revision: number;
+}
+
+type Evict = Extract<Verdict, { readonly kind: 'evict' }>;
+
+const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
+
+/** One pass over a node's due pods: acts on the cluster, and says what came of each. */
+export class Pass {
+  readonly #partition: Partition;
+  readonly #api: KubernetesApi;
+  readonly #deps: PassDeps;
+  /** What ended the pass before its end: no further pod is tried. */
+  #stopped: PodOutcome | undefined;
+  /** The end of the last look. */
+  #looked: Promise<unknown> = Promise.resolve();
+  #nextLook: Promise<NodeView> | undefined;
+  /** What came of pods that asked for permits; absent: it needs none, or is to ask. */
+  #permissions: ReadonlyMap<PodUid, Permission> = new Map();
+  readonly #ratePermits = new Map<PodUid, RatePermit>();
+  /** The last question after the node's Lease; absent: it did not matter yet. */
+  #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
+
+  constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
+    this.#partition = partition;
+    this.#api = api;
+    this.#deps = deps;
+  }
+
+  /** Resolves with what came of each pod that is due, in the order in which it did. */
+  async run(due: readonly EvictionRecord[]): Promise<readonly Settled[]> {
+    let first: NodeView;
+    let pods: ReadonlyMap<PodUid, LivePod>;
+    try {
+      // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
+      const isInReach = !this.#api.breakerOpen;
+      const looking = this.#lookNow(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
+      if (!isInReach) await looking;
+      const [view, found] = await Promise.all([looking, this.#api.podsOnNode(this.#partition.ref.node, due)]);
+      pods = new Map(found.map((pod) => [pod.uid, pod]));
+      first = await this.#withLife(view, due, pods);
+    } catch (error) {
+      const outcome = this.#wentWrong(error);
+      return this.#holdUnseen(due.map((record) => ({ record, outcome })));
+    }
+    await this.#takePermits(due, pods, first);
+    const mayGo = due.filter(({ uid }) => this.#heldOf(uid) === undefined);
+    const turns = await this.#takeRatePermits(mayGo, pods, first);
+    const settled: Settled[] = [];
+    const settle = async (record: EvictionRecord) => {
+      const turn = turns.get(record.uid);
+      const outcome = turn
+        ? { kind: 'waiting' as const, turn }
+        : (this.#heldOf(record.uid) ?? (await this.#handle(record, pods.get(record.uid), first)));
+      this.#tell(record, outcome);
+      settled.push({ record, outcome });
+    };
+    await pMap(due, settle, { concurrency: PARALLEL_EVICTIONS });
+    return this.#holdUnseen(settled);
+  }
+
+  /** Where policy limits evictions of each workload, takes permits for the pods that are to go. What goes wrong stops the pass. */
+  async #takePermits(
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+    { rules, verdict }: NodeView,
+  ): Promise<void> {
+    const asking = due.flatMap((record) => {
+      const pod = pods.get(record.uid);
+      const workload = pod && limitingWorkload(rules, pod);
+      if (!workload) return [];
+      const found = verdict(record, pod);
+      return found.kind === 'evict' && !found.unlimited ? { record, pod, workload } : [];
+    });
+    if (asking.length === 0) return;
+    const { cluster } = this.#partition.ref;
+    try {
+      this.#permissions = await takePermits(asking, { ...this.#deps, cluster, api: this.#api, rules });
+    } catch (error) {
+      this.#wentWrong(error);
+    }
+  }
+
+  /** What keeps a pod whose workload has no permit left for it. */
+  #heldOf(uid: PodUid): PodOutcome | undefined {
+    const permission = this.#permissions.get(uid);
+    return permission?.kind === 'permitted' ? undefined : permission;
+  }
+
+  /** Until when a pod may be deleted for its permit's sake; in the past, it has none. */
+  #permittedTo({ rules }: NodeView, pod: LivePod, { unlimited }: Evict): EpochMs {
+    if (unlimited || !limitingWorkload(rules, pod)) return Infinity;
+    const permission = this.#permissions.get(pod.uid);
+    return permission?.kind === 'permitted' ? permission.until : -Infinity;
+  }
+
+  /** Takes permits at the cluster's rates for all pods to evict. Resolves with the turns of pods without a permit. */
+  async #takeRatePermits(
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+    { rules, verdict }: NodeView,
+  ): Promise<ReadonlyMap<PodUid, Turn>> {
+    const asking = due.filter((record) => {
+      const found = isPaced(rules, record) && verdict(record, pods.get(record.uid));
+      return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
+    });
+    // What the Eviction API refused takes no permit from what it may let go.
+    const [others = [], blocked = []] = [false, true].map((is) =>
+      asking.filter((record) => (record.blocked !== undefined) === is),
+    );
+    try {
+      return await this.#askRates([...others, ...blocked], rules);
+    } catch (error) {
+      this.#stopped = { kind: 'fault', error };
+      return new Map();
+    }
+  }
+
+  /** Records granted permits; resolves with the turns of the other pods. Rejects with `StoreError`. */
+  async #askRates(
+    records: readonly EvictionRecord[],
+    { policy, policyRevision: revision }: Rules,
+  ): Promise<ReadonlyMap<PodUid, Turn>> {
+    if (records.length === 0) return new Map();
+    const { rates, clock } = this.#deps;
+    const now = clock.now();
+    const { node, ref } = this.#partition;
+    const pods = records.map((record) => ({
+      drains: drainsOnRelease(record),
+      inTurn: isInTurn(record) || node?.retry !== undefined,
+    }));
+    const turns = await rates.take(ref.cluster, pods, policy, now);
+    return new Map(
+      records.flatMap(({ uid }, index) => {
+        const turn = turns[index];
+        if (turn) return [[uid, turn] as const];
+        this.#ratePermits.set(uid, { until: now + RATE_PERMIT_LASTS_MS, revision });
+        return [];
+      }),
+    );
+  }
+
+  /**
+   * Until when a pod may be deleted at the rates of its cluster, or its turn. A permit that lapsed while the server was slow, or that
+   * another policy gave, is replaced here: where each answer takes seconds, none would last until the delete.
+   */
+  async #rateOf({ rules }: NodeView, record: EvictionRecord, { unlimited }: Evict): Promise<EpochMs | Turn> {
+    if (unlimited || !isPaced(rules, record)) return Infinity;
+    const counts = (permit: RatePermit | undefined): permit is RatePermit =>
+      permit !== undefined &&
+      permit.revision === rules.policyRevision &&
+      permit.until >= this.#deps.clock.now();
+    const { uid } = record;
+    const permit = this.#ratePermits.get(uid);
+    if (counts(permit)) return permit.until;
+    const turn = (await this.#askRates([record], rules)).get(uid);
+    return turn ?? this.#ratePermits.get(uid)?.until ?? -Infinity;
+  }
+
+  /**
+   * Where nothing may be evicted anyway, a cluster that cannot be looked at is nobody's failure: what is due is held by
+   * its schedule, so that the time does not count until it is given up.
+   */
+  async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
+    if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
+    const now = this.#deps.clock.now();
+    const by = wholeBrake(await this.#deps.rules(this.#partition.ref.cluster), now);
+    if (!by) return settled;
+    return settled.map((each): Settled => {
+      if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
+      return { ...each, outcome: { kind: 'hold', record: heldRecord(each.record, { by, since: now }) } };
+    });
+  }
+
+  /** Never rejects: what goes wrong is an outcome, so that what happened before it is recorded. */
+  async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<PodOutcome> {
+    if (this.#stopped) return this.#stopped;
+    try {
+      const verdict = await this.#verdict(view, record, pod);
+      return verdict.kind === 'evict' ? await this.#evict(record, pod, view, verdict.by) : verdict;
+    } catch (error) {
+      return this.#wentWrong(error, record);
+    }
+  }
+
+  /** What an error is of `record`; what is not of it alone stops the pass. */
+  #wentWrong(error: unknown, record?: EvictionRecord): PodOutcome {
+    const stop = (outcome: PodOutcome): PodOutcome => {
+      this.#stopped ??= outcome;
+      return outcome;
+    };
+    if (!(error instanceof ApiError)) return stop({ kind: 'fault', error });
+    this.#deps.metrics.requestRefused(this.#partition.ref.cluster);
+    const said = { error: error.message, retryAfterSeconds: error.retryAfterSeconds ?? 0 };
+    if (record && refuserOf(error) !== 'server') return { kind: 'failed', ...said };
+    return stop({ kind: 'refused', ...said });
+  }
+
+  /**
+   * Has a pod go, unless what a later look at the node shows speaks against it: marks and deletes it as the mark's answer
+   * shows it, or has the Eviction API do both. Either demands the very pod that was judged.
+   */
+  async #evict(
+    record: EvictionRecord,
+    pod: LivePod | undefined,
+    found: NodeView,
+    by: Method['kind'],
+  ): Promise<PodOutcome> {
+    if (!pod) return GONE;
+    let means = by;
+    // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
+    const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
+    if (rules !== found.rules) {
+      const verdict = await this.#verdict(judgedBy({ ...found, rules }), record, pod);
+      if (verdict.kind !== 'evict') return verdict;
+      means = verdict.by;
+    }
+    let shown: LivePod | undefined = pod;
+    for (let looks = 0; looks < MAX_LOOKS; looks++) {
+      try {
+        // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
+        if (means === 'delete' && !shown.disrupted) {
+          const marked = await this.#mark(record, shown, found);
+          // By the rules of now it may be forbidden.
+          if (!marked) return await this.#handle(record, shown, found);
+          shown = marked;
+        }
+        const view = await this.#look();
+        const verdict = await this.#verdict(view, record, shown);
+        if (verdict.kind !== 'evict') return verdict;
+        // Its node went down meanwhile, say; then it is to be marked first.
+        if (verdict.by !== means) {
+          means = verdict.by;
+          continue;
+        }
+        const permittedTo = this.#permittedTo(view, shown, verdict);
+        // Its permit lapsed while the server was slow, or the limit is new: the next pass asks for one.
+        if (permittedTo < this.#deps.clock.now()) return { kind: 'behind' };
+        const pacedTo = await this.#rateOf(view, record, verdict);
+        if (typeof pacedTo === 'object') return { kind: 'waiting', turn: pacedTo };
+        const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);
+        return await this.#remove(record, shown, verdict, notAfter);
+      } catch (error) {
+        // Nothing was sent: the node is to be looked at once more.
+        if (error instanceof LateCallError) continue;
+        // A webhook may refuse by any status.
+        if (!(error instanceof ApiError) || refuserOf(error) !== 'other') throw error;
+        if (![404, 409].includes(error.status)) throw error;
+        // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
+        shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
+        if (shown?.uid !== record.uid) return GONE;
+      }
+    }
+    const error = `the pod or its node changed ${MAX_LOOKS} times while it was to be deleted`;
+    return { kind: 'failed', error, retryAfterSeconds: 0 };
+  }
+
+  /**
+   * Marks a pod; `undefined`: its turn came when the rules allowed that no more, or it could not be sent then. Marks wait for seconds where a
+   * server is slow, and must not go on after a stop. The look at the node may grow old: the mark deletes nothing, and before the delete
+   * there is another look. Other writes of a pass are asked for by no rules: Events tell of what was done already.
+   */
+  async #mark(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<LivePod | undefined> {
+    try {
+      return await this.#api.markDisrupted(pod, record.uid, this.#deps.clock.now(), () =>
+        this.#markedBy(record, pod, found),
+      );
+    } catch (error) {
+      if (error instanceof LateCallError) return undefined;
+      throw error;
+    }
+  }
+
+  /** Until when a mark may be sent whose turn it is. Rejects with `LateCallError` where the rules of now do not let the pod be deleted. */
+  async #markedBy(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<EpochMs> {
+    const now = this.#deps.clock.now();
+    const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
+    if (rules !== found.rules) {
+      const verdict = judge(found.stored, found.look, rules)(record, pod);
+      if (verdict.kind !== 'evict' || verdict.by !== 'delete')
+        throw new LateCallError('the rules changed while the mark was waiting');
+    }
+    return now + MARK_MAX_AGE_MS;
+  }
+
+  async #remove(
+    record: EvictionRecord,
+    { uid, resourceVersion, moving }: LivePod,
+    { by: means, lease }: Evict,
+    notAfter: EpochMs,
+  ): Promise<PodOutcome> {
+    const judged = { uid, resourceVersion };
+    switch (means) {
+      case 'delete':
+        await this.#api.deletePod(record, judged, notAfter);
+        break;
+      case 'evict': {
+        const answer = await this.#api.evictPod(record, judged, notAfter);
+        if (answer.kind === 'evicted') break;
+        const by = answer.by === 'admission' ? { by: answer.by } : {};
+        const reason = moving ? `${BEING_MOVED} ${answer.reason}` : answer.reason;
+        return { kind: 'blocked', block: { ...by, reason } };
+      }
+      default:
+        means satisfies never;
+    }
+    const lateMs = Math.max(0, this.#deps.clock.now() - record.fireAt);
+    return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
+  }
+
+  /** Says at once what has happened, whatever becomes of the pass. */
+  #tell(record: EvictionRecord, outcome: PodOutcome): void {
+    const { metrics, log } = this.#deps;
+    const { ref } = this.#partition;
+    if (outcome.kind === 'deleted') {
+      const { kind: _kind, lateMs: delayMs, ...lease } = outcome;
+      metrics.podDeleted(ref.cluster, delayMs / 1000);
+      log.info('pod.evicted', { ...evictionRef(ref, record), delayMs, ...lease });
+    } else if (outcome.kind === 'end') {
+      const event = outcome.outcome === 'would-have' ? 'eviction.would-evict' : 'pod.already-gone';
+      log.info(event, evictionRef(ref, record));
+    }
+  }
+
+  /** A look at the node that begins no earlier than now; one look serves all who ask before it begins. */
+  #look(): Promise<NodeView> {
+    this.#nextLook ??= this.#looked.then(() => {
+      this.#nextLook = undefined;
+      const look = this.#lookNow();
+      this.#looked = look.catch(() => undefined);
+      return look;
+    });
+    return this.#nextLook;
+  }
+
+  /**
+   * What is stored of the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told
+   * that a taint came back, or that a node that is gone had lost its taints before.
+   */
+  async #lookNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
+    const { store, clock } = this.#deps;
+    const { ref } = this.#partition;
+    const at = clock.now();
+    const answering = this.#api.getNode(ref.node).then((live) => ({ live, answeredAt: clock.now() }));
+    const loading = loaded ?? store.load(ref, at, []);
+    const asking = foreseen ?? (this.#lease && this.#life().catch(() => undefined));
+    const [{ live, answeredAt }, { node: stored }, life] = await Promise.all([answering, loading, asking]);
+    const { taints, taintsStamp, zone } = live ?? {};
+    const { skews } = this.#api;
+    const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews };
+    // Asked for last: a server may take longer than rules are good for.
+    const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
+    return judgedBy({ look, stored, answeredAt, rules });
+  }
+
+  /**
+   * Reads the node's Lease beside the node where it is likely to decide: a pod was to go because the node is called unreachable.
+   * What goes wrong is met again by whoever needs it.
+   */
+  async #foreseenLife(due: readonly EvictionRecord[]): Promise<NodeLife | undefined> {
+    const isUnreachable = ({ reasons }: EvictionRecord) =>
+      reasons.some(({ taint }) => taint.key === NODE_UNREACHABLE);
+    if (!due.some(isUnreachable)) return undefined;
+    try {
+      const rules = await this.#deps.rules(this.#partition.ref.cluster);
+      const isAsked = asksLease(rules) && !wholeBrake(rules, this.#deps.clock.now());
+      return isAsked ? await this.#life() : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The view with what the node's Lease says, if that decides one of the pods that are due and can be read. */
+  async #withLife(
+    view: NodeView,
+    due: readonly EvictionRecord[],
+    pods: ReadonlyMap<PodUid, LivePod>,
+  ): Promise<NodeView> {
+    if (!due.some((record) => isUnread(view.verdict(record, pods.get(record.uid))))) return view;
+    const life = await this.#life().catch(() => undefined);
+    return life ? lookedAgain(view, { life }) : view;
+  }
+
+  /** Decides a pod, once the node's Lease was read where that decides. Rejects with `ApiError` where it cannot be read. */
+  async #verdict(view: NodeView, record: EvictionRecord, pod: LivePod | undefined): Promise<Verdict> {
+    const verdict = view.verdict(record, pod);
+    if (!isUnread(verdict)) return verdict;
+    const later = lookedAgain(view, { life: await this.#life() }).verdict(record, pod);
+    return isUnread(later) ? { kind: 'behind' } : later;
+  }
+
+  /** What the node's Lease says: read once, and again in a pass that takes long. Rejects with `ApiError`. */
+  #life(): Promise<NodeLife> {
+    const { clock } = this.#deps;
+    const askedAt = clock.now();
+    if (this.#lease && askedAt - this.#lease.askedAt <= LEASE_MAX_AGE_MS) return this.#lease.life;
+    const life = this.#api.getNodeLease(this.#partition.ref.node).then(
+      (lease) => nodeLife(lease, clock.now()),
+      (error: unknown): NodeLife => {
+        // Without the right, pods go as they did before anybody asked.
+        if (error instanceof ApiError && error.status === 403) return { kind: 'lapsed', because: 'hidden' };
+        throw error;
+      },
+    );
+    this.#lease = { askedAt, life };
+    return life;
+  }
+}
+
+/** Reports whether a pod needs a permit at its cluster's rates. Without a rate, a pod that was never held needs none. */
+const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
+  policy.rate !== undefined || drainsOnRelease(record);
+
+/** Reports whether a pod that is due has waited for its turn, or was released in one. */
+const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
+  turnAt !== undefined || (drains === true && notBefore !== undefined);
+
+/** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
+const isUnread = (verdict: Verdict): boolean => verdict.kind === 'evict' && verdict.lease === 'unread';
+
+/** A view that decides by what it says of the node and of the rules. */
+function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
+  return { ...view, verdict: judge(view.stored, view.look, view.rules) };
+}
+
+/** A view with more of the look. */
+const lookedAgain = (view: NodeView, more: Pick<NodeLook, 'life'>): NodeView =>
+  judgedBy({ ...view, look: { ...view.look, ...more } });

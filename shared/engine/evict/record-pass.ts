@@ -1,0 +1,159 @@
+import type { UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import type { Again } from '#shared/aws/consumer.ts';
+import { countdownOf, dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import {
+  type DonePass,
+  endsOf,
+  momentsOf,
+  needsCommit,
+  type Recorded,
+  recordOf,
+} from '#shared/eviction/outcome.ts';
+import { type EvictionRecord, ending, isTainted, type Partition } from '#shared/eviction/records.ts';
+import { dueOf } from '#shared/eviction/retry.ts';
+import type { PodEvent } from '#shared/kubernetes/api.ts';
+import { commitUnderLock } from '#shared/state/store.ts';
+import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
+import { blockedEviction, countingDown, heldBack } from './countdown-events.ts';
+import { cancellingDeletion, gaveUpDeletion } from './events.ts';
+import type { PassDeps } from './pass.ts';
+
+/** How soon a node is looked at again that changed, or is about to, while it was looked at. SQS makes it a second. */
+const AGAIN_SECONDS = 0.25;
+
+/**
+ * Stores what a pass came to and arms what is to be tried again; only then its message may end. A crash before that
+ * brings the message back, and it arms what it finds. Hands over the Events of what was written. Returns what is left to do.
+ */
+export async function recordPass(
+  pass: DonePass,
+  deps: PassDeps,
+  announce: (event: PodEvent) => void,
+): Promise<Again | undefined> {
+  const { store, timers, clock } = deps;
+  const { before, settled } = pass;
+  const { ref } = before;
+  const ends = endsOf(settled);
+  if (ends.length > 0) await store.end(ref, ends, clock.now());
+  // First the timers: the message that brought us here finds nothing due any more once the records stand.
+  await timers.arm(ref, momentsOf(pass));
+  const written = needsCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
+  // What was written is told before anything else can fail: the message that comes again no longer finds it.
+  const { cancelled = [], told = [], observed = false, gaveUp = [], retry, askAgainAt } = written ?? {};
+  for (const each of cancelled) {
+    deps.log.info('eviction.canceled', {
+      ...evictionFields(ref, each),
+      reason: each.cancelled,
+      eventPosted: true,
+    });
+    announce(cancellingDeletion(each, each.version));
+  }
+  for (const each of told) announce(tell(ref, each, observed, deps));
+  if (gaveUp.length > 0) deps.metrics.gaveUp(ref.cluster, gaveUp.length);
+  if (askAgainAt !== undefined) await timers.arm(ref, [askAgainAt]);
+  if (retry) {
+    await timers.arm(ref, [retry.nextTryAt]);
+    deps.metrics.retried(ref.cluster);
+    const { attempts, nextTryAt, error } = retry;
+    deps.log.warn('eviction.retrying', { ...ref, attempts, nextTryAt, error });
+  }
+  for (const { outcome } of settled) if (outcome.kind === 'fault') throw outcome.error;
+  if (written?.unnoted)
+    throw new Error(`Node ${ref.node} of cluster ${ref.cluster} is unknown so far: ${written.unnoted}`);
+  const behind = settled.some(({ outcome }) => outcome.kind === 'behind');
+  return written?.moved || behind ? { againInSeconds: AGAIN_SECONDS } : undefined;
+}
+
+async function correct(pass: DonePass, deps: PassDeps): Promise<Recorded> {
+  const { store, clock } = deps;
+  const { ref, node } = pass.before;
+  const moment = { now: clock.now(), random: Math.random() };
+  const rules = await deps.rules(ref.cluster, node?.guardRevision);
+  const recorded = (found: Partition) => recordOf(pass, found, rules, moment);
+  // Set aside before they are given up: a crash in between sets them aside twice, and loses none.
+  await setAside(ref, recorded(pass.before).result.gaveUp, deps);
+  return commitUnderLock(store, ref, undefined, clock, recorded);
+}
+
+/** Logs what became of a record; returns its Event. */
+function tell(
+  ref: NodeRef,
+  { record, note }: Recorded['told'][number],
+  observed: boolean,
+  { log }: PassDeps,
+): PodEvent {
+  const fields = evictionFields(ref, record);
+  switch (note.what) {
+    case 'moved':
+      log.info('eviction.rescheduled', fields);
+      return countingDown({ ...countdownOf(record), moved: true }, observed);
+    case 'held':
+      log.info('eviction.held', { ...fields, by: note.by.kind });
+      return heldBack(record, note.by);
+    case 'would-have':
+      log.info('eviction.would-evict', evictionRef(ref, record));
+      return heldBack(record, note.by);
+    case 'blocked': {
+      const { by = 'budget' } = record.blocked ?? {};
+      log.info('eviction.blocked', { ...fields, by, error: note.error });
+      return blockedEviction(record, by);
+    }
+    case 'gave-up':
+      log.error('eviction.failed', { ...fields, error: note.error });
+      return gaveUpDeletion(record);
+    default:
+      return note satisfies never;
+  }
+}
+
+/** When what failed on a node went otherwise before its next try, what fails from now on fails for the first time. */
+export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promise<void> {
+  await commitUnderLock(store, ref, undefined, clock, (found) => {
+    const now = clock.now();
+    if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
+      return { result: undefined };
+    }
+    // What neither stands nor has ended has expired, and is about to be put back.
+    if (found.ended.size === 0) return { result: undefined };
+    const { retry: _retry, ...node } = found.node;
+    return { result: undefined, change: { node, schedule: [], end: [], live: isTainted(node) } };
+  });
+}
+
+/**
+ * Ends what is scheduled on a node of a cluster that is managed no longer. Should the cluster be registered again, its
+ * relay tells of the node anew, and the countdowns go on from where they started.
+ */
+export async function endUnregistered(
+  { ref, scheduled }: Partition,
+  reason: UnknownClusterError,
+  deps: PassDeps,
+): Promise<void> {
+  await setAside(ref, [...scheduled.values()], deps, reason.message);
+  const ended = await commitUnderLock(deps.store, ref, undefined, deps.clock, (found) => {
+    const end = [...found.scheduled.values()].map((record) =>
+      ending(record, { outcome: 'unregistered', error: reason.message }, record.version),
+    );
+    if (end.length === 0) return { result: end };
+    return { result: end, change: { schedule: [], end, live: isTainted(found.node) } };
+  });
+  deps.metrics.gaveUp(ref.cluster, ended.length);
+  for (const each of ended)
+    deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), error: reason });
+}
+
+/** Copies of evictions that end without their pods going: a redriven one is tried again. */
+async function setAside(
+  ref: NodeRef,
+  records: readonly EvictionRecord[],
+  { deadLetters }: PassDeps,
+  reason = records[0]?.failure?.error ?? '',
+): Promise<void> {
+  if (!deadLetters || records.length === 0) return;
+  const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
+  const [failure] = await deadLetters.send([
+    { body, groupId: dueGroupId(ref.cluster), attributes: { reason: reason || 'unknown' } },
+  ]);
+  if (failure) throw new Error(`the dead-letter queue rejected a failed eviction: ${failure.reason}`);
+}

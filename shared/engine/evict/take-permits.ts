@@ -1,0 +1,86 @@
+import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { PodOutcome } from '#shared/eviction/outcome.ts';
+import { PERMIT_LASTS_MS, permitted, type Workload, workloadOf } from '#shared/eviction/permits.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { PassDeps } from './pass.ts';
+
+/** Where replicas may not be counted, pods ask again after so long. */
+const FORBIDDEN_RETRY_MS = 60_000;
+
+/** A pod that is to go under the limit of its workload. */
+export interface Asking {
+  readonly record: EvictionRecord;
+  readonly pod: LivePod;
+  readonly workload: Workload;
+}
+
+/** Until when a pod may be deleted that has a permit; or what comes of one that has none. */
+export type Permission = { readonly kind: 'permitted'; readonly until: EpochMs } | PodOutcome;
+
+export interface TakePermitsDeps extends Pick<PassDeps, 'permits' | 'clock'> {
+  readonly cluster: ClusterName;
+  readonly api: KubernetesApi;
+  readonly rules: Rules;
+}
+
+/** The workload that limits how many pods like this go, where policy says that any does. */
+export const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
+  policy.maxEvictionsPerWorkload && workloadOf(pod);
+
+/**
+ * Takes permits for pods: one call for each workload, and before it one that asks for its replicas where the limit is a percentage of them.
+ * Rejects with `StoreError`, and with `ApiError` where replicas cannot be read.
+ */
+export async function takePermits(
+  asking: readonly Asking[],
+  deps: TakePermitsDeps,
+): Promise<ReadonlyMap<PodUid, Permission>> {
+  const workloads = Map.groupBy(asking, ({ pod, workload: { kind, name } }) =>
+    [pod.namespace, kind, name].join('/'),
+  );
+  const taken = await Promise.all(Array.from(workloads, ([key, pods]) => takeFor(key, pods, deps)));
+  return new Map(taken.flat());
+}
+
+async function takeFor(
+  key: string,
+  asking: readonly Asking[],
+  { cluster, api, rules, permits, clock }: TakePermitsDeps,
+): Promise<readonly (readonly [PodUid, Permission])[]> {
+  const { policy, policyRevision: revision, guardRevision } = rules;
+  const { maxEvictionsPerWorkload: limit } = policy;
+  const [first] = asking;
+  if (!limit || !first) return [];
+  const count = await countOf(limit.count, api, { namespace: first.pod.namespace, ...first.workload });
+  const now = clock.now();
+  const { windowMs } = limit;
+  const uids = asking.map(({ record }) => record.uid);
+  const moments = count === undefined ? [] : await permits.take(cluster, key, uids, { count, windowMs }, now);
+  return asking.map(({ record: { turnAt: _turnAt, ...record }, workload }, index) => {
+    const until = moments[index] ?? now + FORBIDDEN_RETRY_MS;
+    if (until <= now) return [record.uid, { kind: 'permitted', until: now + PERMIT_LASTS_MS }];
+    const of = { workload: `${workload.kind}/${workload.name}`, windowMs };
+    const said = count === undefined ? of : { ...of, count };
+    const by = { kind: 'workload-limit' as const, ...said, revision, guardRevision, until };
+    const since = record.held?.by.kind === by.kind ? record.held.since : now;
+    return [record.uid, { kind: 'hold', record: { ...record, held: { by, since, until } } }];
+  });
+}
+
+/** How many pods of a workload may go; `undefined`: without the right to count its replicas, nobody knows. */
+async function countOf(
+  count: number | string,
+  api: KubernetesApi,
+  workload: Workload & { readonly namespace: string },
+): Promise<number | undefined> {
+  if (typeof count === 'number') return count;
+  try {
+    return permitted(count, await api.getReplicas(workload));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 403) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,82 @@
+import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
+import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from '#shared/explain/brake-words.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { ClusterFaults } from '../clusters/cluster-faults.ts';
+import type { ClusterView } from './cluster-view.ts';
+import type { RelayMetrics } from './relay-metrics.ts';
+
+/** The fault stands for so long after the last of them: the next outage may be hours away, and somebody has to read it. */
+export const REPORTED_FOR_MS = 3_600_000;
+/** What falls due within this after a deletion has set it off: clocks and watches differ by less. */
+const SLACK_MS = 10_000;
+/** Pods that are logged: the built-in controller may evict all of a cluster. Those beyond are counted. */
+const MAX_LOGGED = 100;
+/** Pods that are remembered, so that each counts once. */
+const MAX_REMEMBERED = 50_000;
+
+export interface BuiltInEvictionsDeps {
+  readonly view: Pick<ClusterView, 'taintsOf'>;
+  readonly rules: () => Rules;
+  readonly faults: ClusterFaults;
+  readonly metrics: Pick<RelayMetrics, 'builtInEvictions'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/**
+ * Evictions by the built-in controller, or another taint manager, of pods that the rules here keep: held, excluded, guarded, or in a cluster that
+ * is stopped or paused. Whoever set those rules relies on them. A cluster that is only observed leaves its pods to others.
+ */
+export class BuiltInEvictions {
+  readonly #cluster: ClusterName;
+  readonly #deps: BuiltInEvictionsDeps;
+  readonly #seen = new Set<PodUid>();
+  #logged = 0;
+
+  constructor(cluster: ClusterName, deps: BuiltInEvictionsDeps) {
+    this.#cluster = cluster;
+    this.#deps = deps;
+  }
+
+  /** A pod that somebody else than this service deleted, as often as it is seen. */
+  see(pod: LivePod): void {
+    const { faults, metrics, clock, log } = this.#deps;
+    const { uid, node, namespace, name, deleted } = pod;
+    if (!node || deleted?.by !== 'taint-manager' || this.#seen.has(uid)) return;
+    // One that terminates for long may have been evicted before anybody counted.
+    const lastsMs = deleted.at + REPORTED_FOR_MS - clock.now();
+    if (lastsMs <= 0) return;
+    if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear();
+    this.#seen.add(uid);
+    const brake = this.#brakeOn(pod, node, deleted.at);
+    if (!brake || brake.kind === 'observe') return;
+    const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${wordsOf(brake).name(brake)}): switch it off, or take the cluster over.`;
+    faults.begin({ type: 'built-in-evicts' }, error, { lastsMs: Math.min(lastsMs, REPORTED_FOR_MS) });
+    metrics.builtInEvictions.inc({ cluster: this.#cluster });
+    this.#logged += 1;
+    if (this.#logged > MAX_LOGGED) return;
+    const by = brake.kind === 'hold' ? { by: brake.kind, hold: brake.id } : { by: brake.kind };
+    log.warn('pod.evicted-despite-hold', { cluster: this.#cluster, node, namespace, pod: name, uid, ...by });
+  }
+
+  #brakeOn(pod: LivePod, node: NodeName, at: EpochMs): Brake | undefined {
+    const rules = this.#deps.rules();
+    const { taints, zone, downSince } = this.#deps.view.taintsOf(node);
+    // As that controller reads them.
+    const asGiven = { matching: rules.matching, policy: DEFAULT_POLICY };
+    const tolerations = pod.tolerations.map(({ ownSeconds: _ownSeconds, ...toleration }) => toleration);
+    const dueBy = taints
+      .filter((taint) => !taint.virtual)
+      .filter((taint) => {
+        const deadline = podDeadlines([taint], undefined, asGiven)(tolerations, pod.podSince);
+        return deadline !== undefined && deadline.at <= at + SLACK_MS;
+      })
+      .map(({ key }) => key);
+    return brakeOn(rules, { node, zone, downSince, dueBy, record: pod, labels: pod.labels ?? {} }, at);
+  }
+}

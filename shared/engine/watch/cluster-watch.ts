@@ -1,0 +1,396 @@
+import { isDeepStrictEqual } from 'node:util';
+import { isAhead, RESYNC_MS } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { observedNow } from '#shared/eviction/skew.ts';
+import type { KubernetesApi, LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import type { GonePod } from '#shared/state/history.ts';
+import type { Store, TaintedNode } from '#shared/state/store.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { Age } from '#shared/time/age.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import type { ClusterFaults } from '../clusters/cluster-faults.ts';
+import type { ClusterView, Subject } from './cluster-view.ts';
+import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
+import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
+import type { RelayMetrics } from './relay-metrics.ts';
+
+/** What was being noted as held when rules changed is noted by then, and is set free by a second wake. */
+const SETTLING_MS = 5_000;
+/** When the store could not be read it is read again after this. */
+const STORE_RETRY_MS = 2_000;
+const UNREAD_STATE = { type: 'store-failing' } as const;
+const RESYNC = 'resync';
+const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
+/** Pods, and nodes, of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
+const MAX_WRONG_TIMES = 100;
+
+/**
+ * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
+ * Deaf is worse than syncing: what was listed before gets old.
+ */
+export type Hearing =
+  | { readonly kind: 'syncing' | 'live' }
+  | { readonly kind: 'disconnected'; readonly since: EpochMs };
+
+export interface ClusterWatchDeps {
+  readonly store: Pick<Store, 'taintedNodes'>;
+  readonly limits: PodFollowLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: RelayMetrics;
+  readonly faults: ClusterFaults;
+  /** What governs the cluster; see {@link ClusterWatch.ruled}. */
+  readonly rules: Rules;
+  /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
+  counted(): void;
+  /** Somebody else than this service deleted it. Called as often as that is seen. */
+  deleted(pod: LivePod): void;
+  /** Evicted pods are gone. */
+  gone(pods: readonly GonePod[]): void;
+  /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
+  tell(subjects: readonly Subject[], wake: boolean): void;
+}
+
+/**
+ * Keeps a view of one cluster true: follows its nodes, the pods of those that are tainted, and has everything told again
+ * after each gap and at each resync. It sees on when nothing may be said.
+ */
+export class ClusterWatch {
+  readonly #cluster: ClusterName;
+  readonly #nodes: KubernetesApi['nodes'];
+  readonly #view: ClusterView;
+  readonly #deps: ClusterWatchDeps;
+  readonly #stopping = new AbortController();
+  readonly #pods: PodFollower;
+  readonly #resync = new ResyncRequest();
+  #running: Promise<unknown> | undefined;
+  /** Since when it fails; absent: the last that was heard was not a failure. */
+  #failing: { readonly since: EpochMs; readonly age: Age } | undefined;
+  #heardAt: EpochMs | undefined;
+  #rules: Rules;
+  /** The last wake was for other rules, so one more is to follow. */
+  #ruledAnew = false;
+  /** Whether it knows what the store knows. */
+  #recalled = false;
+  /** Whether everything was told once. */
+  #synced = false;
+  /** Nodes without taints that are watched until evicted pods have left them. */
+  readonly #left = new Set<NodeName>();
+  /** Pods of which a time in the future was logged. */
+  readonly #inFuture = new Set<PodUid>();
+  /** Nodes with a taint that names a time in the future, which was logged, and that taint. */
+  readonly #futureTaints = new Map<NodeName, string>();
+  /** Has the nodes listed anew: other taints evict. */
+  #relisting = new AbortController();
+
+  constructor(
+    cluster: ClusterName,
+    api: Pick<KubernetesApi, 'nodes' | 'pods' | 'skews'>,
+    view: ClusterView,
+    deps: ClusterWatchDeps,
+  ) {
+    this.#cluster = cluster;
+    this.#nodes = api.nodes;
+    this.#view = view;
+    this.#deps = deps;
+    this.#rules = deps.rules;
+    view.virtualKeys = deps.rules.policy.virtualKeys;
+    view.latest = (now) => observedNow(now, api.skews);
+    this.#pods = new PodFollower(
+      api.pods,
+      {
+        replace: (node, listed) => {
+          this.#deps.metrics.lists.inc(this.#labels('pods'));
+          for (const pod of listed) this.#look(pod);
+          this.#tell(view.replacePods(node, listed, deps.clock.now()));
+          this.#tellGone();
+          this.#follow(node);
+          this.#seeSynced();
+        },
+        change: ({ kind, object }) => {
+          this.#look(object);
+          this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
+          if (kind === 'delete') this.#tellGone();
+          // It may have been the last that left a node without taints.
+          if (kind === 'delete' && object.node) this.#follow(object.node);
+        },
+        failed: (error, attempt) => this.#failed('pods', error, attempt),
+        answered: ({ request, of }) => this.#answered('pods', request, of),
+        ended: (of) => this.#answered('pods', 'watch', of),
+      },
+      { limits: deps.limits, clock: deps.clock, signal: this.#stopping.signal },
+    );
+  }
+
+  get hearing(): Hearing {
+    if (this.#failing) return { kind: 'disconnected', since: this.#failing.since };
+    return { kind: this.#synced ? 'live' : 'syncing' };
+  }
+
+  /** Milliseconds for which it has been disconnected; 0: it is not. */
+  get outageMs(): number {
+    return Math.round(this.#failing?.age.atLeastMs ?? 0);
+  }
+
+  /** When the cluster last gave a sign of life; `undefined`: not yet. */
+  get heardAt(): EpochMs | undefined {
+    return this.#heardAt;
+  }
+
+  start(): void {
+    this.#running ??= Promise.all([this.#followNodes(), this.#resyncing()]);
+  }
+
+  /** What governs the cluster changed: all that is tainted is decided anew. */
+  ruled(rules: Rules): void {
+    this.#rules = rules;
+    this.#ruledAnew = true;
+    this.#deps.log.info('rules.changed', { cluster: this.#cluster });
+    this.#resync.now();
+    const { virtualKeys } = rules.policy;
+    if (isDeepStrictEqual(virtualKeys, this.#view.virtualKeys)) return;
+    this.#view.virtualKeys = virtualKeys;
+    this.#relisting.abort();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  async #followNodes(): Promise<void> {
+    const { clock } = this.#deps;
+    const stopping = this.#stopping.signal;
+    while (!stopping.aborted) {
+      this.#relisting = new AbortController();
+      const signal = AbortSignal.any([stopping, this.#relisting.signal]);
+      await followNodes(this.#nodes, this.#nodeSink(), { clock, signal });
+    }
+  }
+
+  #nodeSink(): NodeSink {
+    const { clock, log, metrics, counted } = this.#deps;
+    const view = this.#view;
+    return {
+      replace: (nodes) => {
+        metrics.lists.inc(this.#labels('nodes'));
+        log.debug('relay.listed', { cluster: this.#cluster, nodes: nodes.length });
+        const subjects = view.replaceNodes(nodes, clock.now());
+        for (const node of this.#futureTaints.keys())
+          if (!nodes.some(({ name }) => name === node)) this.#endFuture(node);
+        for (const node of nodes) this.#checkTaints(node);
+        counted();
+        this.#tell(subjects);
+        this.#resync.now();
+      },
+      change: ({ kind, object }) => {
+        const now = clock.now();
+        const subjects = kind === 'upsert' ? view.upsertNode(object, now) : view.deleteNode(object.name, now);
+        if (kind === 'upsert') this.#checkTaints(object);
+        else this.#endFuture(object.name);
+        counted();
+        this.#tell(subjects);
+        // It may have been the last whose pods were awaited.
+        this.#seeSynced();
+      },
+      heard: () => {
+        this.#heardAt = clock.now();
+        if (!this.#failing) return;
+        log.info('cluster.reconnected', { cluster: this.#cluster, outageMs: this.outageMs });
+        this.#failing = undefined;
+      },
+      failed: (error, request) => {
+        this.#failing ??= { since: clock.now(), age: new Age(clock) };
+        this.#failed('nodes', error, { request });
+      },
+      answered: (request) => this.#answered('nodes', request),
+      rewound: () => {
+        log.warn('relay.etcd-restore-detected', { cluster: this.#cluster });
+        this.#pods.rewind();
+      },
+    };
+  }
+
+  #tell(subjects: readonly Subject[]): void {
+    // Whatever begins or ends a node's being followed is something to tell of it.
+    for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
+    // Until then all is told by the resync that is on its way.
+    if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
+  }
+
+  #look(pod: LivePod): void {
+    this.#checkTime(pod);
+    if (pod.deleted) this.#deps.deleted(pod);
+  }
+
+  #checkTime({ uid, node, namespace, name, podSince }: LivePod): void {
+    const { clock, log } = this.#deps;
+    if (!node || !isAhead(podSince, clock.now())) return;
+    if (this.#inFuture.has(uid) || this.#inFuture.size >= MAX_WRONG_TIMES) return;
+    this.#inFuture.add(uid);
+    const about = { cluster: this.#cluster, node, namespace, pod: name, uid };
+    log.warn('pod.scheduled-time-in-future', { ...about, podScheduledAt: podSince });
+  }
+
+  /** Says which taint names a time that is ignored. */
+  #checkTaints(node: LiveNode): void {
+    const { clock, log, faults } = this.#deps;
+    const latest = this.#view.latest(clock.now());
+    const taint = evictingTaints(node.taints, this.#view.virtualKeys).find(({ timeAdded = 0 }) =>
+      isAhead(timeAdded, latest),
+    );
+    if (!taint) {
+      this.#endFuture(node.name);
+      return;
+    }
+    const { timeAdded = 0 } = taint;
+    const before = this.#futureTaints.get(node.name);
+    if (before === undefined && this.#futureTaints.size >= MAX_WRONG_TIMES) return;
+    const text = `${taint.key}:${taint.effect}`;
+    const error = `The taint ${text} of node ${node.name} says that it was added at ${timeText(timeAdded)}, which is in the future. The time is ignored.`;
+    faults.begin(FUTURE_TAINT, error, { by: node.name });
+    if (before === text) return;
+    this.#futureTaints.set(node.name, text);
+    log.warn('node.taint-time-in-future', {
+      cluster: this.#cluster,
+      node: node.name,
+      taint: text,
+      timeAdded,
+    });
+  }
+
+  #endFuture(node: NodeName): void {
+    this.#futureTaints.delete(node);
+    this.#deps.faults.end(FUTURE_TAINT, node);
+  }
+
+  #tellGone(): void {
+    const at = this.#deps.clock.now();
+    const gone = this.#view.takeGone().map((uid) => ({ uid, at }));
+    if (gone.length > 0) this.#deps.gone(gone);
+  }
+
+  #follow(node: NodeName): void {
+    const follows = this.#view.follows(node);
+    // What is known of its pods was forgotten with its taints.
+    if (follows && this.#left.delete(node)) this.#pods.remove(node);
+    if (!this.#view.watches(node)) {
+      this.#left.delete(node);
+      this.#pods.remove(node);
+      return;
+    }
+    if (!follows) this.#left.add(node);
+    this.#pods.add(node);
+  }
+
+  /** Pods were evicted from these nodes before, and may not have left them. To be said once all that is tainted is known. */
+  expectLeaving(nodes: Iterable<NodeName>): void {
+    const left = [...nodes].filter((node) => !this.#view.follows(node));
+    this.#view.expectLeaving(left);
+    for (const node of left) this.#follow(node);
+  }
+
+  async #resyncing(): Promise<void> {
+    const { clock, log, faults, tell } = this.#deps;
+    const { signal } = this.#stopping;
+    const view = this.#view;
+    for (let settling = false; ; ) {
+      const cause = await this.#resync.next(settling ? SETTLING_MS : RESYNC_MS, signal);
+      if (cause === 'stopped') return;
+      if (!view.listed) continue;
+      const wake = cause === 'gap' || settling;
+      try {
+        const stored = await this.#storedTaintedNodes();
+        const now = clock.now();
+        const subjects = view.resync(stored, now);
+        // Nodes that only the store still holds as tainted are followed, too.
+        for (const node of view.followed()) this.#pods.add(node);
+        this.#recalled = true;
+        faults.end(UNREAD_STATE, RESYNC);
+        tell(wake ? inOrder(subjects, view.rank(stored, this.#rules, now)) : subjects, wake);
+        settling = this.#ruledAnew;
+        this.#ruledAnew = false;
+      } catch (error) {
+        log.error('relay.resync-failed', { cluster: this.#cluster, error });
+        faults.begin(UNREAD_STATE, error, { by: RESYNC });
+        await pause(STORE_RETRY_MS, signal);
+        this.#resync.now();
+        continue;
+      }
+      this.#seeSynced();
+      if (!wake) this.#pods.relist();
+    }
+  }
+
+  /** Synced is who knows all nodes, what the store knows, and the pods of all that are tainted. */
+  #seeSynced(): void {
+    if (this.#synced || !this.#recalled || this.#view.awaitsPods) return;
+    this.#synced = true;
+    this.#deps.log.info('relay.synced', { cluster: this.#cluster, ...this.#view.counts });
+  }
+
+  #failed(
+    resource: 'nodes' | 'pods',
+    error: unknown,
+    attempt?: Pick<Attempt, 'request'> & Partial<Attempt>,
+  ): void {
+    if (attempt)
+      this.#deps.faults.begin({ type: FAILING[attempt.request], resource }, error, { by: byOf(attempt.of) });
+    this.#deps.metrics.watchFailures.inc(this.#labels(resource));
+    this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, error });
+  }
+
+  /** Who is let in to watch needs no list, whatever became of the last one. */
+  #answered(resource: 'nodes' | 'pods', request: Request, of?: Attempt['of']): void {
+    const { faults } = this.#deps;
+    faults.end({ type: 'list-failing', resource }, byOf(of));
+    if (request === 'watch') faults.end({ type: 'watch-failing', resource }, byOf(of));
+  }
+
+  #labels(resource: 'nodes' | 'pods') {
+    return { cluster: this.#cluster, resource };
+  }
+
+  async #storedTaintedNodes(): Promise<readonly TaintedNode[]> {
+    return Array.fromAsync(this.#deps.store.taintedNodes(this.#cluster));
+  }
+}
+
+const FAILING = { list: 'list-failing', watch: 'watch-failing' } as const;
+
+/** No node has such a name. */
+const byOf = (of = ''): string => `watch ${of}`;
+
+/** Subjects that are whole nodes, those of `first` first. */
+function inOrder(subjects: readonly Subject[], first: readonly NodeName[]): readonly Subject[] {
+  const places = new Map(first.map((node, place) => [node, place]));
+  const placeOf = ({ node }: Subject) => places.get(node) ?? first.length;
+  return subjects.toSorted((a, b) => placeOf(a) - placeOf(b));
+}
+
+/** Asks for a resync now, after a gap; several requests before it runs are one. */
+class ResyncRequest {
+  #requested = false;
+  #wake: () => void = () => undefined;
+
+  now(): void {
+    this.#requested = true;
+    this.#wake();
+  }
+
+  /** Resolves when a resync is due: asked for, or after `intervalMs`. */
+  async next(intervalMs: number, signal: AbortSignal): Promise<'gap' | 'interval' | 'stopped'> {
+    if (!this.#requested) {
+      const asked = new AbortController();
+      this.#wake = () => asked.abort();
+      await pause(intervalMs, AbortSignal.any([signal, asked.signal]));
+    }
+    const cause = this.#requested ? 'gap' : 'interval';
+    this.#requested = false;
+    return signal.aborted ? 'stopped' : cause;
+  }
+}

@@ -1,0 +1,487 @@
+import PQueue from 'p-queue';
+import type { NodeName } from '#shared/eviction/identity.ts';
+import type { Change, LivePod, Page, Resource } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { Age } from '#shared/time/age.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { Request } from './follow-nodes.ts';
+import { listPages } from './list-pages.ts';
+import { ListSlots } from './list-slots.ts';
+import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
+import { PodMerge } from './pod-merge.ts';
+import { PassingPods, tooManyPassing } from './pod-room.ts';
+import { isNewer, newest, versionOf } from './resource-version.ts';
+
+/** Of one cluster. An API server spends on the fifth what the other four then lack. */
+const LISTS_AT_ONCE = 4;
+/** Of the whole process: bounds what answers are in memory at a time. */
+const LISTS_AT_ONCE_IN_ALL = 8;
+/** Nodes of one cluster, and of the process, that have a watch of their own. Those beyond share one of all pods. */
+const OWN_WATCHES = 100;
+const OWN_WATCHES_IN_ALL = 1_000;
+/** The shared watch ends when so few nodes have been followed for so long. */
+const FEW_NODES = 70;
+const FEW_FOR_MS = 5 * 60_000;
+/** Nodes that are listed again at each resync, so that what a watch has lost, against its promise, heals. */
+const RELISTED = 100;
+/** A server that has not seen the version asked for yet (504) is asked so often before it is asked for its newest. */
+const TRIES_BEHIND = 3;
+/** Where a node's list takes so long, and so many wait for theirs, all pods are listed once. */
+const SLOW_LIST_MS = 500;
+const MANY_WAIT = 50;
+/** And where that fails, not again for so long: lists that are on their way by then do not count. */
+const NOT_ALL_FOR_MS = 60_000;
+const PAGE_SIZE = 500;
+const AFTER_ALL_OTHERS = 0;
+/** Any version that the server has in its cache. */
+const CACHED = '0';
+
+/** What the clusters of a process share. */
+export class PodFollowLimits {
+  readonly lists = new ListSlots(LISTS_AT_ONCE_IN_ALL);
+  #watches = 0;
+
+  /** False: there are as many as there may be. */
+  takeWatch(): boolean {
+    if (this.#watches >= OWN_WATCHES_IN_ALL) return false;
+    this.#watches += 1;
+    return true;
+  }
+
+  giveWatch(): void {
+    this.#watches -= 1;
+  }
+}
+
+/** What a server was asked for: of one node, or of `all` that share a watch. */
+export interface Attempt {
+  readonly request: Request;
+  readonly of: NodeName | 'all';
+}
+
+/** What is done with what is heard. */
+export interface PodSink {
+  /** A complete list of a node's pods. */
+  replace(node: NodeName, pods: readonly LivePod[]): void;
+  /** Of a pod of a followed node that is listed. */
+  change(change: Change<LivePod>): void;
+  /**
+   * A list or watch failed; it is tried again. `attempt` absent: it was an attempt to spare others. A version that is too old fails
+   * nothing, unless that comes again.
+   */
+  failed(error: unknown, attempt?: Attempt): void;
+  /** A list is complete, or a watch stands. */
+  answered(attempt: Attempt): void;
+  /** That is attempted no more. */
+  ended(of: Attempt['of']): void;
+}
+
+export interface PodFollowerDeps {
+  readonly limits: PodFollowLimits;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+interface FollowedNode {
+  readonly node: NodeName;
+  readonly merge: PodMerge;
+  readonly stopping: AbortController;
+  /** Nodes tainted later are listed earlier: the others have waited for seconds already, and few more do not matter. */
+  readonly priority: number;
+  /** Whether it has a watch of its own. */
+  own: boolean;
+  /** When, by the stopwatch, its last list was in. */
+  listedAtMs: number;
+  /** The newest version that was listed or heard. */
+  position: string | undefined;
+  /** Its list that is on its way. */
+  listing?: Promise<string> | undefined;
+}
+
+/** The watch of all pods, for nodes without one of their own. */
+interface SharedWatch {
+  readonly stopping: AbortController;
+  /** Settles when {@link SharedWatch.position} is known. */
+  readonly begun: PromiseWithResolvers<void>;
+  /** Version of the last pod event that was read or passed over: what lists must not be older than. */
+  position: string;
+}
+
+/**
+ * Follows the pods of chosen nodes: of each a list, and from its version a watch, as its kubelet has. Where many nodes are
+ * followed, one watch of all pods serves those without their own. Never rejects; what fails is tried again until the node is
+ * removed or `signal` aborts.
+ */
+export class PodFollower {
+  readonly #pods: Resource<LivePod>;
+  readonly #sink: PodSink;
+  readonly #deps: PodFollowerDeps;
+  readonly #lists = new PQueue({ concurrency: LISTS_AT_ONCE });
+  readonly #followed = new Map<NodeName, FollowedNode>();
+  readonly #passing = new PassingPods();
+  #added = 0;
+  #own = 0;
+  #shared: SharedWatch | undefined;
+  #few: NodeJS.Timeout | undefined;
+  #listingAll: Promise<void> | undefined;
+  /** Since all pods could not be listed at once. */
+  #notAll: Age | undefined;
+
+  constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
+    this.#pods = pods;
+    this.#sink = sink;
+    this.#deps = deps;
+    deps.signal.addEventListener('abort', () => this.#removeAll(), { once: true });
+  }
+
+  /** Follows a node from now on: its list first. */
+  add(node: NodeName): void {
+    if (this.#deps.signal.aborted || this.#followed.has(node)) return;
+    this.#added += 1;
+    const followed: FollowedNode = {
+      node,
+      merge: new PodMerge(this.#passing),
+      stopping: new AbortController(),
+      priority: this.#added,
+      own: this.#takeWatch(),
+      listedAtMs: 0,
+      position: undefined,
+    };
+    this.#followed.set(node, followed);
+    void (followed.own ? this.#followOwn(followed) : this.#followShared(followed));
+    this.#minWatches();
+  }
+
+  remove(node: NodeName): void {
+    const followed = this.#followed.get(node);
+    if (!followed) return;
+    this.#followed.delete(node);
+    followed.stopping.abort();
+    this.#sink.ended(node);
+    followed.merge.drop();
+    if (followed.own) this.#giveWatch();
+    this.#minWatches();
+  }
+
+  /** Lists some nodes again, those whose last list is longest ago. */
+  relist(): void {
+    const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
+    const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
+    for (const each of oldest) {
+      this.#list(each, AFTER_ALL_OTHERS).catch((error: unknown) => {
+        if (!each.stopping.signal.aborted) this.#sink.failed(error, { request: 'list', of: each.node });
+      });
+    }
+  }
+
+  /** The server's history is another one: no version counts any more, everything is listed anew. */
+  rewind(): void {
+    const nodes = [...this.#followed.keys()];
+    this.#removeAll();
+    for (const node of nodes) this.add(node);
+  }
+
+  #removeAll(): void {
+    for (const node of [...this.#followed.keys()]) this.remove(node);
+  }
+
+  #takeWatch(): boolean {
+    const may = !this.#shared && this.#own < OWN_WATCHES && this.#deps.limits.takeWatch();
+    if (may) this.#own += 1;
+    return may;
+  }
+
+  #giveWatch(): void {
+    this.#own -= 1;
+    this.#deps.limits.giveWatch();
+  }
+
+  async #followOwn(followed: FollowedNode): Promise<void> {
+    const { node, stopping } = followed;
+    const { signal } = stopping;
+    let failures = 0;
+    let expired = false;
+    let from: string | undefined;
+    const { clock } = this.#deps;
+    const stands = () => this.#sink.answered({ request: 'watch', of: node });
+    while (!signal.aborted) {
+      try {
+        from ??= await this.#list(followed);
+        const options = { onNode: node, resourceVersion: from, signal };
+        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
+          // It may have been on its way when the node was removed.
+          if (signal.aborted) return;
+          if (isNewer(from, versionOf(event))) return this.rewind();
+          if ('object' in event) this.#hear(followed, event);
+          from = versionOf(event);
+          failures = 0;
+          expired = false;
+          stands();
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (!isExpired(error) || expired)
+          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: node });
+        expired = isExpired(error);
+        // A silent watch may wait for a version that the server has lost: the list tells.
+        if (isLost(error)) from = undefined;
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  async #followShared(followed: FollowedNode): Promise<void> {
+    const { signal } = followed.stopping;
+    this.#shared ??= this.#openShared();
+    for (let failures = 1; !signal.aborted; failures++) {
+      try {
+        await this.#shared?.begun.promise;
+        // One that was asked for earlier may be older than the watch.
+        await followed.listing?.catch(() => undefined);
+        if (!followed.own) await this.#list(followed);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#sink.failed(error, { request: 'list', of: followed.node });
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  #openShared(): SharedWatch {
+    const shared = {
+      stopping: new AbortController(),
+      begun: Promise.withResolvers<void>(),
+      position: CACHED,
+    };
+    void this.#watchAll(shared);
+    return shared;
+  }
+
+  async #watchAll(shared: SharedWatch): Promise<void> {
+    const { signal } = shared.stopping;
+    const follows = (node: NodeName) => this.#followed.get(node)?.own === false;
+    let failures = 0;
+    let from: string | undefined;
+    let lost = false;
+    let expired = false;
+    const { clock } = this.#deps;
+    const stands = () => this.#sink.answered({ request: 'watch', of: 'all' });
+    while (!signal.aborted) {
+      try {
+        if (from === undefined) {
+          from = await this.#anyVersion(lost, signal);
+          this.#sink.answered({ request: 'list', of: 'all' });
+          shared.position = from;
+          shared.begun.resolve();
+          if (lost) this.#relistShared();
+          lost = false;
+        }
+        const options = { resourceVersion: from, follows, signal };
+        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
+          if (signal.aborted) return;
+          if (isNewer(from, versionOf(event))) return this.rewind();
+          if ('object' in event) this.#hearShared(event);
+          from = versionOf(event);
+          if (event.kind !== 'bookmark') shared.position = from;
+          failures = 0;
+          expired = false;
+          stands();
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        if (!isExpired(error) || expired)
+          this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: 'all' });
+        expired = isExpired(error);
+        if (isLost(error)) {
+          // Until there is a version to go on from: that may be refused, too.
+          lost = true;
+          from = undefined;
+        }
+        await pause(retryMs(error, failures), signal);
+      }
+    }
+  }
+
+  /** A version to begin to watch from: after one that was too old, the newest. */
+  async #anyVersion(newestOnly: boolean, signal: AbortSignal): Promise<string> {
+    const [node] = this.#followed.keys();
+    const page = await this.#pods.list({
+      ...(node === undefined ? { limit: 1 } : { onNode: node }),
+      ...(newestOnly ? {} : { notOlderThan: CACHED }),
+      signal,
+    });
+    return page.resourceVersion;
+  }
+
+  #relistShared(): void {
+    for (const each of this.#followed.values()) if (!each.own) void this.#followShared(each);
+  }
+
+  #hearShared(change: Change<LivePod>): void {
+    const { node } = change.object;
+    const followed = node && this.#followed.get(node);
+    if (followed && !followed.own) this.#hear(followed, change);
+  }
+
+  #hear(followed: FollowedNode, change: Change<LivePod>): void {
+    const { resourceVersion } = change.object;
+    followed.position = newest(followed.position ?? CACHED, resourceVersion);
+    if (followed.merge.hear(change)) this.#sink.change(change);
+  }
+
+  /** Lists a node's pods, in its turn; one that is on its way does. Resolves with the version from which to go on. */
+  #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
+    followed.listing ??= this.#listInTurn(followed, priority).finally(() => {
+      followed.listing = undefined;
+    });
+    return followed.listing;
+  }
+
+  async #listInTurn(followed: FollowedNode, priority: number): Promise<string> {
+    const { signal } = followed.stopping;
+    const { limits } = this.#deps;
+    const isFirst = !followed.merge.listed;
+    for (let behind = 0; ; ) {
+      try {
+        const ask = () => this.#ask(followed, behind < TRIES_BEHIND, isFirst);
+        const inTurn = () => limits.lists.run(this, ask);
+        const version = await this.#lists.add(inTurn, { priority });
+        if (version !== undefined) return version;
+        signal.throwIfAborted();
+      } catch (error) {
+        if (!isBehind(error) || behind >= TRIES_BEHIND || signal.aborted) throw error;
+        behind += 1;
+        await pause(retryMs(error, behind), signal);
+      }
+    }
+  }
+
+  /** Those whose first list is not in. */
+  get #waiting(): readonly FollowedNode[] {
+    return [...this.#followed.values()].filter(({ merge }) => !merge.listed);
+  }
+
+  #listAllOnce(): void {
+    const { clock } = this.#deps;
+    if (this.#notAll && this.#notAll.atLeastMs < NOT_ALL_FOR_MS) return;
+    this.#listingAll ??= this.#listAll()
+      .catch((error: unknown) => {
+        this.#notAll = new Age(clock);
+        this.#sink.failed(error);
+      })
+      .finally(() => {
+        this.#listingAll = undefined;
+      });
+  }
+
+  /** All pods at once, for the nodes that wait for their first list. Those whose own is quicker do not wait for this one. */
+  async #listAll(): Promise<void> {
+    const { signal } = this.#deps;
+    const asked = new Map(
+      this.#waiting.map((each) => [each.node, { each, asked: each.merge.ask(), pods: [] as LivePod[] }]),
+    );
+    let version = '';
+    let bytes = 0;
+    const failed = (error: unknown) => this.#sink.failed(error);
+    try {
+      for await (const page of listPages(this.#pods, { limit: PAGE_SIZE, signal, failed })) {
+        for (const pod of page.items) {
+          const waiting = pod.node && asked.get(pod.node);
+          if (!waiting) continue;
+          const taken = this.#passing.take(pod);
+          if (taken === undefined) throw tooManyPassing();
+          bytes += taken;
+          waiting.pods.push(pod);
+        }
+        version = page.resourceVersion;
+      }
+    } finally {
+      this.#passing.give(bytes);
+    }
+    for (const { each, asked: ask, pods } of asked.values()) {
+      const known = each.stopping.signal.aborted ? undefined : each.merge.answer(ask, pods, version);
+      if (known) this.#replace(each, known, version);
+    }
+  }
+
+  #replace(followed: FollowedNode, pods: readonly LivePod[], version: string): void {
+    this.#sink.replace(followed.node, pods);
+    this.#sink.answered({ request: 'list', of: followed.node });
+    // Not before: what the sink could not take is listed again.
+    followed.listedAtMs = stopwatchMs(this.#deps.clock);
+    followed.position = newest(followed.position ?? CACHED, version);
+  }
+
+  /** `undefined`: its answer does not count, because more was heard meanwhile than could be kept. */
+  async #ask(followed: FollowedNode, fromCache: boolean, isFirst: boolean): Promise<string | undefined> {
+    const { node, merge, stopping } = followed;
+    const { signal } = stopping;
+    signal.throwIfAborted();
+    // All pods were listed while it waited.
+    if (isFirst && merge.listed && followed.position !== undefined) return followed.position;
+    const asked = merge.ask();
+    const floor = newest(
+      followed.position ?? CACHED,
+      followed.own ? CACHED : (this.#shared?.position ?? CACHED),
+    );
+    let page: Page<LivePod>;
+    const asking = new Age(this.#deps.clock);
+    try {
+      page = await this.#pods.list({ onNode: node, ...(fromCache ? { notOlderThan: floor } : {}), signal });
+    } catch (error) {
+      merge.giveUp(asked);
+      throw error;
+    }
+    signal.throwIfAborted();
+    if (asking.atLeastMs > SLOW_LIST_MS && this.#waiting.length > MANY_WAIT) this.#listAllOnce();
+    if (isNewer(floor, page.resourceVersion)) {
+      this.rewind();
+      return undefined;
+    }
+    const pods = merge.answer(asked, page.items, page.resourceVersion);
+    if (!pods) return undefined;
+    this.#replace(followed, pods, page.resourceVersion);
+    return page.resourceVersion;
+  }
+
+  /** Gives all nodes their own watches again when there have been few for long. */
+  #minWatches(): void {
+    const few = this.#shared !== undefined && this.#followed.size < FEW_NODES;
+    if (!few) {
+      clearTimeout(this.#few);
+      this.#few = undefined;
+      if (this.#followed.size > 0) return;
+    }
+    if (this.#followed.size === 0) this.#closeShared();
+    else this.#few ??= setTimeout(() => this.#unshare(), FEW_FOR_MS).unref();
+  }
+
+  #unshare(): void {
+    this.#few = undefined;
+    const position = this.#shared?.position ?? CACHED;
+    this.#closeShared();
+    for (const each of this.#followed.values()) {
+      if (each.own) continue;
+      each.own = this.#takeWatch();
+      each.position = newest(each.position ?? CACHED, position);
+      void (each.own ? this.#followOwn(each) : this.#followShared(each));
+    }
+  }
+
+  #closeShared(): void {
+    clearTimeout(this.#few);
+    this.#few = undefined;
+    this.#shared?.stopping.abort();
+    // Whoever waits for it asks the signal of its own.
+    this.#shared?.begun.resolve();
+    if (this.#shared) this.#sink.ended('all');
+    this.#shared = undefined;
+  }
+}
+
+/** The server has not seen the version that was asked for yet (`ResourceVersionTooLarge`). */
+const isBehind = (error: unknown): boolean => error instanceof ApiError && error.status === 504;

@@ -1,0 +1,40 @@
+import type { ListOptions, Page, Resource } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { pause } from '#shared/time/pause.ts';
+import { retryMs } from './lively-watch.ts';
+
+/**
+ * A consistent list, page by page. A page that is refused for now (429, 5xx) is asked for again, after `Retry-After`; the
+ * pages before it need not be. Throws `ApiError` when the list is to be begun anew.
+ */
+export async function* listPages<T>(
+  resource: Resource<T>,
+  {
+    limit,
+    signal,
+    failed,
+  }: Pick<ListOptions, 'signal'> & { readonly limit: number; failed(error: unknown): void },
+): AsyncGenerator<Page<T>, void, undefined> {
+  let token: string | undefined;
+  let failures = 0;
+  do {
+    try {
+      const page = await resource.list({
+        limit,
+        signal,
+        ...(token === undefined ? {} : { continue: token }),
+      });
+      failures = 0;
+      token = page.continue;
+      yield page;
+    } catch (error) {
+      if (!isForNow(error) || signal.aborted) throw error;
+      failed(error);
+      failures += 1;
+      await pause(retryMs(error, failures), signal);
+    }
+  } while (failures > 0 || token !== undefined);
+}
+
+const isForNow = (error: unknown): boolean =>
+  error instanceof ApiError && (error.status === 429 || error.status >= 500);

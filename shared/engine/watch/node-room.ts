@@ -1,0 +1,61 @@
+import type { NodeName } from '#shared/eviction/identity.ts';
+import type { LiveNode } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+
+/** For the nodes of one cluster: 5,000 need 2 MiB, 100,000 some 40 MiB. */
+const MOST_BYTES = 64 * 1024 * 1024;
+/** What a node takes beside its texts. */
+const NODE_BYTES = 256;
+
+/** Says how much of a relay's memory the nodes of one cluster take, so that none takes that of its neighbours. */
+export class NodeRoom {
+  readonly #nodes = new Map<NodeName, number>();
+  #bytes = 0;
+
+  /** A node is kept, perhaps in place of an older state of it. Throws `ApiError` when there is no room for it. */
+  keep(node: LiveNode): void {
+    const bytes = bytesOf(node) + this.#bytes - (this.#nodes.get(node.name) ?? 0);
+    assertFits(bytes);
+    this.#bytes = bytes;
+    this.#nodes.set(node.name, bytesOf(node));
+  }
+
+  forget(name: NodeName): void {
+    this.#bytes -= this.#nodes.get(name) ?? 0;
+    this.#nodes.delete(name);
+  }
+
+  /** These are all. */
+  replace(nodes: readonly LiveNode[]): void {
+    this.#nodes.clear();
+    this.#bytes = 0;
+    for (const node of nodes) this.keep(node);
+  }
+}
+
+/** A list of nodes that grows as far as there is room. */
+export class NodeList {
+  readonly nodes: LiveNode[] = [];
+  #bytes = 0;
+
+  /** Throws `ApiError` when there is no room for it. */
+  push(node: LiveNode): void {
+    this.#bytes += bytesOf(node);
+    assertFits(this.#bytes);
+    this.nodes.push(node);
+  }
+}
+
+function assertFits(bytes: number): void {
+  if (bytes <= MOST_BYTES) return;
+  throw new ApiError(
+    `Its nodes take more than ${MOST_BYTES / 1024 / 1024} MiB, which no cluster needs: is it a Kubernetes API server?`,
+    0,
+  );
+}
+
+const bytesOf = ({ name, resourceVersion, zone = '', taintsStamp = '', taints }: LiveNode): number =>
+  taints.reduce(
+    (sum, { key, value = '', effect }) => sum + key.length + value.length + effect.length,
+    NODE_BYTES + name.length + resourceVersion.length + zone.length + taintsStamp.length,
+  );

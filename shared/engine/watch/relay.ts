@@ -1,0 +1,203 @@
+import { once } from 'node:events';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { stopwatchMs } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState, NO_COUNTS } from './cluster-relay.ts';
+import { Fleet } from './fleet.ts';
+import { PodFollowLimits } from './follow-pods.ts';
+import { LeaseKeeper } from './lease-keeper.ts';
+import type { ClusterStanding } from './relay-metrics.ts';
+
+/** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
+const SHARE_MS = 5_000;
+
+/** Smaller differences between clocks are the rule, and told of nowhere. */
+const TOLD_SKEW_MS = 1_000;
+
+interface Reported {
+  readonly keeper: LeaseKeeper;
+  readonly faults: () => readonly Fault[];
+}
+
+/** How a cluster stands that cannot be entered. */
+const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
+  state: { kind: 'syncing' },
+  mode: undefined,
+  counts: NO_COUNTS,
+  stuck: 0,
+  trips: [],
+  takeover: 'none',
+  nobodyEvicts: false,
+};
+
+/** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
+export class Relay {
+  readonly #clusters = new Map<ClusterName, ClusterRelay>();
+  readonly #deps: ClusterRelayDeps;
+  /** Of clusters that are followed no longer: until their last words are said. */
+  readonly #leaving = new Map<ClusterName, Promise<unknown>>();
+  /** Clusters that cannot be entered yet. */
+  readonly #reported = new Map<ClusterName, Reported>();
+  readonly #fleet: Fleet;
+  readonly #stopping = new AbortController();
+  readonly #sharing: Promise<void>;
+
+  /** `nodeBudget`: how many nodes it takes on while other relays are there to take the rest. */
+  constructor({
+    nodeBudget,
+    ...deps
+  }: Omit<ClusterRelayDeps, 'fleet' | 'limits'> & { readonly nodeBudget: number }) {
+    const { holder, clock } = deps;
+    this.#fleet = new Fleet({ holder, budget: nodeBudget, stopwatch: () => stopwatchMs(clock) });
+    this.#deps = { ...deps, fleet: this.#fleet, limits: new PodFollowLimits() };
+    this.#sharing = this.#share();
+    deps.metrics.observe(() => [
+      ...[...this.#clusters].map(([cluster, relay]) => {
+        const { state, mode, counts, trips, takeover, nobodyEvicts, faults, stuck } = relay;
+        const standing = { cluster, state, mode, counts, trips, takeover, nobodyEvicts, faults };
+        return { ...standing, stuck: stuck.length };
+      }),
+      ...[...this.#reported].map(([cluster, { faults }]) => ({ ...UNENTERED, cluster, faults: faults() })),
+    ]);
+  }
+
+  /** Follows a cluster from now on, or as soon as it is followed no longer in the way it was before. */
+  add(name: ClusterName, api: KubernetesApi): void {
+    const cluster = new ClusterRelay(name, api, this.#deps);
+    this.#clusters.set(name, cluster);
+    this.#deps.metrics.begin(name);
+    this.#endReport(name);
+    const start = () => {
+      if (this.#clusters.get(name) === cluster) cluster.start();
+    };
+    const leaving = this.#leaving.get(name);
+    // Its last words, and the lease that it gives up, are not to be taken for those of the new one.
+    if (leaving) void leaving.then(start);
+    else start();
+  }
+
+  /** Holds the lease of a cluster that cannot be entered, to report there what is wrong, until the cluster is added. */
+  report(name: ClusterName, faults: Reported['faults']): void {
+    const nothing = () => undefined;
+    const keeper = new LeaseKeeper(
+      name,
+      {
+        held: async (_, signal) => void (await once(signal, 'abort')),
+        ...{
+          regained: nothing,
+          heardAt: nothing,
+          nodes: nothing,
+          breakerOpen: () => false,
+          faults,
+          reached: nothing,
+        },
+      },
+      this.#deps,
+    );
+    this.#reported.set(name, { keeper, faults });
+    this.#deps.metrics.begin(name);
+    keeper.start();
+  }
+
+  #endReport(name: ClusterName): void {
+    const { keeper } = this.#reported.get(name) ?? {};
+    if (!keeper) return;
+    this.#reported.delete(name);
+    this.#leave(name, keeper.stop());
+  }
+
+  #leave(name: ClusterName, ended: Promise<void>): Promise<unknown> {
+    const left = Promise.all([this.#leaving.get(name), ended]).then(() => {
+      if (this.#leaving.get(name) === left) this.#leaving.delete(name);
+    });
+    this.#leaving.set(name, left);
+    return left;
+  }
+
+  /** Follows a cluster no longer; resolves when what waits is sent and the lease given up. */
+  async remove(name: ClusterName): Promise<void> {
+    const cluster = this.#clusters.get(name);
+    if (!cluster) return;
+    this.#clusters.delete(name);
+    await this.#leave(name, cluster.stop());
+    if (this.#clusters.has(name)) return;
+    this.#fleet.forget(name);
+    this.#deps.metrics.end(name);
+  }
+
+  /** Sends what waits, gives the leases up and ends. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const keepers = [...this.#reported.values()].map(({ keeper }) => keeper);
+    await Promise.all([
+      this.#sharing,
+      ...[...this.#clusters.values(), ...keepers].map((each) => each.stop()),
+    ]);
+    this.#deps.outbox.stop();
+  }
+
+  /** Where each cluster stands. */
+  states(): ReadonlyMap<ClusterName, ClusterRelayState> {
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
+  }
+
+  /** Each cluster as this relay knows it. */
+  clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'heardAt' | 'tally'>> {
+    return this.#clusters;
+  }
+
+  /** What the guard of each cluster holds that this relay speaks for. */
+  trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
+    return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
+  }
+
+  /** What is wrong with each cluster, as far as this relay knows. */
+  faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
+    const reported = [...this.#reported].map(([name, { faults }]) => [name, faults()] as const);
+    return new Map([
+      ...reported,
+      ...[...this.#clusters].map(([name, { faults }]) => [name, faults] as const),
+    ]);
+  }
+
+  /** What was decided of a cluster was stored; with an error, it was not. Called by who decides in the same process. */
+  stored(cluster: ClusterName, error?: unknown): void {
+    this.#clusters.get(cluster)?.stored(error);
+  }
+
+  /** Asks other relays for clusters, as long as they have clearly more, and says when this one has too many. */
+  async #share(): Promise<void> {
+    const { leases, holder, log, metrics } = this.#deps;
+    const { signal } = this.#stopping;
+    let wasOver = false;
+    while (!signal.aborted) {
+      await pause(SHARE_MS * (0.5 + Math.random() / 2), signal);
+      const { load, excess } = this.#fleet;
+      metrics.load.set(load);
+      metrics.overBudget(excess);
+      const trips = [...this.trips().values()].flat().length;
+      if (trips > 0) metrics.guardTripped(trips);
+      const clusters = [...this.#clusters.values()];
+      const withheld = clusters.filter(({ takeover }) => takeover === 'withheld').length;
+      if (withheld > 0) metrics.takeoversWithheld(withheld);
+      const unevicted = clusters.filter(({ nobodyEvicts }) => nobodyEvicts).length;
+      if (unevicted > 0) metrics.nobodyEvicts(unevicted);
+      const stuck = clusters.reduce((sum, cluster) => sum + cluster.stuck.length, 0);
+      if (stuck > 0) metrics.podsStuck(stuck);
+      const skewMs = Math.max(0, ...clusters.map((cluster) => Math.abs(cluster.skewMs ?? 0)));
+      if (skewMs > TOLD_SKEW_MS) metrics.clockSkewed(skewMs / 1000);
+      if (excess > 0 && !wasOver) log.warn('relay.over-capacity', { load, excess });
+      wasOver = excess > 0;
+      const lease = signal.aborted ? undefined : this.#fleet.wanted(this.#clusters.size);
+      if (!lease) continue;
+      try {
+        await leases.bid(lease, { holder, load });
+      } catch (error) {
+        log.error('relay.lease-failed', { cluster: lease.cluster, error });
+      }
+    }
+  }
+}

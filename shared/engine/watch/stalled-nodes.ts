@@ -1,0 +1,91 @@
+import pMap from 'p-map';
+import type { SeenTaint } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { MAX_OVERDUE_MS, type Stall, stallOf, stallText } from '#shared/eviction/stalled.ts';
+import type { Store } from '#shared/state/store.ts';
+import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import type { ClusterView } from './cluster-view.ts';
+
+/** Partitions that are read at a time. */
+const READS_AT_ONCE = 8;
+
+export interface StalledNodesDeps {
+  readonly store: Pick<Store, 'load'>;
+  readonly view: Pick<ClusterView, 'downNodes'>;
+  readonly rules: () => Rules;
+  /** Of the relay's lease. */
+  readonly epoch: number;
+  readonly clock: Clock;
+}
+
+/**
+ * Compares the nodes that are down, as the relay sees them, with what is stored of them. It begins with a lease, and reads the partitions
+ * of those nodes alone: while no node is down, nothing.
+ */
+export class StalledNodes {
+  readonly #cluster: ClusterName;
+  readonly #deps: StalledNodesDeps;
+  /** When the lease was taken. */
+  readonly #begunAt: EpochMs;
+  /** When each taint of a node that is down was first met here, by the stopwatch: a clock may be set back. */
+  readonly #taints = new Sightings();
+  /** The same of each pod that had no deadline: it may have come, or its rules may have changed, only now. */
+  readonly #pods = new Sightings();
+
+  constructor(cluster: ClusterName, deps: StalledNodesDeps) {
+    this.#cluster = cluster;
+    this.#deps = deps;
+    this.#begunAt = deps.clock.now();
+  }
+
+  /**
+   * Names a node with one of these taint keys from which evictions do not proceed, and why; `undefined`: there is none. Rejects with
+   * `StoreError` when what is stored of one cannot be read.
+   */
+  async why(keys: readonly string[]): Promise<string | undefined> {
+    const { store, view, rules, epoch, clock } = this.#deps;
+    const [now, nowMs] = [clock.now(), stopwatchMs(clock)];
+    const down = view.downNodes(keys);
+    const idOf = (node: NodeName, { key, value = '' }: SeenTaint) => `${node} ${key}=${value}`;
+    this.#taints.see(
+      new Set(down.flatMap(({ node, taints }) => taints.map((each) => idOf(node, each)))),
+      nowMs,
+    );
+    const found = await pMap(
+      down,
+      async (each) => {
+        const partition = await store.load({ cluster: this.#cluster, node: each.node }, now);
+        const isSettled = (taint: SeenTaint) =>
+          now - Math.max(taint.seenAt, this.#begunAt) > MAX_OVERDUE_MS ||
+          this.#taints.ageOf(idOf(each.node, taint), nowMs) > MAX_OVERDUE_MS;
+        return stallOf(each, partition, { rules: rules(), epoch, now, isSettled });
+      },
+      { concurrency: READS_AT_ONCE },
+    );
+    const stalls = found.filter((stall) => stall !== undefined);
+    this.#pods.see(new Set(stalls.flatMap(podsOf)), nowMs);
+    const isLasting = (stall: Stall) =>
+      stall.kind !== 'unscheduled' ||
+      podsOf(stall).some((uid) => this.#pods.ageOf(uid, nowMs) > MAX_OVERDUE_MS);
+    const lasting = stalls.find(isLasting);
+    return lasting && stallText(lasting);
+  }
+}
+
+const podsOf = (stall: Stall): readonly PodUid[] =>
+  stall.kind === 'unscheduled' ? stall.pods.map(({ uid }) => uid) : [];
+
+/** Since when, by the stopwatch, what is there has been there without a break. */
+class Sightings {
+  #since: ReadonlyMap<string, number> = new Map();
+
+  /** These are there now, and no others. */
+  see(ids: ReadonlySet<string>, nowMs: number): void {
+    this.#since = new Map([...ids].map((id) => [id, this.#since.get(id) ?? nowMs]));
+  }
+
+  ageOf(id: string, nowMs: number): number {
+    return nowMs - (this.#since.get(id) ?? nowMs);
+  }
+}

@@ -1,0 +1,71 @@
+import { hash as digest } from 'node:crypto';
+import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import type { PodEvent } from '../api.ts';
+
+/** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
+export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
+
+/** `v1.PodReasonEvictionByEvictionAPI`: the same, where the Eviction API set it. */
+export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
+
+/** As whom the API server notes us where we write: it takes the user agent. Marks go by this and the installation's name. */
+export const FIELD_MANAGER = 'taintward';
+
+/**
+ * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
+ * (`addConditionAndDeletePod`): the UID guards against a pod recreated under the same name, the condition is
+ * merged by its type, and `observedGeneration` is left out where the server counts no generations (0).
+ */
+export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): object {
+  return {
+    metadata: { uid },
+    status: {
+      conditions: [
+        {
+          type: 'DisruptionTarget',
+          ...(generation > 0 ? { observedGeneration: generation } : {}),
+          status: 'True',
+          lastTransitionTime: timeText(now),
+          reason: TAINT_MANAGER_REASON,
+          message: 'Taint manager: deleting due to NoExecute taint',
+        },
+      ],
+    },
+  };
+}
+
+/** The built-in controller's name: whoever filters Events by it finds ours too. */
+const COMPONENT = 'taint-eviction-controller';
+/** An object's name is a DNS subdomain (RFC 1123). */
+const MAX_NAME_LENGTH = 253;
+/** 64 bits of the key's hash: as long as the nanoseconds that upstream's recorder puts there. */
+const HASH_LENGTH = 16;
+
+/** The `core/v1.Event` that upstream's recorder would make of it, but named by its key. */
+export function eventBody(event: PodEvent, now: EpochMs): object {
+  const { namespace, name } = event.pod;
+  const at = timeText(now);
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: eventName(name, event.key), namespace },
+    involvedObject: { kind: 'Pod', namespace, name, apiVersion: 'v1' },
+    reason: event.reason,
+    message: event.message,
+    source: { component: COMPONENT },
+    firstTimestamp: at,
+    lastTimestamp: at,
+    count: 1,
+    type: event.type,
+    eventTime: null,
+    reportingComponent: COMPONENT,
+    reportingInstance: '',
+  };
+}
+
+function eventName(pod: string, key: string): string {
+  const hash = digest('sha256', key).slice(0, HASH_LENGTH);
+  // A part of a DNS name must not end in what the cut may leave there.
+  return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
+}

@@ -1,0 +1,239 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import * as z from 'zod';
+import { readAs } from '#shared/text/read-as.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+import { type Call, callText, METHODS } from './call.ts';
+import { type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
+
+/** Of a message that quotes what a server said. */
+const LONGEST_MESSAGE = 1_400;
+
+/** Why an API server did not do what was asked. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  /** The HTTP status; 0 when no answer came (unreachable, reset, timed out), or none that can be relied on. */
+  readonly status: number;
+  /** `Status.reason`, for example `Expired`, `Conflict`, `Forbidden`; "" when unknown. */
+  readonly reason: string;
+  /** When it may be asked again: from the `Retry-After` header, or else from `Status.details`. */
+  readonly retryAfterSeconds: number | undefined;
+  /** The reasons of `Status.details.causes`, for example `ResourceVersionTooLarge`. */
+  readonly causes: readonly string[];
+
+  constructor(
+    message: string,
+    status: number,
+    reason = '',
+    retryAfterSeconds?: number,
+    { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
+  ) {
+    // A server has its part in most of them, be it by the name of a pod.
+    super(shownText(message, LONGEST_MESSAGE), options);
+    this.status = status;
+    this.reason = reason;
+    this.retryAfterSeconds = retryAfterSeconds;
+    this.causes = causes;
+  }
+}
+
+/** A call was not sent in time, and so not at all. */
+export class LateCallError extends Error {
+  override readonly name = 'LateCallError';
+}
+
+/** The cause of an answer 404 that means not the object: the server does not know its kind, or not yet. */
+export const UNKNOWN_API = 'UnknownApi';
+
+/** `meta/v1.Status`: how the API server words a failure. */
+const Status = z.object({
+  kind: z.literal('Status'),
+  message: z.string().default(''),
+  reason: z.string().default(''),
+  code: z.int().default(0),
+  details: z
+    .object({
+      causes: z
+        .array(z.object({ reason: z.string().default(''), message: z.string().default('') }))
+        .catch([]),
+      retryAfterSeconds: z.int().nonnegative().optional().catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+});
+type Status = z.infer<typeof Status>;
+
+/** Longer texts of a server are cut: validation errors may repeat whole objects. */
+const MAX_SERVER_TEXT = 500;
+/** A refusal has one for each wrong field, or budget. */
+const MAX_CAUSES = 10;
+
+const RESET = 'the connection was reset';
+const NO_ROUTE = 'there is no route to it; check the network';
+const UNTRUSTED = 'its TLS certificate is not from the expected authority; give its CA certificate';
+const NOT_TLS = 'it does not speak TLS there; check http or https in the server address';
+
+/** What the codes of Node's network and TLS errors mean to an operator. */
+const UNREACHABLE: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused; check that the server runs and its address is right',
+  ECONNRESET: RESET,
+  EPIPE: RESET,
+  ERR_HTTP2_GOAWAY_SESSION: RESET,
+  ERR_HTTP2_SESSION_ERROR: RESET,
+  ERR_HTTP2_STREAM_CANCEL: RESET,
+  ERR_HTTP2_STREAM_ERROR: RESET,
+  ERR_STREAM_PREMATURE_CLOSE: RESET,
+  ERR_HALF_SENT: 'it read too slowly to get the whole request in time; check its load and the network',
+  EHOSTUNREACH: NO_ROUTE,
+  ENETUNREACH: NO_ROUTE,
+  ETIMEDOUT: 'the connection timed out; check the network and firewalls',
+  ENOTFOUND: 'its name does not resolve; check the server address and DNS',
+  ETIMEOUT: 'its DNS server does not answer; check the network and DNS',
+  EAI_AGAIN: 'its name does not resolve for now; check DNS',
+  CERT_HAS_EXPIRED: 'its TLS certificate has expired; renew it',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its TLS certificate is for another name; address it by one it holds',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  EPROTO: NOT_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NOT_TLS,
+  ERR_OSSL_PEM_NO_START_LINE: 'the client certificate or its key is not in PEM form; replace it',
+};
+
+/** Answers that proxies and load balancers rightly give in the API server's place. */
+const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 429].includes(status);
+
+/** No answer, or one that broke off: an error of the network, of TLS or of the client's certificates. */
+export function unreachable(call: Call, host: string, error: unknown): ApiError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  // A proxy's refusal says which proxy, and how it refused.
+  const told = code === 'ERR_PROXY_TUNNEL' && error instanceof Error ? error.message : code;
+  const why = UNREACHABLE[code] ?? (told || 'the connection broke');
+  const suffix = UNREACHABLE[code] === undefined ? '' : ` (${code})`;
+  return failure(call, host, `${why}${suffix}`, error);
+}
+
+/** No usable answer, for a reason that the caller words. */
+export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
+  return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
+}
+
+/** No complete answer within `ms`, on a connection that is well as far as anybody knows. */
+export function unansweredInTime(call: Call, host: string, ms: number, cause: unknown): ApiError {
+  const why = `there was no complete answer within ${ms / 1000} s`;
+  if (METHODS[call.verb] === 'GET') return failure(call, host, why, cause);
+  const text = `Cannot ${callText(call)} at ${host}: ${why}; an admission webhook may have kept it waiting.`;
+  return new ApiError(text, 0, '', undefined, { cause, causes: [UNANSWERED_WRITE] });
+}
+
+/** The call could not be sent by its `notAfter`. */
+export const late = (call: Call, host: string): LateCallError =>
+  new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
+
+/**
+ * An answer that is no success; `text` is its body, `secrets` what it must not repeat to others, `whenForbidden` as a `Connection`
+ * has it.
+ */
+export function refusal(
+  call: Call,
+  host: string,
+  { status: httpStatus, headers }: { readonly status: number; readonly headers: IncomingHttpHeaders },
+  text: string,
+  secrets: readonly string[],
+  whenForbidden?: string,
+): ApiError {
+  const status = parseStatus(text) ?? unknownGroup(call, httpStatus, text);
+  // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
+  if (status === undefined && !proxyMayAnswer(httpStatus)) {
+    return failure(
+      call,
+      host,
+      `its answer ${httpStatus} is not a Kubernetes API server's; check the server address`,
+    );
+  }
+  return refused(call, host, { ...status, code: httpStatus }, secrets, {
+    retryAfter: retryAfterSeconds(headers),
+    whenForbidden,
+  });
+}
+
+/** What an `ERROR` event of a watch says, likewise. */
+export function watchError(call: Call, host: string, object: unknown, secrets: readonly string[]): ApiError {
+  const { data: status } = readAs(Status, object);
+  if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
+  return refused(call, host, status, secrets);
+}
+
+function refused(
+  call: Call,
+  host: string,
+  { code, reason: given = '', message = '', details }: Partial<Status> & Pick<Status, 'code'>,
+  secrets: readonly string[],
+  {
+    retryAfter = details?.retryAfterSeconds,
+    whenForbidden,
+  }: { readonly retryAfter?: number | undefined; readonly whenForbidden?: string | undefined } = {},
+): ApiError {
+  const reason = serverText(given, secrets);
+  const words = serverText(message, secrets);
+  const causes = details?.causes ?? [];
+  const causeReasons = causes.map((cause) => cause.reason);
+  // Mostly the message repeats them; that of a disruption budget does not.
+  const more = causes
+    .slice(0, MAX_CAUSES)
+    .map((cause) => serverText(cause.message, secrets))
+    .filter((text) => !words.includes(text));
+  const parts = [
+    `${code}${reason === '' ? '' : ` ${reason}`}`,
+    ...(words === '' || words === reason ? [] : [words]),
+    ...more,
+    ...fix(call, { status: code, causes: causeReasons, message: words }, whenForbidden),
+  ];
+  const text = `Cannot ${callText(call)} at ${host}: ${parts.join('; ')}.`;
+  return new ApiError(text, code, reason, retryAfter, { causes: causeReasons });
+}
+
+function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly string[] {
+  const { status, message: words } = refusal;
+  // Of a pod that is refused by its budget or by admission, no right is missing.
+  if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
+  if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
+  if (status !== 403 || words.includes('being terminated')) return [];
+  return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
+}
+
+/** How an API server answers for an API group that it does not serve: as Go's web server does, without a `Status`. */
+function unknownGroup(call: Call, httpStatus: number, text: string): Status | undefined {
+  const isUnknown =
+    httpStatus === 404 && call.path.startsWith('/apis/') && text.trim() === '404 page not found';
+  if (!isUnknown) return undefined;
+  const details = { causes: [{ reason: UNKNOWN_API, message: '' }], retryAfterSeconds: undefined };
+  return { kind: 'Status', message: 'it serves no such API', reason: 'NotFound', code: httpStatus, details };
+}
+
+function parseStatus(text: string): Status | undefined {
+  try {
+    return Status.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A server's words as part of a sentence, without `secrets`: it, or a proxy, may repeat the request. */
+export const serverText = (words: string, secrets: readonly string[] = []): string =>
+  secrets
+    .reduce((text, secret) => text.replaceAll(secret, '…'), words)
+    .replace(/\s+/g, ' ')
+    .trim()
+    .replace(/\.$/, '')
+    .slice(0, MAX_SERVER_TEXT);
+
+/** The header holds seconds or, from some proxies, a date; that is of the clock that also dated the answer. */
+function retryAfterSeconds({
+  'retry-after': after = '',
+  date = '',
+}: IncomingHttpHeaders): number | undefined {
+  if (/^\d{1,9}$/.test(after)) return Number(after);
+  const ms = Date.parse(after) - (Date.parse(date) || Date.now());
+  return after.endsWith(' GMT') && !Number.isNaN(ms) ? Math.max(0, Math.ceil(ms / 1000)) : undefined;
+}

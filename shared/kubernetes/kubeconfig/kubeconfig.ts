@@ -1,0 +1,254 @@
+import { accessSync, constants } from 'node:fs';
+import type { RequestOptions } from 'node:https';
+import { isIPv6 } from 'node:net';
+import type { Connection, RequestAccess } from '../http/connection.ts';
+import { ExecPlugin, type PluginCredential } from './exec-plugin.ts';
+import {
+  type KubeconfigCluster,
+  KubeconfigError,
+  type KubeconfigUser,
+  proxyOf,
+  type ResolvedContext,
+  readKubeconfig,
+  resolveContext,
+  serverUrl,
+  systemErrorCode,
+} from './kubeconfig-file.ts';
+import { ownCredentials, type RequestCredentials } from './own-credentials.ts';
+
+/** Where Kubernetes puts a pod's own credentials. */
+const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** For a credentials plugin or an identity provider; a plugin that asks a question would wait for ever. */
+const CREDENTIALS_TIMEOUT_MS = 30_000;
+
+export interface ContextOptions {
+  /** Why a kubeconfig may start no program for its credentials, as a sentence that says what to do; absent: it may. */
+  readonly noPrograms?: string;
+}
+
+/**
+ * A context of a kubeconfig, as a way to reach its cluster. `kubeconfig` is a path; absent: where kubectl looks.
+ * Credentials are obtained when they are needed, not here. Throws `KubeconfigError`.
+ */
+export function contextConnection(
+  name: string,
+  kubeconfig: string | undefined,
+  { noPrograms }: ContextOptions = {},
+): Connection {
+  const resolve = () => {
+    const found = resolveContext(readKubeconfig(kubeconfig), name);
+    if (noPrograms !== undefined) refusePrograms(name, found, noPrograms);
+    return found;
+  };
+  const context = resolve();
+  const proxy = proxyOf(name, context);
+  const way = { server: serverUrl(name, context), ...(proxy ? { proxy } : {}) };
+  return credentialsConnection(way, `context "${name}"`, () => contextCredentials(name, resolve()));
+}
+
+/**
+ * The cluster that this process runs in, by its pod's service account; the token is read again as it rotates.
+ * `root` goes before the well-known paths. Throws `KubeconfigError` outside a pod.
+ */
+export function inClusterConnection(root = ''): Connection {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
+  if (!host || !port) {
+    throw new KubeconfigError(
+      'This process does not run in a Kubernetes pod (KUBERNETES_SERVICE_HOST is not set): use a kubeconfig.',
+    );
+  }
+  const who = 'the service account of this pod';
+  const [ca = '', tokenFile = ''] = ['ca.crt', 'token'].map((file) => `${root}${SERVICE_ACCOUNT}/${file}`);
+  for (const file of [ca, tokenFile]) checkReadable(file, who);
+  const server = new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`);
+  const load = () => {
+    const own = ownCredentials({ server: server.href, 'certificate-authority': ca }, { tokenFile });
+    return async () => own();
+  };
+  return credentialsConnection({ server }, who, load);
+}
+
+/** Where a server is, and by which proxy. */
+type Way = Pick<RequestAccess, 'server' | 'proxy'>;
+
+/** Gives what a request carries now; what hangs ends with the signal. */
+type Credentials = (signal: AbortSignal) => Promise<RequestCredentials>;
+
+function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
+  refuseUnsupported(name, cluster, user);
+  for (const file of [
+    cluster['certificate-authority'],
+    user['client-certificate'],
+    user['client-key'],
+    user.tokenFile,
+  ]) {
+    if (file !== undefined) checkReadable(file, `context "${name}"`);
+  }
+  if (user['auth-provider']) return providerCredentials(name, cluster, user);
+  const own = ownCredentials(cluster, user);
+  // Run by us: client-node ends no plugin that hangs.
+  const plugin = user.exec && new ExecPlugin(user.exec);
+  return async (signal) => (plugin ? withPlugin(own(), await plugin.credential(signal)) : own());
+}
+
+/**
+ * Those of users who log in at an identity provider, as client-node obtains them. Its 868 modules weigh 36 MB and take
+ * half a second to load, which is for them alone.
+ */
+function providerCredentials(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): Credentials {
+  const loading = import('@kubernetes/client-node').then(({ KubeConfig }) => {
+    const config = new KubeConfig();
+    config.loadFromString(
+      JSON.stringify({
+        clusters: [{ name, cluster: clientCluster(cluster) }],
+        users: [{ name, user }],
+        contexts: [{ name, context: { cluster: name, user: name } }],
+        'current-context': name,
+      }),
+    );
+    return config;
+  });
+  // Told to whoever asks.
+  loading.catch(() => undefined);
+  return async () => {
+    const options: RequestOptions = {};
+    await (await loading).applyToHTTPSOptions(options);
+    return accessOf(options);
+  };
+}
+
+/** Left out in silence, each would act as somebody else or take another way than the kubeconfig means. */
+function refuseUnsupported(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
+  const found = ['as-uid', 'as-groups', 'as-user-extra'].find((field) => cluster[field] || user[field]);
+  if (found === undefined) return;
+  throw new KubeconfigError(`Context "${name}" uses ${found}, which is not supported: use one without it.`);
+}
+
+/** An `auth-provider` can name a program, too (`cmd-path`). */
+function refusePrograms(name: string, { user }: ResolvedContext, why: string): void {
+  const field = ['exec', 'auth-provider'].find((each) => user[each]);
+  if (field === undefined) return;
+  throw new KubeconfigError(`Context "${name}" starts a program for its credentials (${field}): ${why}`);
+}
+
+function checkReadable(file: string, who: string): void {
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    throw new KubeconfigError(
+      `The file ${file} of ${who} cannot be read (${systemErrorCode(error)}): restore it.`,
+    );
+  }
+}
+
+/** client-node refuses plain http unless it need not verify TLS; there is none to verify. Proxies are our matter. */
+const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): object =>
+  cluster.server.startsWith('http:') ? { ...cluster, 'insecure-skip-tls-verify': true } : cluster;
+
+/**
+ * A connection with the credentials of one cluster and one user. `who` names the user in messages; `load` reads where
+ * they come from, first now (and throws `KubeconfigError`), then after each time the server refused them.
+ */
+function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
+  const loaded = () => {
+    try {
+      return load();
+    } catch (error) {
+      throw explained(who, error);
+    }
+  };
+  let credentials: Credentials | undefined = loaded();
+  let underway: Promise<RequestAccess> | undefined;
+  let last: { readonly carried: RequestCredentials; readonly access: RequestAccess } | undefined;
+
+  const obtain = async (signal: AbortSignal): Promise<RequestAccess> => {
+    try {
+      credentials ??= load();
+      const carried = await credentials(signal);
+      // The same object for as long as it says the same: by what connections are made need not be compared again.
+      if (last?.carried !== carried) last = { carried, access: { ...way, ...carried } };
+      return last.access;
+    } catch (error) {
+      throw explained(who, error);
+    }
+  };
+
+  return {
+    host: way.server.host,
+    async requestOptions() {
+      // Once for all requests that wait.
+      underway ??= inTime(obtain, who).finally(() => {
+        underway = undefined;
+      });
+      return underway;
+    },
+    forgetCredentials() {
+      credentials = undefined;
+    },
+  };
+}
+
+const withPlugin = (
+  access: RequestCredentials,
+  { token, clientCertificateData: cert, clientKeyData: key }: PluginCredential,
+): RequestCredentials => ({
+  ...access,
+  ...(token ? { headers: { ...access.headers, Authorization: `Bearer ${token.trim()}` } } : {}),
+  ...(cert && key ? { cert, key } : {}),
+});
+
+/** What hangs is told to stop, so that the next request begins anew. */
+async function inTime<T>(obtain: (signal: AbortSignal) => Promise<T>, who: string): Promise<T> {
+  const over = new AbortController();
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    const seconds = CREDENTIALS_TIMEOUT_MS / 1000;
+    const why = `no credentials came within ${seconds} s, their plugin may wait for an answer`;
+    reject(new KubeconfigError(`For ${who} ${why}: log in by hand first.`));
+    over.abort();
+  }, CREDENTIALS_TIMEOUT_MS);
+  try {
+    return await Promise.race([obtain(over.signal), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function accessOf({
+  headers,
+  auth,
+  ca,
+  cert,
+  key,
+  rejectUnauthorized,
+  servername,
+}: RequestOptions): RequestCredentials {
+  const given = Object.entries(headers ?? {}).map(([name, value]) => [name, String(value).trim()] as const);
+  return {
+    headers: {
+      ...Object.fromEntries(given),
+      ...(auth ? { Authorization: `Basic ${Buffer.from(auth).toString('base64')}` } : {}),
+    },
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+    ...(rejectUnauthorized === undefined ? {} : { rejectUnauthorized }),
+    ...(servername === undefined ? {} : { servername }),
+  };
+}
+
+function explained(who: string, error: unknown): KubeconfigError {
+  if (error instanceof KubeconfigError) return error;
+  const code = systemErrorCode(error);
+  if (error instanceof Error && 'path' in error && 'syscall' in error) {
+    return String(error.syscall).startsWith('spawn')
+      ? new KubeconfigError(
+          `The credentials plugin ${error.path} of ${who} cannot be started (${code}): install it, or put it on PATH.`,
+        )
+      : new KubeconfigError(`The file ${error.path} of ${who} cannot be read (${code}): restore it.`);
+  }
+  // What a plugin or an identity provider says may hold a token, so it stays unsaid.
+  return new KubeconfigError(
+    `The credentials plugin or login of ${who} failed: run "kubectl get nodes" in that context to see why.`,
+  );
+}

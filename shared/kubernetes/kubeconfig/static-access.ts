@@ -1,0 +1,73 @@
+import type { RequestAccess } from '../http/connection.ts';
+import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
+
+/** What a context may say about its cluster and user, where there are no files and nothing to run beside it. */
+const CLUSTER_FIELDS = new Set([
+  'server',
+  'certificate-authority-data',
+  'tls-server-name',
+  'insecure-skip-tls-verify',
+  'proxy-url',
+  // Say nothing about how the server is reached.
+  'disable-compression',
+  'extensions',
+]);
+const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data', 'extensions']);
+
+/**
+ * How to reach a context's cluster by what the kubeconfig itself holds: a token or a client certificate, and CA
+ * data. Throws `KubeconfigError` when the context wants a file, a plugin or anything else.
+ */
+export function staticAccess(name: string, context: ResolvedContext): RequestAccess {
+  const { cluster, user } = context;
+  if (user.exec) {
+    throw new KubeconfigError(
+      `Context "${name}" gets its credentials from the plugin ${nameOf(user.exec.command)}, which cannot run here: put a token or a client certificate into the kubeconfig.`,
+    );
+  }
+  refuseOthers(name, cluster, CLUSTER_FIELDS);
+  refuseOthers(name, user, USER_FIELDS);
+  const { token } = user;
+  const cert = decoded(name, user, 'client-certificate-data');
+  const key = decoded(name, user, 'client-key-data');
+  const ca = decoded(name, cluster, 'certificate-authority-data');
+  if (!token && !(cert && key)) {
+    throw new KubeconfigError(
+      `Context "${name}" holds no credentials: put a token, or client-certificate-data and client-key-data, into the kubeconfig.`,
+    );
+  }
+  const proxy = proxyOf(name, context);
+  const servername = cluster['tls-server-name'];
+  return {
+    server: serverUrl(name, context),
+    headers: token ? { Authorization: `Bearer ${token.trim()}` } : {},
+    ...(cert && key ? { cert, key } : {}),
+    ...(proxy ? { proxy } : {}),
+    ...(ca ? { ca } : {}),
+    ...(typeof servername === 'string' && servername ? { servername } : {}),
+    ...(cluster['insecure-skip-tls-verify'] === true ? { rejectUnauthorized: false } : {}),
+  };
+}
+
+/** Behind a command, somebody may have written what is secret. */
+const nameOf = (command: string): string => command.trim().split(/\s/, 1)[0] ?? '';
+
+/** Left out in silence, a field that counts would act as somebody else or take another way than it means. */
+function refuseOthers(name: string, fields: object, known: ReadonlySet<string>): void {
+  const [other] = Object.entries(fields).find(([field, value]) => value && !known.has(field)) ?? [];
+  if (other === undefined) return;
+  throw new KubeconfigError(
+    `Context "${name}" uses ${other}, which cannot work here: use a token or client-certificate-data, and certificate-authority-data.`,
+  );
+}
+
+/** The text in a base64 field; `undefined` when it is absent or empty. */
+function decoded(name: string, fields: Readonly<Record<string, unknown>>, field: string): string | undefined {
+  const value = fields[field];
+  if (value === undefined || value === null || value === '') return undefined;
+  const text = typeof value === 'string' ? Buffer.from(value, 'base64').toString() : '';
+  if (text.includes('-----BEGIN ')) return text;
+  throw new KubeconfigError(
+    `The ${field} of context "${name}" is not a PEM text in base64: copy it from a kubeconfig that works.`,
+  );
+}

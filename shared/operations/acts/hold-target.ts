@@ -1,0 +1,50 @@
+import { isTarget } from '#shared/eviction/brake.ts';
+import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { HoldTarget } from '#shared/eviction/policy.ts';
+import type { Known } from '#shared/explain/known.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
+import { reach } from '../ask/reach.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { LiveCluster } from '../fleet/live-cluster.ts';
+
+/**
+ * Reports whether a hold would prevent anything now: its pod or node exists, or its workload has a pod. Unknown, with the
+ * reason, where the cluster can't be asked.
+ */
+export async function targetExists(
+  fleet: Fleet,
+  cluster: ClusterName,
+  target: HoldTarget,
+): Promise<Known<boolean>> {
+  const reached = await reach(fleet, cluster);
+  try {
+    return await reached.ask((live) => exists(live, target));
+  } finally {
+    reached.close();
+  }
+}
+
+async function exists({ api, objects }: LiveCluster, target: HoldTarget): Promise<boolean> {
+  switch (target.kind) {
+    case 'node':
+      return (await api.getNode(target.node)) !== undefined;
+    case 'pod':
+      return (await api.getPod(target)) !== undefined;
+    case 'workload':
+      return hasPods(objects, target);
+    default:
+      return target satisfies never;
+  }
+}
+
+async function hasPods(
+  objects: LiveCluster['objects'],
+  target: Extract<HoldTarget, { readonly kind: 'workload' }>,
+): Promise<boolean> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(target.namespace)}/pods`;
+  for await (const json of objects.list(path)) {
+    const { node = nodeName(''), ...record } = projectPod(json);
+    if (isTarget(target, { node, record })) return true;
+  }
+  return false;
+}

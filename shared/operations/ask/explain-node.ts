@@ -1,0 +1,115 @@
+import pMap from 'p-map';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { Budget } from '#shared/explain/budgets.ts';
+import { nodeHeadline } from '#shared/explain/headline.ts';
+import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { explainNode, type NodeAnswer, type NodeQuestion } from '#shared/explain/node.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
+import { builtInOf } from '../look/built-in.ts';
+import { type EntryOutput, entryOutput } from '../look/output-records.ts';
+import { recentHistory } from '../look/recent-history.ts';
+import { budgetsIn } from './budgets.ts';
+import { deafnessOf } from './deafness.ts';
+import { factOf } from './facts.ts';
+import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { momentText } from './moment-text.ts';
+import { reach, rulesNow } from './reach.ts';
+import { type OwnedPod, workloadsOf } from './workload-finder.ts';
+
+/** About which node is asked. */
+export interface AskedNode {
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly matching: MatchOptions;
+}
+
+/** An answer, with what happens there as a sentence. */
+export interface NodeStory extends Omit<NodeAnswer, 'history'> {
+  readonly headline: string;
+  /** The oldest first. */
+  readonly history: readonly EntryOutput[];
+}
+
+/** Namespaces whose budgets are read at a time. */
+const PARALLEL_NAMESPACES = 8;
+
+/**
+ * Asks what happens on a node and why: of the service what it knows, and of the cluster what the caller may read. What cannot be
+ * had is said. Rejects with `FleetError` for a node of which nobody knows, and with `ApiError` where nothing but the cluster
+ * can be asked, and that does not answer.
+ */
+export async function askNode(
+  fleet: Fleet | ContextFleet,
+  { cluster, node, matching }: AskedNode,
+  { clock }: { readonly clock: Clock },
+): Promise<NodeStory> {
+  const { ask, askFirst, close } = await reach(fleet, cluster);
+  try {
+    // The built-in controller asks no Lease.
+    const leases = fleet.kind === 'context' ? undefined : { clock };
+    const live = await askFirst((reached) => liveNode(reached, node, leases));
+    const found = await ask(({ objects }) => podsOn(objects, node));
+    const there = knownOr(found, []);
+    const pods = 'unknown' in found ? found : known(there.map(({ pod }) => pod));
+    const namespaces = [...new Set(there.map(({ pod }) => pod.namespace))];
+    const [workloads, budgets, builtIn, service] = await Promise.all([
+      there.length > 0 ? ask(({ objects }) => workloadsOf(objects, there)) : known(new Map()),
+      ask(({ objects }) => budgetsOfAll(objects, namespaces)),
+      ask(({ objects }) => builtInOf(objects)),
+      fleet.kind === 'context' ? undefined : serviceFacts(fleet, { cluster, node, matching }, clock.now()),
+    ]);
+    const shown = knownOr(live, undefined);
+    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
+    const asked: NodeQuestion = {
+      ...{ now: clock.now(), cluster, node, live, pods, workloads, budgets, builtIn, matching },
+      ...(foundAt === undefined ? {} : { foundAt }),
+      ...(service ? { service } : {}),
+    };
+    const answer = explainNode(asked);
+    const isStranger = answer.state === 'gone' && answer.pods.length === 0 && answer.history.length === 0;
+    if (isStranger) throw new FleetError(`Node "${node}" not found in cluster "${cluster}". Check its name.`);
+    return {
+      headline: nodeHeadline(answer, (at) => momentText(at, asked.now)),
+      ...answer,
+      history: service ? knownOr(service.history, []).map(entryOutput) : [],
+    };
+  } finally {
+    close();
+  }
+}
+
+async function podsOn(objects: ClusterObjects, node: NodeName): Promise<readonly OwnedPod[]> {
+  const pods = await Array.fromAsync(
+    objects.list('/api/v1/pods', { fieldSelector: `spec.nodeName=${node}` }),
+  );
+  return pods.map((json) => ({ pod: projectPod(json), json }));
+}
+
+async function budgetsOfAll(
+  objects: ClusterObjects,
+  namespaces: readonly string[],
+): Promise<ReadonlyMap<string, readonly Budget[]>> {
+  const read = async (namespace: string) => [namespace, await budgetsIn(objects, namespace)] as const;
+  return new Map(await pMap(namespaces, read, { concurrency: PARALLEL_NAMESPACES }));
+}
+
+async function serviceFacts(
+  fleet: Fleet,
+  { cluster, node, matching }: AskedNode,
+  now: EpochMs,
+): Promise<
+  Omit<NonNullable<NodeQuestion['service']>, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }
+> {
+  const [rules, partition, past, deaf] = await Promise.all([
+    rulesNow(fleet, cluster, matching),
+    factOf(() => fleet.store.load({ cluster, node }, now)),
+    factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
+    factOf(() => deafnessOf(fleet, cluster, now)),
+  ]);
+  return { rules, partition, history: past, deaf };
+}

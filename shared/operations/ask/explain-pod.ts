@@ -1,0 +1,131 @@
+import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import type { NodeCase } from '#shared/explain/fate.ts';
+import { headline } from '#shared/explain/headline.ts';
+import { type Known, known, knownOr } from '#shared/explain/known.ts';
+import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
+import type { Workload } from '#shared/explain/workload.ts';
+import { projectPod } from '#shared/kubernetes/project.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
+import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
+import { builtInOf } from '../look/built-in.ts';
+import { type EntryOutput, entryOutput, stuckOutput } from '../look/output-records.ts';
+import { pendingOf } from '../look/pending.ts';
+import { recentHistory } from '../look/recent-history.ts';
+import { budgetsIn } from './budgets.ts';
+import { deafnessOf } from './deafness.ts';
+import { factOf } from './facts.ts';
+import { liveNode, taintsWrittenAt } from './live-node.ts';
+import { momentText } from './moment-text.ts';
+import { reach, rulesNow } from './reach.ts';
+import { type OwnedPod, workloadsOf } from './workload-finder.ts';
+
+/** About which pod is asked. */
+export interface PodQuestion {
+  readonly cluster: ClusterName;
+  readonly namespace: string;
+  readonly name: string;
+  readonly matching: MatchOptions;
+}
+
+/** An answer, with what will happen and when as a sentence. */
+export interface PodStory extends Omit<PodAnswer, 'history'> {
+  readonly headline: string;
+  /** The oldest first. */
+  readonly history: readonly EntryOutput[];
+}
+
+/**
+ * Asks why a pod goes or stays, and what happens next: of the service what it knows, and of the cluster what the caller may read.
+ * What cannot be had is said. Rejects with `ApiError` where nothing but the cluster can be asked, and that does not answer.
+ */
+export async function askPod(
+  fleet: Fleet | ContextFleet,
+  { cluster, namespace, name, matching }: PodQuestion,
+  { clock }: { readonly clock: Clock },
+): Promise<PodStory> {
+  const { ask, askFirst, close } = await reach(fleet, cluster);
+  try {
+    const found = await askFirst(({ objects }) => podNamed(objects, { namespace, name }));
+    const there = knownOr(found, undefined);
+    const pod = 'unknown' in found ? found : known(there?.pod);
+    const on = there?.pod.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
+    const none: NodeName = nodeName('');
+    // The built-in controller asks no Lease.
+    const leases = fleet.kind === 'context' ? undefined : { clock };
+    const [workload, node, budgets, builtIn, service] = await Promise.all([
+      there ? ask(({ objects }) => runnerOf(objects, there)) : known(undefined),
+      on === undefined ? known<NodeCase['live']>({ taints: [] }) : ask((live) => liveNode(live, on, leases)),
+      ask(({ objects }) => budgetsIn(objects, namespace)),
+      ask(({ objects }) => builtInOf(objects)),
+      fleet.kind === 'context'
+        ? undefined
+        : serviceFacts(fleet, { cluster, namespace, name, matching }, on ?? none, clock.now()),
+    ]);
+    const shown = knownOr(node, undefined);
+    const foundAt = fleet.kind === 'context' && shown ? taintsWrittenAt(shown) : undefined;
+    const asked: PodCase = {
+      ...{ now: clock.now(), cluster, namespace, name, pod, workload, node, budgets, builtIn, matching },
+      ...(foundAt === undefined ? {} : { foundAt }),
+      ...(service ? { service } : {}),
+    };
+    const answer = explainPod(asked);
+    return {
+      headline: headline(answer, (at) => momentText(at, asked.now)),
+      ...answer,
+      history: service ? knownOr(service.history, []).map(entryOutput) : [],
+    };
+  } finally {
+    close();
+  }
+}
+
+/** `undefined`: there is none. */
+async function podNamed(
+  objects: ClusterObjects,
+  { namespace, name }: Pick<PodQuestion, 'namespace' | 'name'>,
+): Promise<OwnedPod | undefined> {
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
+  const json = await objects.get(path);
+  return json && { pod: projectPod(json), json };
+}
+
+const runnerOf = async (objects: ClusterObjects, pod: OwnedPod): Promise<Workload | undefined> =>
+  (await workloadsOf(objects, [pod])).get(pod.pod.uid);
+
+/** The node on which a pod that cannot be looked at is scheduled to go. */
+async function scheduledOn(
+  fleet: Fleet | ContextFleet,
+  { cluster, namespace, name }: Omit<PodQuestion, 'matching'>,
+  pod: PodCase['pod'],
+  clock: Clock,
+): Promise<NodeName | undefined> {
+  if (fleet.kind === 'context' || !('unknown' in pod)) return undefined;
+  const pending = await factOf(() => pendingOf(fleet.store, cluster, clock.now()));
+  return knownOr(pending, []).find(({ record }) => record.namespace === namespace && record.name === name)
+    ?.node;
+}
+
+async function serviceFacts(
+  fleet: Fleet,
+  { cluster, namespace, name, matching }: PodQuestion,
+  node: NodeName,
+  now: EpochMs,
+): Promise<Omit<ServiceFacts, 'history'> & { readonly history: Known<readonly HistoryEntry[]> }> {
+  const nothing: Partition = {
+    ref: { cluster, node },
+    ...{ revision: 0, node: undefined, scheduled: new Map(), ended: new Map() },
+  };
+  const { store, history, leases } = fleet;
+  const [rules, partition, past, stuck, deaf] = await Promise.all([
+    rulesNow(fleet, cluster, matching),
+    node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
+    factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
+    factOf(async () => (await leases.stuck(cluster)).map(stuckOutput)),
+    factOf(() => deafnessOf(fleet, cluster, now)),
+  ]);
+  return { rules, partition, history: past, stuck, deaf };
+}

@@ -1,0 +1,331 @@
+import { YAMLException } from 'js-yaml';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import { type Finding, LINT_RULES, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
+import { controllerOf } from '#shared/kubernetes/controller-of.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
+import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/taint.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
+import { OPTED_IN, POD_TAKEOVER, TAKEOVER_LABEL } from '../takeover/at-pods.ts';
+import { takenOver } from '../takeover/taken-tolerations.ts';
+import { readPlacedYaml } from './placed-yaml.ts';
+
+/** What a finding is about. */
+export interface LintedObject {
+  /** Absent: it is in none, or the manifest leaves that to whoever applies it. */
+  readonly namespace?: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+export interface LintFinding extends Finding {
+  readonly object: LintedObject;
+  /** Where it stands, in a manifest. */
+  readonly at?: { readonly file: string; readonly line: number };
+}
+
+export interface LintReport {
+  /** So many were looked at: those that say how pods are made, and namespaces with a whitelist. */
+  readonly objects: number;
+  readonly findings: readonly LintFinding[];
+  /** What could not be read, and what follows from that; a sentence each. */
+  readonly unknown: readonly string[];
+}
+
+export interface ManifestFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Looks for tolerations that cannot do what they seem to in manifests: YAML documents, or JSON; what makes no pods is passed over. */
+export function lintManifests(files: readonly ManifestFile[], matching: MatchOptions): LintReport {
+  const linted = files.flatMap(({ name: file, text }) => {
+    try {
+      return readPlacedYaml(text).flatMap(({ value, lineOf }) =>
+        objectsIn(value).map(({ json, path }) => {
+          const spec = podSpecOf(json);
+          if (!spec) return undefined;
+          const tolerationsAt = [...path, ...spec.path, 'tolerations'];
+          return lintPodSpec(json, spec.json, matching).map(
+            ({ toleration = 0, ...finding }): LintFinding => ({
+              ...finding,
+              toleration,
+              at: { file, line: lineOf([...tolerationsAt, toleration]) },
+            }),
+          );
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof YAMLException)) throw error;
+      return [[unreadable(file, error)]];
+    }
+  });
+  const found = linted.filter((findings) => findings !== undefined);
+  return { objects: found.length, findings: found.flat(), unknown: [] };
+}
+
+function unreadable(file: string, { reason, mark }: YAMLException): LintFinding {
+  const rule = 'unreadable-manifest';
+  const { level, remediation } = LINT_RULES[rule];
+  const message = `Not YAML or JSON: ${reason}.`;
+  return {
+    ...{ rule, level, message, remediation, object: { kind: 'File', name: file } },
+    at: { file, line: (mark?.line ?? 0) + 1 },
+  };
+}
+
+/** What is asked of a cluster. */
+export interface LintQuestion {
+  readonly cluster: ClusterName;
+  /** Absent: all of them. */
+  readonly namespace?: string | undefined;
+  readonly matching: MatchOptions;
+}
+
+/**
+ * The same in a cluster: for workloads their templates, and for pods that none of Kubernetes' controllers runs the pods themselves,
+ * those of one owner with the same tolerations once. Rejects with `ApiError` where the server cannot be reached.
+ */
+export async function lintCluster(
+  fleet: Fleet | ContextFleet,
+  { cluster, namespace, matching }: LintQuestion,
+  { now, progress }: { now(): EpochMs; progress(text: string): void },
+): Promise<LintReport> {
+  const live = await fleet.cluster(cluster);
+  try {
+    const { objects } = live;
+    const unknown: string[] = [];
+    const specs: { readonly json: Json; readonly spec: Json }[] = [];
+    for (const { kind, group, plural } of SOURCES) {
+      progress(`reading ${plural}`);
+      const path = `${group}${namespace === undefined ? '' : `/namespaces/${namespace}`}/${plural}`;
+      for await (const item of readable(objects, path, unknown)) {
+        if (isRunByAnother(item)) continue;
+        const json = ownedAs(kind, item);
+        const spec = podSpecOf({ ...item, kind });
+        if (spec) specs.push({ json, spec: spec.json });
+      }
+    }
+    const distinct = new Map(specs.map((each) => [distinctKey(each), each]));
+    progress('reading nodes and namespaces');
+    const tolerated = [...distinct.values()].flatMap(({ spec }) =>
+      tolerationsOf(spec).flatMap(({ key }) => key ?? []),
+    );
+    const keys = await knownKeys(fleet, objects, { cluster, tolerated, now: now(), unknown });
+    const findings = [...distinct.values()].flatMap(({ json, spec }) =>
+      lintPodSpec(json, spec, matching, keys),
+    );
+    const whitelists = await lintWhitelists(objects, namespace, unknown);
+    return {
+      objects: distinct.size + whitelists.namespaces,
+      findings: [...findings, ...whitelists.findings],
+      unknown,
+    };
+  } finally {
+    live.close();
+  }
+}
+
+type Json = Readonly<Record<string, unknown>>;
+type Path = readonly (string | number)[];
+
+/** Where it stands that pods are made, and how; a Deployment before what it runs. */
+const SOURCES = [
+  { kind: 'Deployment', group: '/apis/apps/v1', plural: 'deployments' },
+  { kind: 'StatefulSet', group: '/apis/apps/v1', plural: 'statefulsets' },
+  { kind: 'DaemonSet', group: '/apis/apps/v1', plural: 'daemonsets' },
+  { kind: 'ReplicaSet', group: '/apis/apps/v1', plural: 'replicasets' },
+  { kind: 'CronJob', group: '/apis/batch/v1', plural: 'cronjobs' },
+  { kind: 'Job', group: '/apis/batch/v1', plural: 'jobs' },
+  { kind: 'ReplicationController', group: '/api/v1', plural: 'replicationcontrollers' },
+  { kind: 'Pod', group: '/api/v1', plural: 'pods' },
+] as const;
+
+/** Controllers whose own objects are looked at, and kubelets, whose pods nobody can change in the cluster. */
+const LOOKED_AT: readonly string[] = [...SOURCES.map(({ kind }) => kind), 'Node'];
+
+const ownerOf = (json: Json): Json | undefined => controllerOf(fieldsOf(json['metadata'])['ownerReferences']);
+
+const isRunByAnother = (json: Json): boolean =>
+  LOOKED_AT.includes(textOf(ownerOf(json)?.['kind'])) || isScaledAway(json);
+
+/** What another controller has left behind without pods, as of an older version. */
+const isScaledAway = (json: Json): boolean =>
+  ownerOf(json) !== undefined && fieldsOf(json['spec'])['replicas'] === 0;
+
+/** An object under its kind, or, where a controller that nobody here knows runs it, under that. */
+function ownedAs(kind: string, json: Json): Json {
+  const owner = ownerOf(json);
+  const metadata = fieldsOf(json['metadata']);
+  if (!owner) return { kind, metadata };
+  const { kind: ofOwner, name } = owner;
+  return { kind: ofOwner, metadata: { ...metadata, name } };
+}
+
+const distinctKey = ({ json, spec }: { readonly json: Json; readonly spec: Json }): string =>
+  `${JSON.stringify(objectOf(json))} ${JSON.stringify(spec['tolerations'], (_, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  )}`;
+
+/** An object, or those of a List, with their paths. */
+function objectsIn(value: unknown, path: Path = []): readonly { readonly json: Json; readonly path: Path }[] {
+  const json = fieldsOf(value);
+  if (!textOf(json['kind']).endsWith('List')) return [{ json, path }];
+  return itemsOf(json['items']).flatMap((item, index) => objectsIn(item, [...path, 'items', index]));
+}
+
+/** Where kinds that are not alike have what their pods are made by. */
+const POD_SPECS: Readonly<Record<string, Path>> = {
+  Pod: ['spec'],
+  PodTemplate: ['template', 'spec'],
+  CronJob: ['spec', 'jobTemplate', 'spec', 'template', 'spec'],
+};
+/** As controllers have it, also those that are not of Kubernetes. */
+const IN_TEMPLATE: Path = ['spec', 'template', 'spec'];
+
+/** `undefined`: it makes no pods. */
+function podSpecOf(json: Json): { readonly json: Json; readonly path: Path } | undefined {
+  const path = POD_SPECS[textOf(json['kind'])] ?? IN_TEMPLATE;
+  const spec = fieldsOf(path.reduce<unknown>((at, part) => fieldsOf(at)[part], json));
+  return Array.isArray(spec['containers']) ? { json: spec, path } : undefined;
+}
+
+const lintPodSpec = (
+  json: Json,
+  spec: Json,
+  matching: MatchOptions,
+  keys?: ReadonlySet<string>,
+): readonly LintFinding[] =>
+  lintTemplate(
+    { kind: textOf(json['kind']), tolerations: tolerationsOf(spec) },
+    { matching, ...(keys ? { keys } : {}) },
+  ).map((finding) => ({ ...finding, object: objectOf(json) }));
+
+function objectOf(json: Json): LintedObject {
+  const { name, generateName, namespace } = fieldsOf(json['metadata']);
+  return {
+    ...(namespace ? { namespace: textOf(namespace) } : {}),
+    kind: textOf(json['kind']),
+    name: textOf(name) || textOf(generateName),
+  };
+}
+
+const tolerationsOf = (spec: Json): readonly Toleration[] => itemsOf(spec['tolerations']).map(readToleration);
+
+/** As it is written: a number or truth value counts as its text, for the API server refuses it anyway. */
+function readToleration(json: unknown): Toleration {
+  const { key, operator, value, effect, tolerationSeconds } = fieldsOf(json);
+  const texts = { key, operator, value, effect };
+  const given = Object.entries(texts).filter(([, text]) => text !== undefined && text !== null);
+  const isNumber = typeof tolerationSeconds === 'number' && Number.isFinite(tolerationSeconds);
+  const seconds = isNumber ? BigInt(Math.trunc(tolerationSeconds)) : tolerationSeconds;
+  return {
+    ...Object.fromEntries(given.map(([name, text]) => [name, String(text)])),
+    ...(typeof seconds === 'bigint' ? { tolerationSeconds: clamped(seconds) } : {}),
+  };
+}
+
+/** What YAML has rounded up beyond the largest int64 was meant to be that. */
+const clamped = (seconds: bigint): bigint =>
+  seconds > INT64_MAX ? INT64_MAX : seconds < INT64_MIN ? INT64_MIN : seconds;
+
+/** Items of a collection; none of one that may not be read, or of a kind that the server does not know. */
+async function* readable(objects: ClusterObjects, path: string, unknown: string[]): AsyncGenerator<Json> {
+  try {
+    yield* objects.list(path);
+  } catch (error) {
+    if (!(error instanceof ApiError) || ![403, 404].includes(error.status)) throw error;
+    if (error.status === 404) return;
+    unknown.push(`${path} cannot be read and is not checked: ${error.message}`);
+  }
+}
+
+/** So many entries of history are looked through for keys that no node has now. */
+const HISTORY_ENTRIES = 10_000;
+
+/** Keys of the taints that nodes have, or had as far as is stored; `undefined`: nodes cannot be read. */
+async function knownKeys(
+  fleet: Fleet | ContextFleet,
+  objects: ClusterObjects,
+  {
+    cluster,
+    tolerated,
+    now,
+    unknown,
+  }: {
+    readonly cluster: ClusterName;
+    readonly tolerated: readonly string[];
+    readonly now: EpochMs;
+    readonly unknown: string[];
+  },
+): Promise<ReadonlySet<string> | undefined> {
+  const keys = new Set<string>();
+  const before = unknown.length;
+  for await (const { spec } of readable(objects, '/api/v1/nodes', unknown))
+    for (const taint of itemsOf(fieldsOf(spec)['taints'])) keys.add(textOf(fieldsOf(taint)['key']));
+  if (unknown.length > before) return undefined;
+  if (fleet.kind === 'context') return keys;
+  const sought = new Set(tolerated.filter((key) => !keys.has(key)));
+  let left = HISTORY_ENTRIES;
+  if (sought.size > 0)
+    for await (const { reasons } of fleet.history.entries({ cluster, from: 0, to: now })) {
+      for (const { taint } of reasons) {
+        keys.add(taint.key);
+        sought.delete(taint.key);
+      }
+      left -= 1;
+      if (sought.size === 0 || left === 0) break;
+    }
+  return keys;
+}
+
+const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
+
+/** Namespaces with a whitelist, and which of these refuse a takeover. */
+async function lintWhitelists(objects: ClusterObjects, namespace: string | undefined, unknown: string[]) {
+  const findings: LintFinding[] = [];
+  let namespaces = 0;
+  for await (const { metadata } of readable(objects, '/api/v1/namespaces', unknown)) {
+    const { name, annotations, labels } = fieldsOf(metadata);
+    const text = textOf(fieldsOf(annotations)[WHITELIST]);
+    if (text === '' || (namespace !== undefined && name !== namespace)) continue;
+    namespaces += 1;
+    const given = {
+      namespace: textOf(name),
+      takenOver: OPTED_IN.includes(textOf(fieldsOf(labels)[TAKEOVER_LABEL])),
+    };
+    const found = lintWhitelist({ ...given, whitelist: readWhitelist(text), taken: TAKEN });
+    findings.push(
+      ...found.map((finding) => ({ ...finding, object: { kind: 'Namespace', name: textOf(name) } })),
+    );
+  }
+  return { findings, namespaces };
+}
+
+/** `undefined`: it cannot be read. */
+function readWhitelist(text: string): readonly Toleration[] | undefined {
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) ? list.map(readToleration) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a pod of a takeover has that says nothing of its node being down. */
+const TAKEN: readonly Toleration[] = itemsOf(
+  takenOver(
+    {
+      tolerations: DOWN_KEYS.map((key) => ({
+        key,
+        operator: 'Exists',
+        effect: 'NoExecute',
+        tolerationSeconds: 300,
+      })),
+      note: '',
+    },
+    POD_TAKEOVER,
+  )?.tolerations,
+).map(readToleration);

@@ -1,0 +1,328 @@
+import pMap from 'p-map';
+import { NodeTally } from '#shared/engine/watch/node-tally.ts';
+import { asksLease, matchesLabels } from '#shared/eviction/brake.ts';
+import type { SeenTaint } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { LabelSelector, ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
+import type { Partition } from '#shared/eviction/records.ts';
+import type { Budget } from '#shared/explain/budgets.ts';
+import { enforcedRules } from '#shared/explain/governing.ts';
+import {
+  type Answer,
+  type Findings,
+  fatesOf,
+  type NodeToTaint,
+  type PodThere,
+  podsToAsk,
+  type Situation,
+  type WhatIf,
+  whatIf,
+  withTaint,
+} from '#shared/explain/what-if.ts';
+import type { LiveNode } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
+import { type Rulings, rulesOf } from '#shared/state/rulebook.ts';
+import { type MatchOptions, NODE_UNREACHABLE, type Taint, taintText } from '#shared/taints/taint.ts';
+import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
+import { budgetsIn } from './budgets.ts';
+import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
+
+/** Calls under way at a time, of each kind. */
+const PARALLEL_CALLS = 8;
+
+/** Nodes that are meant: these, or those with these labels. */
+export type NodeChoice = { readonly names: readonly string[] } | { readonly labels: LabelSelector };
+
+/** What is asked of a cluster. */
+export interface WhatIfQuestion {
+  readonly cluster: ClusterName;
+  readonly taint: Taint;
+  readonly nodes: NodeChoice;
+  readonly matching: MatchOptions;
+}
+
+/** What would happen, and of what it says less than it could. */
+export interface WhatIfAnswer extends WhatIf {
+  readonly cluster: ClusterName;
+  /** `default`: nothing is known of the cluster but what its API server says; it is taken as enforced by the default policy. */
+  readonly policy: 'applied' | 'default';
+  /** What could not be read or asked, and what follows from that; a sentence each. */
+  readonly unknown: readonly string[];
+}
+
+/** What an answer takes of the world. */
+export interface WhatIfDeps {
+  now(): EpochMs;
+  /** How far it has come, for people. */
+  progress(text: string): void;
+}
+
+/**
+ * Asks what would happen if some nodes of a cluster had a taint; changes nothing. Nodes, pods, owners, replicas and budgets are read
+ * with the rights of the caller, who also asks the Eviction API for each pod that would go and has a budget, as a dry run.
+ * Rejects with `FleetError` when no such node is there, and with `ApiError` when nodes or pods cannot be read.
+ */
+export async function askWhatIf(
+  fleet: Fleet | ContextFleet,
+  { cluster, taint, nodes: choice, matching }: WhatIfQuestion,
+  { now, progress }: WhatIfDeps,
+): Promise<WhatIfAnswer> {
+  const live = await fleet.cluster(cluster);
+  try {
+    const { objects } = live;
+    const rulings = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster);
+    const rules = rulings ? rulesOf(rulings, matching) : enforcedRules(matching);
+    mustEvict(taint, rules);
+    const unknown: string[] = [];
+    if (taint.key === NODE_UNREACHABLE && asksLease(rules)) {
+      unknown.push(
+        'This preview assumes that these nodes do not renew their Leases. Pods stay on nodes that do',
+      );
+    }
+    progress('reading nodes');
+    const all = await nodesOf(objects);
+    const chosen = chosenNodes(all, choice);
+    progress(`reading the pods of ${chosen.length} nodes`);
+    const at = now();
+    const [partitions, pods] = await Promise.all([
+      partitionsOf(fleet, cluster, chosen, at),
+      podsOf(objects, chosen),
+    ]);
+    const situation: Situation = {
+      ...{ now: at, taint, rules },
+      nodes: chosen.map((node, index) => toTaint(node, partitions[index])),
+      pods: pods.map(({ pod }) => pod),
+      ...guardWith(all, chosen, { taint, rules, guard: rulings?.guard ?? { trips: [] }, now: at }),
+    };
+    const fates = fatesOf(situation);
+    progress('reading workloads and budgets');
+    const finder = new WorkloadFinder(objects);
+    const [workloads, budgets] = await Promise.all([
+      finder.ofEach(pods),
+      budgetsOf(objects, [...new Set(situation.pods.map(({ namespace }) => namespace))], unknown),
+    ]);
+    unknown.push(...finder.unknown);
+    const asked = podsToAsk(situation, fates, budgets);
+    progress(`asking the Eviction API for ${asked.length} pods`);
+    const findings: Findings = {
+      workloads,
+      replicas: finder.replicas,
+      budgets,
+      answers: await answersFor(objects, asked, unknown),
+    };
+    const policy = fleet.kind === 'context' ? 'default' : 'applied';
+    return { cluster, policy, unknown, ...whatIf(situation, fates, findings) };
+  } finally {
+    live.close();
+  }
+}
+
+/** Throws `FleetError` for a taint that would evict nothing, whatever nodes have it. */
+function mustEvict(taint: Taint, { policy }: Rules): void {
+  if (evictingTaints([taint], policy.virtualKeys).length > 0) return;
+  throw new FleetError(
+    `Taint ${taintText(taint)} evicts no pods. Specify the effect NoExecute, or a taint of treatAsNoExecute in the policy.`,
+  );
+}
+
+interface NodeHere {
+  readonly node: LiveNode;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+async function nodesOf(objects: ClusterObjects): Promise<readonly NodeHere[]> {
+  const nodes: NodeHere[] = [];
+  for await (const json of objects.list('/api/v1/nodes')) {
+    const labels = Object.entries(fieldsOf(fieldsOf(json['metadata'])['labels']));
+    nodes.push({
+      node: projectNode(json),
+      labels: Object.fromEntries(labels.map(([key, value]) => [key, textOf(value)])),
+    });
+  }
+  return nodes;
+}
+
+/** Throws `FleetError` when one is not there, or there is none. */
+function chosenNodes(all: readonly NodeHere[], choice: NodeChoice): readonly LiveNode[] {
+  if ('names' in choice) {
+    const byName = new Map(all.map(({ node }) => [String(node.name), node]));
+    return [...new Set(choice.names)].map((name) => {
+      const node = byName.get(name);
+      if (node) return node;
+      throw new FleetError(
+        `Node "${name}" not found. Specify node names as in kubectl get nodes, or labels such as team=web.`,
+      );
+    });
+  }
+  const chosen = all.filter(({ labels }) => matchesLabels(choice.labels, labels)).map(({ node }) => node);
+  if (chosen.length > 0) return chosen;
+  throw new FleetError('No node matches these labels. Run "kubectl get nodes --show-labels".');
+}
+
+interface PodHere extends OwnedPod {
+  readonly pod: PodThere;
+}
+
+async function podsOf(objects: ClusterObjects, nodes: readonly LiveNode[]): Promise<readonly PodHere[]> {
+  const ofEach = await pMap(
+    nodes,
+    async ({ name }) => {
+      const pods: PodHere[] = [];
+      const query = { fieldSelector: `spec.nodeName=${name}` };
+      for await (const json of objects.list('/api/v1/pods', query)) {
+        const ready = isReady(json);
+        pods.push({ pod: { ...projectPod(json), node: name, ready }, json: ownersOf(json) });
+      }
+      return pods;
+    },
+    { concurrency: PARALLEL_CALLS },
+  );
+  return ofEach.flat();
+}
+
+/** Of a pod, what says who runs it; the rest need not stay in memory. */
+const ownersOf = (json: Readonly<Record<string, unknown>>): object => {
+  const { namespace, ownerReferences } = fieldsOf(json['metadata']);
+  return { metadata: { namespace, ownerReferences } };
+};
+
+const isReady = (json: Readonly<Record<string, unknown>>): boolean =>
+  itemsOf(fieldsOf(json['status'])['conditions'])
+    .map(fieldsOf)
+    .some(({ type, status }) => type === 'Ready' && status === 'True');
+
+/** What is stored of each node; of a bare cluster nothing is. */
+async function partitionsOf(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  nodes: readonly LiveNode[],
+  at: EpochMs,
+): Promise<readonly Partition[]> {
+  const stored = new Set<NodeName>();
+  if (fleet.kind !== 'context')
+    for await (const { node } of fleet.store.taintedNodes(cluster)) stored.add(node);
+  return pMap(
+    nodes,
+    async ({ name: node }): Promise<Partition> => {
+      const ref = { cluster, node };
+      return fleet.kind !== 'context' && stored.has(node)
+        ? fleet.store.load(ref, at)
+        : { ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
+    },
+    { concurrency: PARALLEL_CALLS },
+  );
+}
+
+function toTaint({ taints, zone }: LiveNode, partition: Partition | undefined): NodeToTaint {
+  if (!partition) throw new Error('each node has a partition');
+  return { taints, partition, ...(zone === undefined ? {} : { zone }) };
+}
+
+/** What the guard would judge by once these nodes have the taint; by what counts in the relay, too. */
+function guardWith(
+  all: readonly NodeHere[],
+  chosen: readonly LiveNode[],
+  {
+    taint,
+    rules: { policy },
+    guard: { trips, released = [] },
+    now,
+  }: {
+    readonly taint: Taint;
+    readonly rules: Rules;
+    readonly guard: Pick<Rulings['guard'], 'trips' | 'released'>;
+    readonly now: EpochMs;
+  },
+): Pick<Situation, 'counts' | 'released'> {
+  const tally = new NodeTally();
+  const seen = ({ taints }: Pick<LiveNode, 'taints'>) =>
+    evictingTaints(taints, policy.virtualKeys).map(
+      (each): SeenTaint => ({ ...each, known: 'found', seenAt: now }),
+    );
+  for (const { node } of all) tally.saw(node, seen(node), [], { listed: true, now });
+  tally.listed();
+  // Who released a trip that no relay has counted yet has seen what is affected now.
+  const counted = released.map((each): ReleasedTrip => {
+    if ('upTo' in each) return each;
+    const { releasedAt: _releasedAt, ...trip } = each;
+    return { ...trip, upTo: tally.affectedBy(trip, now) };
+  });
+  for (const node of chosen) {
+    const tainted = { ...node, taints: withTaint(node.taints, taint) };
+    tally.saw(tainted, seen(tainted), seen(node), { listed: false, now });
+  }
+  const { withinMs = 0 } = policy.guard.people ?? {};
+  const { trippedAt = now } = trips.find(({ scope }) => scope === 'people') ?? {};
+  return { counts: tally.counts(trippedAt - withinMs), released: counted };
+}
+
+async function budgetsOf(
+  objects: ClusterObjects,
+  namespaces: readonly string[],
+  unknown: string[],
+): Promise<ReadonlyMap<string, readonly Budget[]>> {
+  const read = async (namespace: string) => {
+    try {
+      return [[namespace, await budgetsIn(objects, namespace)] as const];
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      unknown.push(
+        `Budgets in namespace ${namespace} cannot be read, so only the Eviction API is used: ${error.message}`,
+      );
+      return [];
+    }
+  };
+  return new Map((await pMap(namespaces, read, { concurrency: PARALLEL_CALLS })).flat());
+}
+
+/** Asks the Eviction API for each of these pods alone, as a dry run; whoever may not ask in a namespace asks there once. */
+async function answersFor(
+  objects: ClusterObjects,
+  pods: readonly PodThere[],
+  unknown: string[],
+): Promise<Findings['answers']> {
+  const forbidden = new Map<string, Answer>();
+  const ask = async (pod: PodThere): Promise<Answer> => {
+    const known = forbidden.get(pod.namespace);
+    if (known) return known;
+    const answer = await answerFor(objects, pod);
+    if (answer.kind !== 'unknown' || !answer.forbidden) return answer;
+    const { forbidden: _forbidden, ...kept } = answer;
+    if (!forbidden.has(pod.namespace)) {
+      unknown.push(
+        `The Eviction API cannot be used in namespace ${pod.namespace}, so budgets are judged by their status only: ${kept.why}`,
+      );
+    }
+    forbidden.set(pod.namespace, kept);
+    return kept;
+  };
+  const answers = await pMap(pods, async (pod) => [pod.uid, await ask(pod)] as const, {
+    concurrency: PARALLEL_CALLS,
+  });
+  return new Map(answers);
+}
+
+type Asked = Answer & { readonly forbidden?: boolean };
+
+async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodThere): Promise<Asked> {
+  try {
+    await objects.tryCreate(`/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+      apiVersion: 'policy/v1',
+      kind: 'Eviction',
+      metadata: { namespace, name },
+      // Said here, too, for a server that heeds only this.
+      deleteOptions: { dryRun: ['All'], preconditions: { uid } },
+    });
+    return { kind: 'allowed' };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const answer = blockedBy(error);
+    if (answer) return { kind: 'blocked', reason: answer.reason };
+    return { kind: 'unknown', why: error.message, forbidden: error.status === 403 };
+  }
+}

@@ -1,0 +1,142 @@
+import pMap from 'p-map';
+import type { PodUid } from '#shared/eviction/identity.ts';
+import type { AskedPod } from '#shared/explain/fate.ts';
+import type { Replicas } from '#shared/explain/what-if.ts';
+import { type Workload, workloadText } from '#shared/explain/workload.ts';
+import { controllerOf } from '#shared/kubernetes/controller-of.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+import { FleetError } from '../fleet/fleet.ts';
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** Where the controllers of Kubernetes are, by the group and kind of an owner reference. */
+const COLLECTIONS: Readonly<Record<string, string>> = {
+  'apps/ReplicaSet': '/apis/apps/v1/namespaces/*/replicasets',
+  'apps/Deployment': '/apis/apps/v1/namespaces/*/deployments',
+  'apps/StatefulSet': '/apis/apps/v1/namespaces/*/statefulsets',
+  'apps/DaemonSet': '/apis/apps/v1/namespaces/*/daemonsets',
+  'batch/Job': '/apis/batch/v1/namespaces/*/jobs',
+  'batch/CronJob': '/apis/batch/v1/namespaces/*/cronjobs',
+  '/ReplicationController': '/api/v1/namespaces/*/replicationcontrollers',
+};
+/** A Deployment's ReplicaSet's pod; nothing of Kubernetes goes deeper. */
+const DEEPEST = 4;
+/** Pods whose owners are read at a time. */
+const PARALLEL_PODS = 8;
+
+/** A pod, and its JSON, of which only what says who owns it is looked at. */
+export interface OwnedPod {
+  readonly pod: AskedPod;
+  readonly json: unknown;
+}
+
+/**
+ * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `FleetError` where the caller may not read
+ * that, and with `ApiError` where the server cannot be reached.
+ */
+export async function workloadsOf(
+  objects: ClusterObjects,
+  pods: readonly OwnedPod[],
+): Promise<ReadonlyMap<PodUid, Workload>> {
+  const finder = new WorkloadFinder(objects);
+  const workloads = await finder.ofEach(pods);
+  const [unread] = finder.unknown;
+  if (unread === undefined) return workloads;
+  throw new FleetError(unread);
+}
+
+/**
+ * Finds what runs pods: from owner to owner, to the last that is known. Each owner is read once; of one that may not be read,
+ * the name in the owner reference has to do.
+ */
+export class WorkloadFinder {
+  readonly #objects: ClusterObjects;
+  readonly #read = new Map<string, Promise<Json | undefined>>();
+  readonly #replicas = new Map<string, Replicas>();
+  readonly #unknown = new Map<string, string>();
+
+  constructor(objects: ClusterObjects) {
+    this.#objects = objects;
+  }
+
+  /** Of the workloads found so far that Kubernetes itself runs, by {@link workloadText}. */
+  get replicas(): ReadonlyMap<string, Replicas> {
+    return this.#replicas;
+  }
+
+  /** What could not be read so far; a sentence for each kind. */
+  get unknown(): readonly string[] {
+    return [...this.#unknown.values()];
+  }
+
+  /**
+   * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `ApiError` where the server cannot be
+   * reached.
+   */
+  async ofEach(pods: readonly OwnedPod[]): Promise<ReadonlyMap<PodUid, Workload>> {
+    const workloads = new Map<PodUid, Workload>();
+    const find = async ({ pod, json }: OwnedPod) => {
+      const { namespace, ownerReferences } = fieldsOf(fieldsOf(json)['metadata']);
+      const workload = await this.#lastOwner(textOf(namespace), ownerReferences, DEEPEST);
+      if (workload) workloads.set(pod.uid, workload);
+    };
+    await pMap(pods, find, { concurrency: PARALLEL_PODS });
+    return workloads;
+  }
+
+  async #lastOwner(
+    namespace: string,
+    ownerReferences: unknown,
+    depth: number,
+  ): Promise<Workload | undefined> {
+    const owner = controllerOf(ownerReferences);
+    if (!owner || depth === 0) return undefined;
+    const [kind, name] = [textOf(owner['kind']), textOf(owner['name'])];
+    // The version is what follows the last slash; the core group has none, and no name.
+    const group = textOf(owner['apiVersion']).replace(/\/?[^/]*$/, '');
+    const workload = { namespace, kind, name };
+    const collection = COLLECTIONS[`${group}/${kind}`];
+    const json = collection && (await this.#get(`${collection.replace('*', namespace)}/${name}`, kind));
+    if (!json) return workload;
+    const behind = await this.#lastOwner(namespace, fieldsOf(json['metadata'])['ownerReferences'], depth - 1);
+    if (behind) return behind;
+    const replicas = replicasOf(kind, json);
+    if (replicas) this.#replicas.set(workloadText(workload), replicas);
+    return workload;
+  }
+
+  /** `undefined`: it is not there, or may not be read. */
+  #get(path: string, kind: string): Promise<Json | undefined> {
+    const known = this.#read.get(path);
+    if (known) return known;
+    const reading = this.#objects.get(path).catch((error: unknown) => {
+      if (!(error instanceof ApiError) || error.status !== 403) throw error;
+      const why = `Some ${kind}s cannot be read, so the owners of their pods and the ready replicas are unknown: ${error.message}`;
+      if (!this.#unknown.has(kind)) this.#unknown.set(kind, why);
+      return undefined;
+    });
+    this.#read.set(path, reading);
+    return reading;
+  }
+}
+
+/** `undefined`: it keeps no number of pods ready. */
+function replicasOf(kind: string, { spec, status }: Json): Replicas | undefined {
+  const { replicas } = fieldsOf(spec);
+  const { readyReplicas, numberReady, desiredNumberScheduled } = fieldsOf(status);
+  switch (kind) {
+    case 'DaemonSet':
+      return { desired: countOf(desiredNumberScheduled, 0), ready: countOf(numberReady, 0) };
+    case 'Deployment':
+    case 'ReplicaSet':
+    case 'ReplicationController':
+    case 'StatefulSet':
+      return { desired: countOf(replicas, 1), ready: countOf(readyReplicas, 0) };
+    default:
+      return undefined;
+  }
+}
+
+const countOf = (value: unknown, absent: number): number => (typeof value === 'number' ? value : absent);

@@ -1,0 +1,43 @@
+import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
+import { type AccessAnswer, type AccessQuestion, accessAnswerSchema } from '#shared/access/access-check.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import { FleetError } from './fleet.ts';
+
+/** Has a deployed `evict`, by its name, say whether it could work in a cluster. Rejects with `FleetError` when it cannot be asked. */
+export async function askEvict(
+  client: LambdaClient,
+  functionName: string,
+  checkAccess: AccessQuestion['checkAccess'],
+): Promise<AccessAnswer> {
+  const { name, access } = checkAccess;
+  const question: AccessQuestion = { checkAccess: { name, access } };
+  const { FunctionError, Payload } = await invoked(client, functionName, question);
+  const said = Buffer.from(Payload ?? []).toString();
+  if (FunctionError === undefined) {
+    const { data } = readAs(accessAnswerSchema, jsonOf(said));
+    if (data !== undefined) return data;
+  }
+  throw new FleetError(
+    `Function ${functionName} gave an unknown response about cluster ${name} (${said.slice(0, 200)}). Deploy the release of this command.`,
+  );
+}
+
+async function invoked(client: LambdaClient, FunctionName: string, question: AccessQuestion) {
+  try {
+    return await client.send(new InvokeCommand({ FunctionName, Payload: JSON.stringify(question) }));
+  } catch (error) {
+    throw new FleetError(
+      `Function ${FunctionName} could not check the cluster (${errorMessage(error)}). Check table, account, region, and your permission lambda:InvokeFunction.`,
+      { cause: error },
+    );
+  }
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,127 @@
+import { type CloudWatchClient, type MetricAlarm, paginateDescribeAlarms } from '@aws-sdk/client-cloudwatch';
+import { DescribeLimitsCommand, DescribeTableCommand, type DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import {
+  GetAccountSettingsCommand,
+  GetFunctionConcurrencyCommand,
+  type LambdaClient,
+  paginateListEventSourceMappings,
+} from '@aws-sdk/client-lambda';
+import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { RELEASE_TAG } from '#shared/state/dynamodb/table-definition.ts';
+import { alarmName } from '#shared/telemetry/alarm-name.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { type Account, type AlarmSeen, FED_FUNCTIONS, type FedFunction, type Quotas } from './account.ts';
+import { FleetError } from './fleet.ts';
+
+export interface AwsAccountDeps {
+  readonly dynamoDb: DynamoDBClient;
+  readonly lambda: LambdaClient;
+  readonly cloudWatch: CloudWatchClient;
+  readonly table: Pick<DynamoDbTable, 'tag'>;
+  readonly tableName: string;
+  /** What the names of its functions and alarms begin with. */
+  readonly prefix: string;
+}
+
+/** The account and region of a deployment, with the caller's rights. */
+export class AwsAccount implements Account {
+  readonly #deps: AwsAccountDeps;
+
+  constructor(deps: AwsAccountDeps) {
+    this.#deps = deps;
+  }
+
+  release(): Promise<string | undefined> {
+    return this.#deps.table.tag(RELEASE_TAG);
+  }
+
+  async quotas(): Promise<Quotas> {
+    const [invocations, batches, reserved, writes] = await Promise.all([
+      this.#invocations(),
+      Promise.all(FED_FUNCTIONS.map(async (name) => [name, await this.#batches(name)] as const)),
+      Promise.all(FED_FUNCTIONS.map(async (name) => [name, await this.#reserved(name)] as const)),
+      this.#writes(),
+    ]);
+    return {
+      invocations,
+      batches: Object.fromEntries(batches) as Record<FedFunction, number>,
+      reserved: Object.fromEntries(reserved.filter(([, count]) => count !== undefined)),
+      ...writes,
+    };
+  }
+
+  async alarms(): Promise<readonly AlarmSeen[]> {
+    const { cloudWatch: client, prefix } = this.#deps;
+    const pages = paginateDescribeAlarms({ client }, { AlarmNamePrefix: alarmName(prefix, '') });
+    const found = await asked('alarms', 'cloudwatch:DescribeAlarms', () => Array.fromAsync(pages));
+    return found.flatMap(({ MetricAlarms = [] }) => MetricAlarms).map((alarm) => alarmSeen(alarm, prefix));
+  }
+
+  async #invocations(): Promise<number> {
+    const { AccountLimit } = await asked('concurrent executions', 'lambda:GetAccountSettings', () =>
+      this.#deps.lambda.send(new GetAccountSettingsCommand()),
+    );
+    return AccountLimit?.UnreservedConcurrentExecutions ?? 0;
+  }
+
+  async #batches(name: FedFunction): Promise<number> {
+    const { lambda: client, prefix } = this.#deps;
+    const pages = paginateListEventSourceMappings({ client }, { FunctionName: `${prefix}-${name}` });
+    const found = await asked(`queue of ${name}`, 'lambda:ListEventSourceMappings', () =>
+      Array.fromAsync(pages),
+    );
+    const mappings = found.flatMap(({ EventSourceMappings = [] }) => EventSourceMappings);
+    return mappings.reduce((sum, { ScalingConfig }) => sum + (ScalingConfig?.MaximumConcurrency ?? 0), 0);
+  }
+
+  async #reserved(name: FedFunction): Promise<number | undefined> {
+    const { lambda, prefix } = this.#deps;
+    const command = new GetFunctionConcurrencyCommand({ FunctionName: `${prefix}-${name}` });
+    const { ReservedConcurrentExecutions } = await asked(
+      `concurrency of ${name}`,
+      'lambda:GetFunctionConcurrency',
+      () => lambda.send(command),
+    );
+    return ReservedConcurrentExecutions;
+  }
+
+  async #writes(): Promise<Pick<Quotas, 'writesAtOnce' | 'mostWrites'>> {
+    const { dynamoDb, tableName } = this.#deps;
+    const [{ TableMaxWriteCapacityUnits = 0 }, { Table }] = await Promise.all([
+      asked('limits of tables', 'dynamodb:DescribeLimits', () => dynamoDb.send(new DescribeLimitsCommand())),
+      asked('table', 'dynamodb:DescribeTable', () =>
+        dynamoDb.send(new DescribeTableCommand({ TableName: tableName })),
+      ),
+    ]);
+    // -1 is none.
+    const own = Table?.OnDemandThroughput?.MaxWriteRequestUnits ?? -1;
+    const mostWrites = own < 0 ? TableMaxWriteCapacityUnits : Math.min(own, TableMaxWriteCapacityUnits);
+    const writesAtOnce = Table?.WarmThroughput?.WriteUnitsPerSecond;
+    // None is warm that takes nothing: a stand-in says so.
+    return { ...(writesAtOnce ? { writesAtOnce } : {}), mostWrites };
+  }
+}
+
+function alarmSeen(
+  { AlarmName = '', AlarmDescription = '', StateValue, ActionsEnabled, ...alarm }: MetricAlarm,
+  prefix: string,
+): AlarmSeen {
+  return {
+    name: AlarmName.slice(alarmName(prefix, '').length),
+    state: StateValue ?? 'INSUFFICIENT_DATA',
+    since: (alarm.StateTransitionedTimestamp ?? alarm.StateUpdatedTimestamp)?.getTime() ?? 0,
+    says: AlarmDescription,
+    receivers: ActionsEnabled ? (alarm.AlarmActions ?? []).length : 0,
+  };
+}
+
+async function asked<T>(what: string, right: string, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    throw new FleetError(
+      `Can't read the ${what} from AWS (${errorMessage(error)}). Check the account and region, and that you have ${right}.`,
+      { cause: error },
+    );
+  }
+}

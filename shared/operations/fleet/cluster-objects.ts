@@ -1,0 +1,105 @@
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import type { Verb } from '#shared/kubernetes/http/call.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { Transport } from '#shared/kubernetes/http/transport.ts';
+
+type Query = Readonly<Record<string, string>>;
+/** An operation of a JSON patch (RFC 6902). */
+export type PatchOperation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+const PAGE_SIZE = 500;
+
+/** A cluster's objects, in the API server's own words. Everything rejects with `ApiError`. */
+export class ClusterObjects {
+  readonly connection: Connection;
+  readonly #transport: Transport;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+    this.#transport = new Transport(connection);
+  }
+
+  get host(): string {
+    return this.#transport.host;
+  }
+
+  /** By how much the API server's clock is ahead of ours, as far as that is known. */
+  get skewMs(): number {
+    return this.#transport.skewMs ?? 0;
+  }
+
+  /** `undefined`: it is not there, nor perhaps its kind. */
+  async get(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+    try {
+      return fieldsOf(await this.#call('get', path));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** What is not JSON. */
+  text(path: string): Promise<string> {
+    return this.#transport.readText({ verb: 'get', resource: path, path, answer: 'list' });
+  }
+
+  /** All items of a collection, page by page. */
+  async *list(path: string, query: Query = {}): AsyncGenerator<Readonly<Record<string, unknown>>> {
+    let next = '';
+    do {
+      const page = { ...query, limit: String(PAGE_SIZE), ...(next ? { continue: next } : {}) };
+      const call = { verb: 'list', resource: path, path, query: page } as const;
+      const { metadata, items } = await this.#transport.readItems(call, fieldsOf);
+      yield* items;
+      next = textOf(fieldsOf(metadata)['continue']);
+    } while (next !== '');
+  }
+
+  /** Creates the object at `path`, or has it be as given; its fields are `manager`'s. Upstream: server-side apply. */
+  async apply(path: string, object: object, manager: string): Promise<void> {
+    await this.#call('patch', path, {
+      query: { fieldManager: manager, force: 'true' },
+      body: object,
+      contentType: 'application/apply-patch+yaml',
+    });
+  }
+
+  /** As it would be created; nothing is. */
+  async tryCreate(path: string, body: object): Promise<Readonly<Record<string, unknown>>> {
+    return fieldsOf(await this.#call('create', path, { query: { dryRun: 'All' }, body }));
+  }
+
+  async create(path: string, body: object): Promise<unknown> {
+    return this.#call('create', path, { body });
+  }
+
+  async patch(path: string, operations: readonly PatchOperation[]): Promise<void> {
+    await this.#call('patch', path, { body: operations, contentType: 'application/json-patch+json' });
+  }
+
+  /** False: it was not there. */
+  async remove(path: string): Promise<boolean> {
+    try {
+      await this.#call('delete', path);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+
+  #call(
+    verb: Verb,
+    path: string,
+    more: { readonly query?: Query; readonly body?: object; readonly contentType?: string } = {},
+  ): Promise<unknown> {
+    return this.#transport.read({ verb, resource: path, path, ...more });
+  }
+}

@@ -1,0 +1,138 @@
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { LambdaClient } from '@aws-sdk/client-lambda';
+import { GetQueueUrlCommand, QueueDoesNotExist, SQSClient } from '@aws-sdk/client-sqs';
+import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
+import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
+import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
+import type { Connect } from '#shared/access/connect.ts';
+import { agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
+import { QUEUES } from '#shared/aws/queue-set.ts';
+import { RoutedSender } from '#shared/aws/routed-sender.ts';
+import { sqsDueQueues } from '#shared/aws/sqs-due-queues.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { askEvict } from './access-check.ts';
+import { AwsAccount } from './aws-account.ts';
+import { copyTable } from './copy-table.ts';
+import { type Fleet, FleetError } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { SqsQueues } from './sqs-queues.ts';
+
+/** `evict` answers within its own time, and waits for the API server meanwhile. */
+const INVOCATION_SETTINGS = {
+  requestHandler: { ...CLIENT_SETTINGS.requestHandler, requestTimeout: 60_000 },
+  maxAttempts: 1,
+} as const;
+
+/** The fleet of a deployment. Who speaks is who AWS says it is; clusters are asked as they are registered, by the caller's credentials. */
+export function deployedFleet(
+  tableName: string,
+  { clock, connect }: { readonly clock: Clock; readonly connect: Connect },
+): Fleet {
+  const dynamoDb = new DynamoDBClient(CLIENT_SETTINGS);
+  const sqs = new SQSClient(SQS_SETTINGS);
+  const lambda = new LambdaClient(CLIENT_SETTINGS);
+  const cloudWatch = new CloudWatchClient(CLIENT_SETTINGS);
+  const table = new DynamoDbTable({ client: dynamoDb, tableName });
+  const registry = new DynamoDbClusterRegistry(table);
+  const rulebook = new DynamoDbRulebook(table);
+  const agents = async () => {
+    const { clusters } = await registry.list();
+    return [...new Set(clusters.flatMap(({ access }) => (access.kind === 'agent' ? [access.agent] : [])))];
+  };
+  const queues = new SqsQueues({ client: sqs, prefix: tableName, agents });
+  return {
+    kind: 'deployed',
+    where: `table ${tableName}`,
+    rulebook,
+    registry,
+    store: new DynamoDbStore(table),
+    history: new DynamoDbHistory(table),
+    leases: new DynamoDbLeases(table),
+    async checkAccess(cluster) {
+      const patient = new LambdaClient(INVOCATION_SETTINGS);
+      return askEvict(patient, `${tableName}-evict`, cluster).finally(() => patient.destroy());
+    },
+    hasAgent: async (agent) => {
+      const { dueQueue } = agentNames(agentsPrefix(tableName), agent, await sqs.config.region());
+      return queueUrl(sqs, dueQueue).then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
+          throw error;
+        },
+      );
+    },
+    restoreFrom: (restored) => copyTable(dynamoDb, restored, tableName),
+    deadLetters: queues,
+    account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
+    backlog: () => queues.backlog(),
+    service: async () => undefined,
+    clusters: async () => (await registry.list()).clusters.map(({ name }) => name),
+    manages: async (cluster) => (await registry.get(cluster)) !== undefined,
+    async cluster(name) {
+      const registered = await registry.get(name);
+      if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
+      throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
+    },
+    operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
+    async dueQueue() {
+      const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
+      const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);
+      return new RoutedSender(queues, agentOf(recentRegistrations(registry, clock)));
+    },
+    close() {
+      for (const client of [dynamoDb, sqs, lambda, cloudWatch]) client.destroy();
+    },
+  };
+}
+
+/** The relay needs no more rights than it has for what operators want to see. */
+const SERVICE_CREDENTIALS =
+  'these are the credentials of the service; to use your own, specify --context NAME';
+
+/** The same connection, whose host may yet become known, but for what to do about a call that is forbidden. */
+const byService = (connection: Connection): Connection => ({
+  get host() {
+    return connection.host;
+  },
+  requestOptions: () => connection.requestOptions(),
+  forgetCredentials: () => connection.forgetCredentials?.(),
+  whenForbidden: SERVICE_CREDENTIALS,
+});
+
+async function queueUrl(client: SQSClient, name: string): Promise<string> {
+  try {
+    const { QueueUrl } = await client.send(new GetQueueUrlCommand({ QueueName: name }));
+    if (QueueUrl) return QueueUrl;
+    throw new Error('it has no URL');
+  } catch (error) {
+    const reason = errorMessage(error);
+    throw new FleetError(
+      `Queue ${name} not found (${reason}). Check table, account, region, and permissions.`,
+      { cause: error },
+    );
+  }
+}
+
+async function callerIdentity(): Promise<string> {
+  try {
+    const { Arn } = await new STSClient(CLIENT_SETTINGS).send(new GetCallerIdentityCommand());
+    if (Arn) return Arn;
+    throw new Error('STS returned no ARN');
+  } catch (error) {
+    const reason = errorMessage(error);
+    throw new FleetError(
+      `Your AWS identity, which the audit log requires, is unknown (${reason}). Check credentials and network.`,
+    );
+  }
+}

@@ -1,0 +1,49 @@
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { localUser } from '#shared/access/local-user.ts';
+import { IN_CLUSTER, keptInCluster } from '#shared/state/objects/kubernetes-state.ts';
+import { namesOf, underNames } from '#shared/state/objects/shown-name.ts';
+import { Operator } from '#shared/state/operator.ts';
+import type { LocalContextAccess } from '#shared/state/registry.ts';
+import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { madeOnce } from '#shared/time/made-once.ts';
+import type { Fleet } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
+
+/** By the chart, which names nothing after its release. */
+const SERVICE_ACCOUNT = 'taintward';
+
+/** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
+export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
+  const connection = localContextConnection(access);
+  const found = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
+  let name = IN_CLUSTER;
+  // Who may not read the Lease knows the cluster by the name by which it is kept.
+  const known = madeOnce(async () => {
+    name = await found.shownName().catch(() => IN_CLUSTER);
+    return name;
+  });
+  const kept = underNames(
+    found,
+    namesOf(IN_CLUSTER, () => name),
+  );
+  return {
+    kind: 'in-cluster',
+    where: `namespace ${namespace} of context ${access.context}`,
+    rulebook: kept.rulebook,
+    store: kept.store,
+    history: kept.history,
+    leases: kept.leases,
+    serviceAccount: { namespace, name: SERVICE_ACCOUNT },
+    deadLetters: NO_DEAD_LETTERS,
+    clusters: async () => [await known()],
+    manages: async (cluster) => cluster === (await known()),
+    cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+    backlog: async () => undefined,
+    service: async () => undefined,
+    operator: async () => new Operator({ rulebook: kept.rulebook, clock, who: localUser() }),
+    dueQueue: async () => found.asked,
+    close: () => found.close(),
+  };
+}

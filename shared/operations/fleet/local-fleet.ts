@@ -1,0 +1,110 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { localUser } from '#shared/access/local-user.ts';
+import { findOwnDirectory } from '#shared/files/owner-only.ts';
+import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { StoreError } from '#shared/state/store.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { type Fleet, FleetError } from './fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
+import { REACHED_BY_FILE, readReachedBy } from './reached-by.ts';
+import { consoleLinkSchema, type ServiceView, serviceViewSchema } from './service-view.ts';
+import { askSocket, SOCKET_FILE } from './state-socket.ts';
+
+export interface LocalFleetOptions {
+  /**
+   * Nobody named the directory, it was found. Then a kubeconfig that it leads to starts no program, unless kubectl would read that file
+   * by itself: whoever made the working directory may have made all of this.
+   */
+  readonly found?: boolean;
+}
+
+/**
+ * The fleet of an `npm start`, running or not. Its clusters are asked by the contexts by which it reaches them. Throws
+ * `FleetError` for a directory that is none of its, `ForeignFileError` for one that somebody else owns or may write, or `StoreError`.
+ */
+export function localFleet(
+  directory: string,
+  clock: Clock,
+  { found = false }: LocalFleetOptions = {},
+): Fleet {
+  const dir = findOwnDirectory(directory) ?? resolve(directory);
+  const path = join(dir, STORE_FILE);
+  if (!existsSync(path)) {
+    throw new FleetError(`${path} not found. Specify the --state-dir of npm start.`);
+  }
+  const store = new SqliteStore({ path });
+  const { database } = store;
+  const rulebook = new SqliteRulebook({ database });
+  recoverRules(rulebook, clock);
+  const leases = sqliteLeases(database);
+  const service = async (): Promise<ServiceView | undefined> => {
+    const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
+    if (answer !== undefined) return serviceViewSchema.parse(answer);
+    if (!isInUse(dir)) return undefined;
+    throw new FleetError(
+      `The running npm start does not respond on ${join(dir, SOCKET_FILE)}. Check whether it is suspended, or restart it.`,
+    );
+  };
+  return {
+    kind: 'local',
+    where: `state directory ${dir}`,
+    rulebook,
+    store,
+    history: new SqliteHistory({ database }),
+    leases,
+    deadLetters: NO_DEAD_LETTERS,
+    clusters: () => leases.clusters(),
+    manages: async (cluster) => (await leases.clusters()).includes(cluster),
+    async cluster(name) {
+      const by = readReachedBy(join(dir, REACHED_BY_FILE)).get(name);
+      if (by === undefined) {
+        throw new FleetError(
+          `No kubeconfig context is recorded for cluster "${name}" in ${dir}. Specify --context NAME.`,
+        );
+      }
+      const { context, kubeconfig } = by;
+      const access = { kind: 'local-context', context, ...(kubeconfig ? { kubeconfig } : {}) } as const;
+      const isNamed = !found || kubeconfig === undefined || isDefaultKubeconfig(kubeconfig);
+      const options = isNamed ? {} : { noPrograms: notNamed(directory, kubeconfig) };
+      return liveCluster(name, localContextConnection(access, options), clock);
+    },
+    async backlog() {
+      const view = await service();
+      return view && new Map(Object.entries(view.queues));
+    },
+    service,
+    async consoleLink() {
+      const answer = await askSocket(join(dir, SOCKET_FILE), '/console/link', 'POST');
+      if (answer === undefined) return undefined;
+      const { data, error } = consoleLinkSchema.safeParse(answer);
+      if (data !== undefined) return data.link;
+      throw new FleetError(
+        `The response of ${join(dir, SOCKET_FILE)} ${error.issues[0]?.message}. Check which process listens there, and restart it.`,
+      );
+    },
+    operator: async () => new Operator({ rulebook, clock, who: localUser() }),
+    dueQueue: async () => sqliteAsked(database),
+    close: () => store.close(),
+  };
+}
+
+/** Where the disk takes nothing, what can be read is shown all the same: the next `npm start` sees to it. */
+function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
+  try {
+    rulebook.recover(clock.now());
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+  }
+}
+
+const notNamed = (directory: string, kubeconfig: string): string =>
+  `its kubeconfig ${kubeconfig} is named by ${directory}, which you did not specify. If you trust that directory, specify --state-dir ${directory}.`;

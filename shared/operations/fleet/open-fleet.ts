@@ -1,0 +1,98 @@
+import type { Connect } from '#shared/access/connect.ts';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { ForeignFileError } from '#shared/files/owner-only.ts';
+import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
+import type { LocalContextAccess } from '#shared/state/registry.ts';
+import { isInUse } from '#shared/state/sqlite/state-directory.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { contextFleet } from './context-fleet.ts';
+import { deployedFleet } from './deployed-fleet.ts';
+import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
+import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
+import { inClusterFleet } from './in-cluster-fleet.ts';
+import { liveCluster } from './live-cluster.ts';
+import { localFleet } from './local-fleet.ts';
+
+/** What the stack names its table, unless it is configured otherwise. */
+export const DEFAULT_TABLE = 'taintward';
+/** What `npm start` names its state directory, unless it is told otherwise. */
+const DEFAULT_STATE = '.taintward';
+
+export interface OpenFleetDeps {
+  readonly clock: Clock;
+  readonly connect: Connect;
+  /** Says which fleet was taken where none was named. */
+  hint(text: string): void;
+  /** The same of one that is the rule where it is meant: of use only should it fail. */
+  hintOnFailure?(text: string): void;
+}
+
+/**
+ * The fleet that is meant: the cluster, the state directory or the table that was named, else that of an `npm start` that runs in this
+ * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
+ */
+export function openFleet(
+  { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
+  { clock, connect, hint, hintOnFailure }: OpenFleetDeps,
+): Fleet {
+  if (inClusterContext !== undefined) {
+    return inClusterFleet({ kind: 'local-context', context: inClusterContext }, inClusterNamespace, clock);
+  }
+  if (state !== undefined) return localFleet(state, clock);
+  if (table !== undefined) return deployedFleet(table, { clock, connect });
+  if (!runsHere(hint)) {
+    hintOnFailure?.(
+      `No npm start runs in this directory, so the command used table ${DEFAULT_TABLE}. To use another fleet, specify --table or --state-dir.`,
+    );
+    return deployedFleet(DEFAULT_TABLE, { clock, connect });
+  }
+  hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
+  return localFleet(DEFAULT_STATE, clock, { found: true });
+}
+
+/**
+ * The fleet that is meant, its clusters asked by a context where one is named; or that context's cluster alone, where nobody
+ * named a fleet and no `npm start` that runs here manages it. Throws as {@link openFleet} does.
+ */
+export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
+  const { state, table, context, kubeconfig } = choice;
+  if (context === undefined) {
+    if (kubeconfig === undefined) return openFleet(choice, deps);
+    throw new FleetError('--kubeconfig requires --context NAME, which selects the cluster.');
+  }
+  const access: LocalContextAccess = {
+    kind: 'local-context',
+    context,
+    ...(kubeconfig === undefined ? {} : { kubeconfig }),
+  };
+  const bare = contextFleet(access, deps.clock);
+  if (state === undefined && table === undefined && choice.inClusterContext === undefined) {
+    if (!runsHere(deps.hint)) return bare;
+    const local = localFleet(DEFAULT_STATE, deps.clock, { found: true });
+    const [name] = await bare.clusters();
+    if (name === undefined || !(await local.manages(name))) {
+      local.close();
+      return bare;
+    }
+    deps.hint(`Using the npm start that runs in this directory (--state-dir ${DEFAULT_STATE}).`);
+    return askedBy(access, local, deps.clock);
+  }
+  return askedBy(access, openFleet(choice, deps), deps.clock);
+}
+
+/** The fleet, but its clusters are asked by that context, whichever is named. */
+const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
+  ...fleet,
+  cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
+});
+
+/** Whether an `npm start` of this user runs in this directory. One that is in the hands of somebody else is passed over, and that is said. */
+function runsHere(hint: OpenFleetDeps['hint']): boolean {
+  try {
+    return isInUse(DEFAULT_STATE);
+  } catch (error) {
+    if (!(error instanceof ForeignFileError)) throw error;
+    hint(`The state directory ${DEFAULT_STATE} of this directory is ignored: ${error.message}.`);
+    return false;
+  }
+}

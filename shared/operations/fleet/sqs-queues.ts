@@ -1,0 +1,315 @@
+import {
+  ChangeMessageVisibilityBatchCommand,
+  DeleteMessageBatchCommand,
+  DeleteMessageCommand,
+  GetQueueAttributesCommand,
+  GetQueueUrlCommand,
+  type Message,
+  QueueDoesNotExist,
+  ReceiveMessageCommand,
+  SendMessageCommand,
+  type SQSClient,
+  StartMessageMoveTaskCommand,
+} from '@aws-sdk/client-sqs';
+import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/aws/queue-set.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts';
+import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
+import { FleetError } from './fleet.ts';
+
+/** Those that every deployment has. */
+const BOXES: readonly Box[] = [
+  ...Object.values(QUEUES).map(({ name, deadLetterName }) => ({ name: deadLetterName, queue: name })),
+  { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
+];
+
+/** For how long a message that was read is unseen by others, should this process die before it gives it back; seconds. */
+const UNSEEN_SECONDS = 10;
+/** Together, all that a queue holds. */
+const COUNTS = [
+  'ApproximateNumberOfMessages',
+  'ApproximateNumberOfMessagesNotVisible',
+  'ApproximateNumberOfMessagesDelayed',
+] as const;
+/** SQS hands out no more at a time. */
+const MOST_AT_ONCE = 10;
+/** Messages that are looked through for the one that is to be sent again. */
+const MOST_SEARCHED = 1_000;
+
+export interface SqsQueuesDeps {
+  readonly client: SQSClient;
+  /** What the names of its queues begin with. */
+  readonly prefix: string;
+  /** The IDs of the agents that clusters are registered for. */
+  readonly agents: () => Promise<readonly string[]>;
+}
+
+/**
+ * The queues of a deployment, those of its agents among them, and their dead letters, with the caller's rights. Every method rejects
+ * with `FleetError`; one that asks for all queues also as `agents` does.
+ */
+export class SqsQueues implements DeadLetterBox {
+  readonly #client: SQSClient;
+  readonly #prefix: string;
+  readonly #agents: SqsQueuesDeps['agents'];
+
+  constructor({ client, prefix, agents }: SqsQueuesDeps) {
+    this.#client = client;
+    this.#prefix = prefix;
+    this.#agents = agents;
+  }
+
+  /** How many messages wait, are handled or delayed, of each queue. */
+  async backlog(): Promise<ReadonlyMap<string, number>> {
+    const ofAgents = (await this.#boxesOfAgents()).map(({ queue }) => queue);
+    const all = [...Object.values(QUEUES).map(({ name }) => name), ...ofAgents].map(
+      async (name) => [name, (await this.#attributes(name)).messages] as const,
+    );
+    return new Map(await Promise.all(all));
+  }
+
+  async count(): Promise<ReadonlyMap<string, number>> {
+    const boxes = [...BOXES, ...(await this.#boxesOfAgents())];
+    const counts = await Promise.all(
+      boxes.map(async ({ name, queue }) => [queue, (await this.#attributes(name)).messages] as const),
+    );
+    return new Map(counts.filter(([, count]) => count > 0));
+  }
+
+  async list(limit: number, queue?: string): Promise<readonly DeadLetter[]> {
+    const boxes = queue === undefined ? [...BOXES, ...(await this.#boxesOfAgents())] : [boxOf(queue)];
+    const found: DeadLetter[] = [];
+    for (const box of boxes) found.push(...(await this.#peek(box, limit)));
+    return found.sort((a, b) => a.at - b.at).slice(0, limit);
+  }
+
+  async redrive(queue: string): Promise<number> {
+    const { name } = redrivable(queue);
+    const box = await this.#attributes(name);
+    if (box.messages === 0) return 0;
+    const destination = await this.#attributes(queue);
+    // The destination is named, because SQS does not know where a letter came from that a function put there itself.
+    const command = new StartMessageMoveTaskCommand({
+      SourceArn: box.arn,
+      DestinationArn: destination.arn,
+    });
+    try {
+      await this.#client.send(command);
+    } catch (error) {
+      throw notMoved(queue, error);
+    }
+    return box.messages;
+  }
+
+  async redriveOne({ id, queue }: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
+    const { name } = redrivable(queue);
+    const to = await this.#url(queue);
+    await this.#takeOne({ id, queue }, name, async (letter) => {
+      const { MessageGroupId } = letter.Attributes ?? {};
+      // Sent before it is deleted: twice does no harm, never does.
+      const command = new SendMessageCommand({
+        QueueUrl: to,
+        MessageBody: letter.Body,
+        MessageAttributes: letter.MessageAttributes,
+        ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
+        // A letter that comes back has another id, so it is not taken for this one.
+        ...(queue.endsWith('.fifo') ? { MessageDeduplicationId: `redrive-${id}` } : {}),
+      });
+      await this.#asked(queue, 'sqs:SendMessage', () => this.#client.send(command));
+    });
+  }
+
+  async purge(queue: string): Promise<number> {
+    const { name } = boxOf(queue);
+    const QueueUrl = await this.#url(name);
+    for (let deleted = 0; ; ) {
+      // SQS locks the message group of what it hands out, so the next ones of a node are seen only once these are deleted.
+      const seen = new Map<string, Message>();
+      await this.#receive(name, QueueUrl, MOST_AT_ONCE, seen);
+      if (seen.size === 0) return deleted;
+      await this.#delete(name, QueueUrl, [...seen.values()]);
+      deleted += seen.size;
+    }
+  }
+
+  async purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
+    await this.#takeOne(letter, boxOf(letter.queue).name, async () => undefined);
+  }
+
+  /** Deletes one of a box once it was used; the others that were looked through are given back. */
+  async #takeOne(
+    { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
+    name: string,
+    use: (letter: Message) => Promise<void>,
+  ): Promise<void> {
+    const QueueUrl = await this.#url(name);
+    const seen = new Map<string, Message>();
+    try {
+      await this.#receive(name, QueueUrl, MOST_SEARCHED, seen, id);
+      const letter = seen.get(id);
+      if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
+      await use(letter);
+      const { ReceiptHandle } = letter;
+      await this.#asked(name, 'sqs:DeleteMessage', () =>
+        this.#client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle })),
+      );
+      seen.delete(id);
+    } finally {
+      await this.#giveBack(QueueUrl, [...seen.values()]);
+    }
+  }
+
+  /** At most {@link MOST_AT_ONCE}. */
+  async #delete(name: string, QueueUrl: string, messages: readonly Message[]): Promise<void> {
+    const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }));
+    const { Failed: [failed] = [] } = await this.#asked(name, 'sqs:DeleteMessage', () =>
+      this.#client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries })),
+    );
+    if (failed) {
+      throw new FleetError(
+        `The queue ${this.#prefix}-${name} keeps messages (${failed.Message ?? failed.Code}). Purge it again.`,
+      );
+    }
+  }
+
+  /** Of agents that are there: one whose stack is gone keeps nobody from seeing the others. */
+  async #boxesOfAgents(): Promise<readonly Box[]> {
+    const boxes = (await this.#agents()).map(boxOfAgent);
+    const there = await Promise.all(boxes.map(({ queue }) => this.#isThere(queue)));
+    return boxes.filter((_, index) => there[index]);
+  }
+
+  async #isThere(name: string): Promise<boolean> {
+    try {
+      await this.#url(name);
+      return true;
+    } catch (error) {
+      if (error instanceof FleetError && error.cause instanceof QueueDoesNotExist) return false;
+      throw error;
+    }
+  }
+
+  async #peek({ name, queue }: Box, limit: number): Promise<readonly DeadLetter[]> {
+    const QueueUrl = await this.#url(name);
+    const seen = new Map<string, Message>();
+    try {
+      await this.#receive(name, QueueUrl, limit, seen);
+    } finally {
+      await this.#giveBack(QueueUrl, [...seen.values()]);
+    }
+    return [...seen.values()].map((message) => letterOf(message, queue));
+  }
+
+  /** Takes messages by their ids into `seen`, until there is no other, or `wanted` is among them. */
+  async #receive(
+    name: string,
+    QueueUrl: string,
+    limit: number,
+    seen: Map<string, Message>,
+    wanted?: string,
+  ): Promise<void> {
+    while (seen.size < limit && !(wanted !== undefined && seen.has(wanted))) {
+      const { Messages = [] } = await this.#asked(name, 'sqs:ReceiveMessage', () =>
+        this.#client.send(
+          new ReceiveMessageCommand({
+            QueueUrl,
+            MaxNumberOfMessages: Math.min(MOST_AT_ONCE, limit - seen.size),
+            VisibilityTimeout: UNSEEN_SECONDS,
+            WaitTimeSeconds: 1,
+            MessageAttributeNames: ['All'],
+            MessageSystemAttributeNames: ['SentTimestamp', 'MessageGroupId'],
+          }),
+        ),
+      );
+      const news = Messages.filter(({ MessageId = '' }) => !seen.has(MessageId));
+      for (const message of Messages) seen.set(message.MessageId ?? '', message);
+      if (news.length === 0) return;
+    }
+  }
+
+  /** At once; what is not given back comes back by itself. */
+  async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
+    for (let from = 0; from < messages.length; from += MOST_AT_ONCE) {
+      const Entries = messages.slice(from, from + MOST_AT_ONCE).map(({ ReceiptHandle }, index) => ({
+        ...{ Id: `${index}`, ReceiptHandle, VisibilityTimeout: 0 },
+      }));
+      await this.#client
+        .send(new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries }))
+        .catch(() => undefined);
+    }
+  }
+
+  async #attributes(name: string): Promise<{ readonly arn: string; readonly messages: number }> {
+    const QueueUrl = await this.#url(name);
+    const { Attributes = {} } = await this.#asked(name, 'sqs:GetQueueAttributes', () =>
+      this.#client.send(
+        new GetQueueAttributesCommand({
+          QueueUrl,
+          AttributeNames: ['QueueArn', ...COUNTS],
+        }),
+      ),
+    );
+    return {
+      arn: Attributes['QueueArn'] ?? '',
+      messages: COUNTS.reduce((sum, name) => sum + Number(Attributes[name] ?? 0), 0),
+    };
+  }
+
+  async #url(name: string): Promise<string> {
+    const { QueueUrl = '' } = await this.#asked(name, 'sqs:GetQueueUrl', () =>
+      this.#client.send(new GetQueueUrlCommand({ QueueName: `${this.#prefix}-${name}` })),
+    );
+    return QueueUrl;
+  }
+
+  async #asked<T>(name: string, right: string, ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask();
+    } catch (error) {
+      const reason = errorMessage(error);
+      throw new FleetError(
+        `The queue ${this.#prefix}-${name} does not answer (${reason}): check table, account and region, and that you have ${right}.`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+function boxOf(queue: string): Box {
+  const agent = agentOfQueue(queue);
+  const box = agent === undefined ? BOXES.find((each) => each.queue === queue) : boxOfAgent(agent);
+  if (box) return box;
+  throw new FleetError(
+    `Queue ${queue} not found. Specify one of: ${BOXES.map((each) => each.queue).join(', ')}, and ${OF_AGENTS}ID-${QUEUES.evictionsDue.name} of each agent.`,
+  );
+}
+
+/** The same of a queue that letters can go back to. Throws `FleetError`. */
+function redrivable(queue: string): Box {
+  const box = boxOf(queue);
+  if (box.name !== EXPIRY_DEAD_LETTER_NAME) return box;
+  throw new FleetError("Dead letters of expiry can't be redriven. The next resync reevaluates their pods.");
+}
+
+/** Why a move task was not started. SQS runs one at a time for each queue, and says so in its own words only. */
+function notMoved(queue: string, error: unknown): FleetError {
+  const reason = errorMessage(error);
+  const message = /task running/i.test(reason)
+    ? `A redrive of the dead letters of ${queue} is already running (${reason}). Wait until it ends.`
+    : `The dead letters of ${queue} could not be redriven (${reason}). Check your permissions: sqs:StartMessageMoveTask, ReceiveMessage, and DeleteMessage on the dead-letter queue, sqs:SendMessage on the queue. To redrive single messages, run taintward dead-letters redrive ID.`;
+  return new FleetError(message, { cause: error });
+}
+
+function letterOf(
+  { MessageId = '', Body = '', Attributes, MessageAttributes }: Message,
+  queue: string,
+): DeadLetter {
+  const reason = MessageAttributes?.['reason']?.StringValue;
+  return {
+    id: MessageId,
+    queue,
+    at: Number(Attributes?.SentTimestamp ?? 0),
+    ...(reason === undefined ? {} : { reason }),
+    body: Body,
+  };
+}

@@ -1,0 +1,157 @@
+import { VERSION } from '#shared/version.ts';
+import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from '../fleet/account.ts';
+import { bad, ok, type Told, warn } from './finding.ts';
+
+/** `expiry`, which reads the table's stream a shard at a time, and `heartbeat`. */
+const OTHER_INVOCATIONS = 2;
+/** What a pod costs when it is scheduled: its record, and its share of the transaction. */
+const WRITES_PER_POD = 2;
+/** What fleets of more than so many nodes need, the largest first: the table in docs/reference/quotas-and-costs.md says it to people. */
+const SIZES = [
+  { nodes: 20_000, evictBatches: 500, deltaBatches: 100, writesAtOnce: 20_000 },
+  { nodes: 5_000, evictBatches: 200, deltaBatches: 0, writesAtOnce: 0 },
+] as const;
+
+/** Whether what the account allows is enough for what is configured, and that for a fleet of so many nodes. */
+export function quotaFindings(
+  { invocations, batches, reserved = {}, writesAtOnce, mostWrites }: Quotas,
+  nodes: number,
+): readonly Told[] {
+  const fed = FED_FUNCTIONS.map((name) => ({ name, batches: batches[name], kept: reserved[name] }));
+  const kept = fed.reduce((sum, { kept: each = 0 }) => sum + each, 0);
+  const used = fed.reduce(
+    (sum, each) => sum + (each.kept === undefined ? each.batches : 0),
+    OTHER_INVOCATIONS,
+  );
+  const besides = kept === 0 ? '' : `, in addition to ${kept} reserved for it`;
+  const lambda = `Lambda runs ${invocations} concurrent invocations of functions without reserved concurrency, and the service uses up to ${used}${besides}`;
+  const throttled = fed.filter((each) => each.kept !== undefined && each.kept < each.batches);
+  const atOnce =
+    writesAtOnce === undefined
+      ? 'an unknown number'
+      : `${writesAtOnce} (${Math.floor(writesAtOnce / WRITES_PER_POD)} scheduled pods)`;
+  const table = `The table accepts up to ${mostWrites} writes per second when scaled, and immediately ${atOnce}.`;
+  const size = SIZES.find((each) => nodes > each.nodes);
+  return [
+    invocations >= used
+      ? ok('quotas', `${lambda}.`)
+      : warn(
+          'quotas',
+          `${lambda}: further batches are throttled and delayed.`,
+          'Request a higher Lambda quota for concurrent executions, or lower taintward:evictConcurrency and taintward:deltaConcurrency.',
+        ),
+    ...throttled.map(({ name, batches: count, kept: each }) =>
+      warn(
+        'quotas',
+        `Lambda runs ${each} concurrent invocations of ${name}, and its queue uses up to ${count}: further batches are throttled and delayed.`,
+        'Deploy again. With taintward:reserveConcurrency, the stack reserves as many as the queue uses; without it, none.',
+      ),
+    ),
+    size === undefined || (writesAtOnce ?? Infinity) >= size.writesAtOnce
+      ? ok('quotas', table)
+      : warn(
+          'quotas',
+          `${table} The fleet has ${nodes} nodes.`,
+          `Set a warm throughput of ${size.writesAtOnce} writes on the table before tainting many nodes together.`,
+        ),
+    ...(size === undefined ? [] : concurrencyFindings(batches, size, nodes)),
+  ];
+}
+
+function concurrencyFindings(
+  batches: Quotas['batches'],
+  { evictBatches, deltaBatches }: (typeof SIZES)[number],
+  nodes: number,
+): readonly Told[] {
+  const low = [
+    ...(batches.evict < evictBatches ? [`taintward:evictConcurrency ${evictBatches}`] : []),
+    ...(Math.min(batches['node-delta'], batches['pod-delta']) < deltaBatches
+      ? [`taintward:deltaConcurrency ${deltaBatches}`]
+      : []),
+  ];
+  if (low.length === 0) return [];
+  return [
+    warn(
+      'quotas',
+      `The fleet has ${nodes} nodes, and the functions process fewer concurrent batches than that requires.`,
+      `Deploy with ${low.join(' and ')}.`,
+    ),
+  ];
+}
+
+/** Which alarms ring, and whether anybody hears them. */
+export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
+  if (alarms.length === 0) {
+    return [warn('alarms', 'The alarms of the stack were removed.', 'Deploy the stack again.')];
+  }
+  const deaf = alarms.filter(({ receivers }) => receivers === 0);
+  const blind = alarms.filter(({ state }) => state === 'INSUFFICIENT_DATA');
+  return [
+    ...alarms
+      .filter(({ state }) => state === 'ALARM')
+      .map(({ name, since, says }) =>
+        bad('alarms', `Firing since ${new Date(since).toISOString()}: ${name}.`, says),
+      ),
+    deaf.length === 0
+      ? ok(
+          'alarms',
+          `All ${alarms.length} alarms have an action. Whether subscriptions of its topic are confirmed is not checked.`,
+        )
+      : warn(
+          'alarms',
+          `${deaf.length} of ${alarms.length} alarms have no subscribers.`,
+          'Deploy with taintward:alarmTopicArn, an SNS topic with subscribers.',
+        ),
+    ...(blind.length === 0
+      ? []
+      : [
+          ok(
+            'alarms',
+            `${blind.length} of ${alarms.length} alarms have no data yet, as in the first minutes after a deployment.`,
+          ),
+        ]),
+  ];
+}
+
+/**
+ * Whether functions, relays and this command are of one release. `release`: of the functions; `undefined`: it is not known.
+ * `relays`: the release of each relay that speaks for a cluster, likewise.
+ */
+export function versionFindings(
+  release: string | undefined,
+  relays: readonly (string | undefined)[],
+): readonly Told[] {
+  const others = [...new Set(relays)].filter((version) => version !== release);
+  const found: Told[] = [];
+  if (release === undefined) {
+    found.push(
+      warn(
+        'versions',
+        'The release of the functions is unknown.',
+        'Deploy the release of this command, which reports it.',
+      ),
+    );
+  } else if (release !== VERSION) {
+    found.push(
+      warn(
+        'versions',
+        `The functions are ${release}, this command is ${VERSION}.`,
+        'Deploy this release, or use the command of the deployed release.',
+      ),
+    );
+  }
+  if (release !== undefined && others.length > 0) {
+    const names = others.map((version) => version ?? 'unknown').join(', ');
+    found.push(
+      warn(
+        'versions',
+        `The functions are ${release}, but relays are ${names}.`,
+        'Restart your own relays with the release of the functions. Relays of the stack are replaced automatically.',
+      ),
+    );
+  }
+  if (found.length > 0) return found;
+  return [
+    ok('versions', `Functions${relays.length > 0 ? ', relays,' : ''} and this command are ${VERSION}.`),
+  ];
+}

@@ -1,0 +1,126 @@
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { TAINT_MANAGER_REASON } from '#shared/kubernetes/http/announcement.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+
+const CONTROLLER = 'taint-eviction-controller';
+const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
+/** Where EKS shows the metrics of its kube-controller-manager. */
+const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
+const WORK_QUEUE = 'noexec_taint_node';
+/** What the simulated cluster of `npm start` says at `/version` that it runs on. */
+const SIMULATED = 'simulated';
+/** So begin the field managers of our marks. */
+const OUR_MANAGER = 'taintward';
+/** Nodes whose pods are looked at for marks. */
+const NODES_LOOKED_AT = 20;
+
+/**
+ * What is known of the built-in controller: the flags of a control plane that runs in the cluster, the metrics that EKS
+ * serves, what an API server says of itself that has no controllers beside it, or marks on pods that the built-in one alone can
+ * have made. Events prove nothing, for ours carry its name. Rejects with `ApiError`.
+ */
+export async function builtInOf(objects: ClusterObjects): Promise<BuiltIn> {
+  const found =
+    (await byFlags(objects)) ??
+    (await byMetrics(objects)) ??
+    (await byVersion(objects)) ??
+    (await byMarks(objects));
+  return (
+    found ?? {
+      state: 'unknown',
+      evidence: 'its control plane shows neither flags nor metrics, and no pod is marked by it',
+    }
+  );
+}
+
+async function byFlags(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  const pods: (readonly string[])[] = [];
+  const labelSelector = 'component=kube-controller-manager';
+  for await (const { spec } of objects.list(MANAGER_PODS, { labelSelector })) {
+    const containers = itemsOf(fieldsOf(spec)['containers']).map(fieldsOf);
+    pods.push(containers.flatMap(({ command, args }) => [...itemsOf(command), ...itemsOf(args)].map(textOf)));
+  }
+  if (pods.length === 0) return undefined;
+  const on = pods.filter(runsIt).length;
+  return {
+    state: on > 0 ? 'on' : 'off',
+    evidence: `the flags of ${on > 0 ? on : pods.length} of ${pods.length} kube-controller-manager pods`,
+  };
+}
+
+/** Upstream: `IsControllerEnabled`; by default all run that are not switched off. */
+export function runsIt(flags: readonly string[]): boolean {
+  const [given] = flags.flatMap((flag, at) =>
+    flag === '--controllers'
+      ? [flags[at + 1] ?? '']
+      : flag.startsWith('--controllers=')
+        ? [flag.slice(14)]
+        : [],
+  );
+  const controllers = (given ?? '*').split(',').map((name) => name.trim());
+  if (controllers.includes(CONTROLLER)) return true;
+  return controllers.includes('*') && !controllers.includes(`-${CONTROLLER}`);
+}
+
+async function byMetrics(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  const text = await unlessRefused(objects.text(EKS_METRICS));
+  // No cluster of EKS, or none that shows them to us.
+  if (text === undefined) return undefined;
+  const on = text.includes(WORK_QUEUE);
+  return {
+    state: on ? 'on' : 'off',
+    evidence: `the metrics that EKS serves ${on ? 'name' : 'do not name'} its work queue`,
+  };
+}
+
+async function byVersion(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  const { platform } = (await unlessRefused(objects.get('/version'))) ?? {};
+  if (platform !== SIMULATED) return undefined;
+  return { state: 'off', evidence: 'the version of its API server, which is a simulated one' };
+}
+
+/** `undefined`: the API server answers, but not this. */
+async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof ApiError && error.status !== 0) return undefined;
+    throw error;
+  }
+}
+
+async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {
+  let looked = 0;
+  for await (const node of objects.list('/api/v1/nodes')) {
+    const taints = itemsOf(fieldsOf(node['spec'])['taints']).map(fieldsOf);
+    if (!taints.some(({ effect }) => effect === 'NoExecute')) continue;
+    if (looked >= NODES_LOOKED_AT) return undefined;
+    looked += 1;
+    const fieldSelector = `spec.nodeName=${textOf(fieldsOf(node['metadata'])['name'])}`;
+    for await (const pod of objects.list('/api/v1/pods', { fieldSelector })) {
+      const marker = markerOf(pod);
+      if (marker === undefined || marker.startsWith(OUR_MANAGER)) continue;
+      const { namespace, name } = fieldsOf(pod['metadata']);
+      return { state: 'on', evidence: `pod ${textOf(namespace)}/${textOf(name)} was marked by ${marker}` };
+    }
+  }
+  return undefined;
+}
+
+/** Who marked a pod as evicted by a taint; `undefined`: nobody did. */
+export function markerOf(pod: Readonly<Record<string, unknown>>): string | undefined {
+  const conditions = itemsOf(fieldsOf(pod['status'])['conditions']).map(fieldsOf);
+  const marked = conditions.some(
+    ({ type, reason }) => type === 'DisruptionTarget' && reason === TAINT_MANAGER_REASON,
+  );
+  if (!marked) return undefined;
+  const owner = itemsOf(fieldsOf(pod['metadata'])['managedFields'])
+    .map(fieldsOf)
+    .find(({ fieldsV1 }) => {
+      const owned = fieldsOf(fieldsOf(fieldsOf(fieldsV1)['f:status'])['f:conditions']);
+      return 'k:{"type":"DisruptionTarget"}' in owned;
+    });
+  return owner && textOf(owner['manager']);
+}

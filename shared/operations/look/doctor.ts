@@ -1,0 +1,498 @@
+import pMap from 'p-map';
+import { asksLease } from '#shared/eviction/brake.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { modeOf } from '#shared/eviction/in-force.ts';
+import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
+import type { BuiltIn } from '#shared/explain/built-in.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { textOf } from '#shared/kubernetes/http/api-json.ts';
+import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
+import {
+  missingRights,
+  NEEDED_RIGHTS,
+  nodeLeaseHint,
+  type Right,
+  type RightsReview,
+  rightsNeededBy,
+  TAKEOVER_RIGHTS,
+} from '#shared/kubernetes/rights.ts';
+import { isInForce } from '#shared/kubernetes/takeover.ts';
+import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
+import type { ClusterRegistry } from '#shared/state/registry.ts';
+import type { Rulings } from '#shared/state/rulebook.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { pause } from '#shared/time/pause.ts';
+import { VERSION } from '#shared/version.ts';
+import type { Account } from '../fleet/account.ts';
+import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
+import type { LiveCluster } from '../fleet/live-cluster.ts';
+import { type TakeoverState, takeoverState } from '../takeover/state.ts';
+import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
+import { accountRights, isNotReviewed, userOf } from './account-rights.ts';
+import { builtInOf } from './built-in.ts';
+import { bad, type Finding, ok, type Told, warn } from './finding.ts';
+import { view } from './look.ts';
+import { isOfRelay, type Need } from './needs.ts';
+import { type FleetStatus, statusOf } from './status.ts';
+import { takeoverFindings, type Wanted } from './takeover-findings.ts';
+
+/** Clusters that are asked at a time. */
+const PARALLEL_CLUSTERS = 8;
+/** Clocks that are kept in step differ by milliseconds; the alarm of the stack rings from here on, too. */
+const MAX_SKEW_MS = 1_000;
+/** So many questions find it out, so far apart. */
+const CLOCK_QUESTIONS = 12;
+const CLOCK_QUESTION_MS = 130;
+/** Messages in a queue that is keeping up. */
+const MOST_WAITING = 1_000;
+
+export interface DoctorDeps {
+  readonly clock: Clock;
+  readonly progress: (text?: string) => void;
+}
+
+/** What is well and what is not, of the fleet and of these clusters. What cannot be looked at is a finding. */
+export async function examine(
+  fleet: Fleet | ContextFleet,
+  clusters: readonly ClusterName[],
+  { clock, progress }: DoctorDeps,
+): Promise<readonly Finding[]> {
+  const seen = fleet.kind === 'context' ? undefined : await view(fleet, clusters, () => ({}), { clock });
+  const status = seen && statusOf(seen);
+  const ofFleet =
+    fleet.kind === 'context'
+      ? []
+      : [...(status ? processFindings(status, seen.service) : []), ...(await examineFleet(fleet, clock))];
+  let done = 0;
+  const ofClusters = await pMap(
+    clusters,
+    async (cluster) => {
+      const found = await examineCluster(fleet, cluster, status, clock);
+      done += 1;
+      progress(`Examined ${done} of ${clusters.length} clusters`);
+      return found.map((finding): Finding => ({ cluster, ...finding }));
+    },
+    { concurrency: PARALLEL_CLUSTERS },
+  );
+  progress();
+  return [...ofFleet, ...ofClusters.flat()];
+}
+
+async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]> {
+  const groups = await Promise.all([
+    looked('store', 'Check the name and your permissions', async () => {
+      const askedAt = clock.now();
+      await fleet.rulebook.fleetStop();
+      return [ok('store', `The ${fleet.where} responds within ${clock.now() - askedAt} ms.`)];
+    }),
+    fleet.registry ? examineRegistry(fleet.registry) : [],
+    looked('identity', 'Check your credentials', async () => {
+      await fleet.operator();
+      return [ok('identity', 'Your identity is known, as the audit log requires.')];
+    }),
+    looked('queues', 'Check your permissions for its queues', async () =>
+      queueFindings(await fleet.backlog()),
+    ),
+    looked('dead letters', 'Check your permissions for its queues', async () => {
+      const letters = await fleet.deadLetters.count();
+      return letters ? deadLetterFindings(letters) : [];
+    }),
+    fleet.account ? examineAccount(fleet.account, fleet) : [],
+  ]);
+  return groups.flat();
+}
+
+const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
+  looked('registry', 'Check your permissions for the table', async () =>
+    (await registry.list()).strays.map((stray) => bad('registry', stray, 'Delete it from the table.')),
+  );
+
+/** A question that fails is a finding itself. */
+async function looked(
+  what: Told['check'],
+  fix: string,
+  look: () => Promise<readonly Told[]>,
+  told: typeof bad = bad,
+): Promise<readonly Told[]> {
+  try {
+    return await look();
+  } catch (error) {
+    return [told(what, errorMessage(error), `${fix}.`)];
+  }
+}
+
+/** Who may not look is told so: nothing is bad because of that. */
+const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
+
+async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
+  const leases = async () => {
+    const all = (await fleet.clusters()).map((cluster) => fleet.leases.look(cluster));
+    return (await Promise.all(all)).filter((lease) => lease !== undefined);
+  };
+  const groups = await Promise.all([
+    looked(
+      'versions',
+      SEE_ACCOUNT,
+      async () => {
+        const held = (await leases()).filter(({ holder }) => holder !== undefined);
+        return versionFindings(
+          await account.release(),
+          held.map(({ version }) => version),
+        );
+      },
+      warn,
+    ),
+    looked(
+      'quotas',
+      SEE_ACCOUNT,
+      async () => {
+        const nodes = (await leases()).reduce((sum, lease) => sum + (lease.nodes ?? 0), 0);
+        return quotaFindings(await account.quotas(), nodes);
+      },
+      warn,
+    ),
+    looked('alarms', SEE_ACCOUNT, async () => alarmFindings(await account.alarms()), warn),
+  ]);
+  return groups.flat();
+}
+
+/** Of the one process; a deployment has none. */
+function processFindings(
+  { process, issues, unknown }: FleetStatus,
+  service: ServiceView | undefined,
+): readonly Told[] {
+  if (process === undefined) return [];
+  if (!service) {
+    const down = issues.filter(({ type }) => type === 'not-running' || type === 'not-responding');
+    const silent = warn('process', unknown.join(' '), 'Run the command again in a few seconds.');
+    return down.length === 0 ? [silent] : down.map((need) => needFinding('process', need));
+  }
+  const { version, startedAt } = service;
+  const runs = ok('process', `Running since ${new Date(startedAt).toISOString()}.`);
+  if (version === VERSION) return [runs, ok('versions', `The service and this command are ${VERSION}.`)];
+  const says = `The service is ${version}, this command is ${VERSION}.`;
+  return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
+}
+
+const needFinding = (what: Told['check'], { message, remediation }: Need): Told => ({
+  ...{ check: what, verdict: 'bad', message },
+  ...(remediation === undefined ? {} : { remediation }),
+});
+
+function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
+  if (!backlog) return [];
+  const full = [...backlog].filter(([, count]) => count > MOST_WAITING);
+  if (full.length === 0) return [ok('queues', 'No queue has a backlog.')];
+  return full.map(([queue, count]) =>
+    warn(
+      'queues',
+      `${count} messages are waiting in ${queue}.`,
+      'Check the log of its function for failures and throttling, and its concurrency.',
+    ),
+  );
+}
+
+function deadLetterFindings(counts: ReadonlyMap<string, number>): readonly Told[] {
+  if (counts.size === 0) return [ok('dead letters', 'No dead-letter messages.')];
+  return [...counts].map(([queue, count]) =>
+    warn(
+      'dead letters',
+      `${count} dead-letter messages of ${queue}.`,
+      'For the cause, run taintward dead-letters list. Fix it, then run taintward dead-letters redrive.',
+    ),
+  );
+}
+
+async function examineCluster(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  status: FleetStatus | undefined,
+  clock: Clock,
+): Promise<readonly Told[]> {
+  const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(errorMessage);
+  const rulings = typeof known === 'string' ? undefined : known;
+  return [
+    ...(typeof known === 'string'
+      ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
+      : []),
+    ...(status ? relayFindings(status, cluster) : []),
+    ...(await looked('connection', 'Check its address, your credentials, and the network', async () => {
+      const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
+      return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
+    })),
+  ];
+}
+
+/** The agent that runs in a cluster; `undefined`: it is entered from outside. */
+async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<string | undefined> {
+  const access = (await registry?.get(cluster))?.access;
+  return access?.kind === 'agent' ? access.agent : undefined;
+}
+
+const notEntered = (agent: string): Told =>
+  ok(
+    'connection',
+    `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
+  );
+
+/** Of who speaks for a cluster; of a process that is down only that is said. */
+function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
+  const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
+  const found = issues
+    .filter((need) => need.cluster === cluster && isOfRelay(need.type))
+    .map((need): Told => {
+      const finding = needFinding('relay', need);
+      return need.type === 'api-server-unreachable' ? { ...finding, verdict: 'warn' } : finding;
+    });
+  if (found.length > 0 || connection !== 'connected') return found;
+  return [ok('relay', `Last contact ${Math.round((at - lastContactAt) / 1000)} s ago.`)];
+}
+
+async function examineLive(
+  fleet: Fleet | ContextFleet,
+  cluster: ClusterName,
+  rulings: Rulings | undefined,
+  clock: Clock,
+): Promise<readonly Told[]> {
+  const live = await fleet.cluster(cluster);
+  try {
+    const askedAt = clock.now();
+    const version = textOf((await live.objects.get('/version'))?.['gitVersion']);
+    const reached = ok(
+      'connection',
+      `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
+    );
+    const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
+    const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
+    const groups = await Promise.all([
+      looked('permissions', 'Grant the permissions in all namespaces', () =>
+        rightsFindings(fleet, live, policy),
+      ),
+      looked('built-in', 'Grant yourself permission to list nodes and pods', () =>
+        evictorFindings(live, wanted, clock, accountOf(fleet)),
+      ),
+    ]);
+    return [reached, ...provenFindings(version), ...(await clockFindings(live)), ...groups.flat()];
+  } finally {
+    live.close();
+  }
+}
+
+/** Only what is known not to be proven is told. */
+function provenFindings(version: string): readonly Told[] {
+  if (version === '' || isProven(version)) return [];
+  return [
+    warn(
+      'versions',
+      `The cluster runs Kubernetes ${version}. This release is tested on ${PROVEN_KUBERNETES.join(' and ')} only.`,
+      'Start in observe mode, and check that the recorded evictions are what you expect.',
+    ),
+  ];
+}
+
+/** Whose permissions count, and how they are reviewed: those of the service's own account, or of the credentials by which the cluster is reached. */
+const reviewedBy = (
+  { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
+  account: ServiceAccount | undefined,
+): { readonly review: RightsReview; readonly whose: string } =>
+  account
+    ? {
+        review: accountRights(objects, api.host, account),
+        whose: `ServiceAccount ${account.namespace}/${account.name}`,
+      }
+    : { review: api, whose: 'The credentials' };
+
+const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
+  fleet.kind === 'context' ? undefined : fleet.serviceAccount;
+
+const neededRights = (policy: Policy): readonly Right[] => [
+  ...NEEDED_RIGHTS,
+  ...rightsNeededBy(policy).flatMap(({ rights }) => rights),
+];
+
+/** Of a service in its cluster, which has an account there, whatever the caller may do. */
+async function accountFindings(
+  account: ServiceAccount,
+  live: LiveCluster,
+  policy: Policy,
+): Promise<readonly Told[]> {
+  const { review, whose } = reviewedBy(live, account);
+  try {
+    const missing = await missingRights(review, neededRights(policy));
+    const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
+    const found =
+      missing.length === 0
+        ? ok('permissions', `${whose} has all permissions that the service needs.`)
+        : bad(
+            'permissions',
+            `${whose} lacks permissions that the service needs: ${missing.join(', ')}.`,
+            'Install the chart, or the files in deploy/in-cluster, of this release again, with the rbac values that the policy needs.',
+          );
+    return [found, ...hints];
+  } catch (error) {
+    if (!isNotReviewed(error)) throw error;
+    return [
+      warn(
+        'permissions',
+        `The permissions of ${whose} were not checked, because your credentials can't create subjectaccessreviews.`,
+        `Run this command as a cluster administrator, or run kubectl auth can-i --list --as ${userOf(account)}. If the service lacks permissions, taintward status says so.`,
+      ),
+    ];
+  }
+}
+
+async function rightsFindings(
+  fleet: Fleet | ContextFleet,
+  live: LiveCluster,
+  policy: Policy,
+): Promise<readonly Told[]> {
+  const { api } = live;
+  const account = accountOf(fleet);
+  if (account) return accountFindings(account, live, policy);
+  const needs = neededRights(policy);
+  const missing = await missingRights(api, needs);
+  const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
+  // Of a deployment, its functions have identities of their own.
+  const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
+  if (missing.length === 0)
+    return [ok('permissions', `${whose} have all permissions that the service needs.`), ...hints];
+  const says = `${whose} lack permissions that the service needs: ${missing.join(', ')}.`;
+  return fleet.kind === 'deployed'
+    ? [
+        warn(
+          'permissions',
+          says,
+          'If its functions lack them, their log contains cluster.access-denied. Otherwise, ignore this.',
+        ),
+        ...hints,
+      ]
+    : [bad('permissions', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
+}
+
+/** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
+async function leaseFindings(api: RightsReview, whose: string): Promise<readonly Told[]> {
+  const hint = await nodeLeaseHint(api);
+  return hint === undefined
+    ? []
+    : [
+        warn(
+          'permissions',
+          `${whose} cannot read node Leases, which show whether an unreachable node is alive.`,
+          hint,
+        ),
+      ];
+}
+
+/** Answers tell the time to the second: a few of them, at different parts of a second, tell more. */
+async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
+  for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
+    await api.allowed({ verb: 'list', resource: 'nodes' });
+    await pause(CLOCK_QUESTION_MS);
+  }
+  const { skewMs } = api;
+  if (skewMs === undefined) return [ok('clocks', 'The clock skew is unknown.')];
+  const apart = `The clock of its API server is ${Math.abs(Math.round(skewMs))} ms ${skewMs < 0 ? 'behind' : 'ahead of'} the local clock.`;
+  if (Math.abs(skewMs) <= MAX_SKEW_MS) return [ok('clocks', apart)];
+  return [
+    warn(
+      'clocks',
+      apart,
+      'Synchronize both clocks (NTP). Beyond 2 s, evictions are delayed by the difference. Beyond 30 s, they are held.',
+    ),
+  ];
+}
+
+/** Who evicts there, and whether somebody does. */
+async function evictorFindings(
+  live: LiveCluster,
+  wanted: Wanted | undefined,
+  clock: Clock,
+  account: ServiceAccount | undefined,
+): Promise<readonly Told[]> {
+  const [builtIn, takeover] = await Promise.all([
+    builtInOf(live.objects),
+    takeoverState(live.objects, clock).catch(hiddenTakeover),
+  ]);
+  if ('verdict' in takeover) return [builtInFinding(builtIn, wanted?.mode), takeover];
+  return [
+    builtInFinding(builtIn, wanted?.mode, takeover),
+    ...takeoverFindings(takeover, wanted),
+    ...(takeover.nodes ? await takeoverRightsFindings(live, account) : []),
+  ];
+}
+
+async function takeoverRightsFindings(
+  live: Pick<LiveCluster, 'api' | 'objects'>,
+  account: ServiceAccount | undefined,
+): Promise<readonly Told[]> {
+  try {
+    const { review, whose } = reviewedBy(live, account);
+    const missing = await missingRights(review, TAKEOVER_RIGHTS);
+    if (missing.length === 0) return [];
+    return [
+      warn(
+        'permissions',
+        `${whose} cannot renew or verify the node-level takeover: ${missing.join(', ')}.`,
+        account
+          ? 'Set rbac.takeover of the chart, or apply deploy/in-cluster/takeover.yaml.'
+          : 'If the relay uses these credentials, run taintward takeover apply, and bind the ClusterRole taintward-takeover to it.',
+      ),
+    ];
+  } catch (error) {
+    // That they were not reviewed is a finding of all rights.
+    if (account && isNotReviewed(error)) return [];
+    throw error;
+  }
+}
+
+/** The service's own identity, by which some clusters are asked, may see none: nothing is wrong with that. */
+function hiddenTakeover(error: unknown): Told {
+  if (error instanceof ApiError && error.status === 403) {
+    return ok(
+      'takeover',
+      'The credentials cannot read takeovers. The group taintward-viewer in cdk/rbac/operators can.',
+    );
+  }
+  return warn('takeover', errorMessage(error), 'Run the command again, or run taintward takeover status.');
+}
+
+function builtInFinding(
+  { state, evidence }: BuiltIn,
+  mode: Mode | undefined,
+  { nodes, pods, now = 0 }: Partial<TakeoverState> = {},
+): Told {
+  const by = `by ${evidence}`;
+  const isTaken = nodes?.live !== undefined && isInForce(nodes.live, now);
+  switch (state) {
+    case 'on':
+      if (mode !== 'enforce') return ok('built-in', `Enabled (${by}). Only the built-in controller evicts.`);
+      if (isTaken)
+        return ok('built-in', `Enabled (${by}). It does not evict for taints that are taken over.`);
+      if (pods)
+        return ok('built-in', `Enabled (${by}). It evicts pods that are taken over later than Taintward.`);
+      return warn(
+        'built-in',
+        `Enabled (${by}), as Taintward is. Whichever acts first evicts the pod, and the built-in controller ignores the policy.`,
+        'Disable it (--controllers=*,-taint-eviction-controller). If you cannot, run taintward takeover apply.',
+      );
+    case 'off':
+      if (mode === 'enforce') return ok('built-in', `Disabled (${by}). Taintward evicts.`);
+      if (mode === undefined) return ok('built-in', `Disabled (${by}). Another controller must evict.`);
+      return bad(
+        'built-in',
+        `Disabled (${by}), and the policy mode is ${mode}: no controller evicts.`,
+        mode === 'paused'
+          ? "Unless this is intended, run taintward resume CLUSTER --reason 'REASON'."
+          : 'Unless this is intended, apply a policy with mode enforce.',
+      );
+    case 'unknown':
+      return warn(
+        'built-in',
+        `Unknown whether it is enabled: ${evidence}.`,
+        'Check the flags of kube-controller-manager, or ask the operator of the control plane.',
+      );
+    default:
+      return state satisfies never;
+  }
+}

@@ -1,0 +1,136 @@
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { Deletion } from '#shared/eviction/facts.ts';
+import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { Hold, Stop } from '#shared/eviction/policy.ts';
+import type { CancelReason } from '#shared/eviction/records.ts';
+import { type ShownAct, shownAct } from '#shared/explain/brakes.ts';
+import { type Cause, causesOf } from '#shared/explain/cause.ts';
+import type { HistoryEntry } from '#shared/state/history.ts';
+import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { StuckPod } from '#shared/state/stuck.ts';
+
+/** Stored records as `-o json`, `-o yaml`, and the console API name their fields. What is stored keeps the names that older releases read. */
+
+export interface StopOutput extends ShownAct, Pick<Stop, 'scope' | 'until'> {}
+
+export interface HoldOutput extends ShownAct, Pick<Hold, 'id' | 'target' | 'until'> {}
+
+export interface AuditOutput {
+  /** Absent: the entry concerns all clusters. */
+  readonly cluster?: ClusterName;
+  readonly at: EpochMs;
+  readonly actor: string;
+  readonly kind: AuditEntry['kind'];
+  /** What was done, as a sentence. */
+  readonly message: string;
+  readonly reason?: string;
+  /** With `policy`: the former document. */
+  readonly before?: string;
+  /** With `policy`: the new document. */
+  readonly after?: string;
+}
+
+/** A pod that is stuck terminating. */
+export interface StuckOutput extends Omit<StuckPod, 'overAt'> {
+  readonly gracePeriodEndedAt: EpochMs;
+}
+
+/** What became of an eviction. The names are those of notifications, where there is one. */
+export type EvictionEvent =
+  | 'scheduled'
+  | 'rescheduled'
+  | 'held'
+  | 'released'
+  | 'blocked'
+  | 'would-evict'
+  | 'failed'
+  | 'evicted'
+  | 'already-gone'
+  | 'canceled'
+  | 'unregistered';
+
+export interface EntryOutput {
+  readonly at: EpochMs;
+  readonly cluster: ClusterName;
+  readonly node: NodeName;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly uid: PodUid;
+  readonly event: EvictionEvent;
+  /** The deadline at that time. Absent: no taint required the eviction. */
+  readonly dueAt?: EpochMs;
+  /** With `rescheduled`: the former deadline. */
+  readonly previousDueAt?: EpochMs;
+  /** With `held`, `would-evict`, and `released`: what held the pod. */
+  readonly by?: Brake;
+  /** With `evicted`: the time from the deadline to the deletion. */
+  readonly delayMs?: number;
+  /** When the deleted pod was removed from the API server. */
+  readonly removedAt?: EpochMs;
+  readonly cancelReason?: CancelReason;
+  readonly error?: string;
+  /** The deletion of the pod by another client. */
+  readonly deleted?: Deletion;
+  readonly causes: readonly Cause[];
+}
+
+export const EVENTS: Readonly<Record<HistoryEntry['what'], EvictionEvent>> = {
+  scheduled: 'scheduled',
+  moved: 'rescheduled',
+  held: 'held',
+  freed: 'released',
+  blocked: 'blocked',
+  'would-have': 'would-evict',
+  'gave-up': 'failed',
+  done: 'evicted',
+  gone: 'already-gone',
+  cancelled: 'canceled',
+  unregistered: 'unregistered',
+};
+
+export const stopOutput = (stop: Stop): StopOutput => ({
+  scope: stop.scope,
+  ...shownAct(stop),
+  ...(stop.until === undefined ? {} : { until: stop.until }),
+});
+
+export const holdOutput = (hold: Hold): HoldOutput => ({
+  id: hold.id,
+  target: hold.target,
+  ...shownAct(hold),
+  ...(hold.until === undefined ? {} : { until: hold.until }),
+});
+
+export const auditOutput = ({
+  who: actor,
+  what: message,
+  why: reason,
+  ...entry
+}: AuditEntry): AuditOutput => ({
+  ...entry,
+  actor,
+  message,
+  ...(reason === undefined ? {} : { reason }),
+});
+
+export const stuckOutput = <Pod extends StuckPod>({
+  overAt: gracePeriodEndedAt,
+  ...pod
+}: Pod): Omit<Pod, 'overAt'> & StuckOutput => ({ ...pod, gracePeriodEndedAt });
+
+export function entryOutput(entry: HistoryEntry): EntryOutput {
+  const { at, ref, uid, namespace, name: pod, what, fireAt, reasons } = entry;
+  const { movedFrom, by, lateMs, goneAt, cancelled, error, deleted } = entry;
+  return {
+    ...{ at, cluster: ref.cluster, node: ref.node, namespace, pod, uid, event: EVENTS[what] },
+    ...(reasons.length === 0 ? {} : { dueAt: fireAt }),
+    ...(movedFrom === undefined ? {} : { previousDueAt: movedFrom }),
+    ...(by ? { by } : {}),
+    ...(lateMs === undefined ? {} : { delayMs: lateMs }),
+    ...(goneAt === undefined ? {} : { removedAt: goneAt }),
+    ...(cancelled === undefined ? {} : { cancelReason: cancelled }),
+    ...(error === undefined ? {} : { error }),
+    ...(deleted ? { deleted } : {}),
+    causes: causesOf(reasons),
+  };
+}

@@ -1,0 +1,52 @@
+import type { Requirement } from './manifest.ts';
+
+const NAME = /^(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+const VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
+const EQUALITY = /^([^=!\s]+)\s*(==?|!=)\s*([^=!\s]*)$/;
+
+/** A label selector's text is wrong; the message says what to write. */
+export class LabelSelectorError extends Error {
+  override readonly name = 'LabelSelectorError';
+}
+
+/**
+ * A label selector as kubectl takes it: `team=web,env in (test,prod),!legacy`. Throws `LabelSelectorError` for what is none.
+ * Upstream: `labels.Parse`.
+ */
+export function parseLabelSelector(text: string): readonly Requirement[] {
+  // A comma within brackets does not separate.
+  return text.split(/,(?![^()]*\))/).map((part) => parsePart(part.trim()));
+}
+
+function parsePart(part: string): Requirement {
+  const [, ofSet, operator, members = ''] = SET.exec(part) ?? [];
+  if (ofSet !== undefined) {
+    const values = members.split(',').map((value) => value.trim());
+    return checked(part, { key: ofSet, operator: operator === 'in' ? 'In' : 'NotIn', values });
+  }
+  const [, key, sign, value = ''] = EQUALITY.exec(part) ?? [];
+  if (key !== undefined)
+    return checked(part, { key, operator: sign === '!=' ? 'NotIn' : 'In', values: [value] });
+  const absent = part.startsWith('!');
+  return checked(part, { key: absent ? part.slice(1) : part, operator: absent ? 'DoesNotExist' : 'Exists' });
+}
+
+function checked(part: string, requirement: Requirement): Requirement {
+  const { key, values = [] } = requirement;
+  if (NAME.test(key) && values.every((value) => VALUE.test(value))) return requirement;
+  throw new LabelSelectorError(
+    `The label selector part "${part}" cannot be read: write it like team=web, env in (test,prod) or !legacy.`,
+  );
+}
+
+/** The same as a text for the API server's `labelSelector`. */
+export const selectorText = (requirements: readonly Requirement[]): string =>
+  requirements.map(({ key, operator, values = [] }) => PARTS[operator](key, values.join(','))).join(',');
+
+const PARTS: Readonly<Record<Requirement['operator'], (key: string, values: string) => string>> = {
+  In: (key, values) => `${key} in (${values})`,
+  NotIn: (key, values) => `${key} notin (${values})`,
+  Exists: (key) => key,
+  DoesNotExist: (key) => `!${key}`,
+};

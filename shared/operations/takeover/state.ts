@@ -1,0 +1,119 @@
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Takeover } from '#shared/kubernetes/api.ts';
+import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
+import { isAlive } from '#shared/kubernetes/takeover.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import {
+  type Faults,
+  type InstalledNodeTakeover,
+  type InstalledPodTakeover,
+  installedAtNodes,
+  installedAtPods,
+} from './installed.ts';
+import { namespacesOf, podsOf } from './namespaces.ts';
+import { takenOver } from './taken-tolerations.ts';
+
+/** How a cluster is taken over. Moments are of the API server's clock. */
+export interface TakeoverState {
+  readonly now: EpochMs;
+  readonly nodes: InstalledNodeTakeover | undefined;
+  readonly pods: (InstalledPodTakeover & PodCounts) | undefined;
+  /** What is wrong, in sentences. */
+  readonly alarms: { readonly nodes: readonly string[]; readonly pods: readonly string[] };
+}
+
+export interface PodCounts {
+  readonly namespaces: readonly string[];
+  readonly taken: number;
+  /** Made before the takeover, and not adopted. */
+  readonly open: number;
+}
+
+/** Asks a cluster how it is taken over. Rejects with `ApiError`. */
+export async function takeoverState(objects: ClusterObjects, clock: Clock): Promise<TakeoverState> {
+  const pods = await podsIn(objects);
+  const taints = await downTaints(objects);
+  // Last, so that it is not older than what it is held against.
+  const nodes = await installedAtNodes(objects);
+  const now = clock.now() + objects.skewMs;
+  const alarms = {
+    nodes: nodes
+      ? [...faultTexts(nodes.faults), ...(nodes.live ? alarmsOf(nodes.live, taints, now) : [])]
+      : [],
+    pods: pods ? faultTexts(pods.faults) : [],
+  };
+  return { now, nodes, pods, alarms };
+}
+
+async function podsIn(objects: ClusterObjects): Promise<TakeoverState['pods']> {
+  const installed = await installedAtPods(objects);
+  if (!installed) return undefined;
+  const namespaces = await namespacesOf(objects, installed.spec);
+  let taken = 0;
+  let open = 0;
+  for await (const pod of podsOf(objects, namespaces)) {
+    if (pod.state.note !== '') taken += 1;
+    else if (!pod.untouchable && takenOver(pod.state, installed.spec)) open += 1;
+  }
+  return { ...installed, namespaces, taken, open };
+}
+
+/** A NoExecute taint that the node controller set. */
+export interface DownTaint {
+  readonly node: string;
+  readonly key: string;
+  readonly timeAdded: EpochMs;
+}
+
+async function downTaints(objects: ClusterObjects): Promise<readonly DownTaint[]> {
+  const found: DownTaint[] = [];
+  for await (const { metadata, spec } of objects.list('/api/v1/nodes'))
+    for (const taint of itemsOf(fieldsOf(spec)['taints']).map(fieldsOf)) {
+      const timeAdded = Date.parse(textOf(taint['timeAdded']));
+      if (taint['effect'] !== 'NoExecute' || Number.isNaN(timeAdded)) continue;
+      found.push({ node: textOf(fieldsOf(metadata)['name']), key: textOf(taint['key']), timeAdded });
+    }
+  return found;
+}
+
+const faultTexts = ({ missing, changed }: Faults): readonly string[] => [
+  ...missing.map(
+    (name) => `${name} is missing, so the takeover has no effect. Apply or release the takeover again.`,
+  ),
+  ...changed.map((name) => `${name} differs from this release. Apply the takeover again.`),
+];
+
+/** What is wrong with a takeover at the nodes, in sentences. */
+export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: EpochMs): readonly string[] {
+  const { heartbeat, aliveSince = Infinity, lapseMs, keys, withheld } = takeover;
+  const alarms: string[] = [];
+  if (withheld !== undefined) {
+    const once = isAlive(takeover, now) ? ' once it expires' : '';
+    alarms.push(`The heartbeat is suspended because ${withheld}. The built-in controller evicts${once}.`);
+  } else if (heartbeat === undefined) {
+    alarms.push(
+      'No relay has ever renewed the heartbeat. Look for takeover.heartbeat-suspended in the log of the relay.',
+    );
+  }
+  if (heartbeat !== undefined && heartbeat - now >= lapseMs) {
+    alarms.push(
+      'The heartbeat is in the future, so the takeover has no effect: the clock skew exceeds the heartbeat timeout.',
+    );
+  } else if (heartbeat !== undefined && !isAlive(takeover, now)) {
+    alarms.push(`The heartbeat expired ${ago(heartbeat + lapseMs, now)}. The built-in controller evicts.`);
+  }
+  const slipped = taints.filter(
+    ({ key, timeAdded }) =>
+      keys.includes(key) && timeAdded >= aliveSince && timeAdded < (heartbeat ?? 0) + lapseMs,
+  );
+  for (const { node, key } of slipped)
+    alarms.push(
+      `Node ${node} got ${key}:NoExecute despite a current heartbeat: the admission policy does not work, or clocks differ.`,
+    );
+  return alarms;
+}
+
+/** How long ago a moment was, of one clock. */
+export const ago = (moment: EpochMs, now: EpochMs): string =>
+  `${Math.max(0, Math.round((now - moment) / 1000))} s ago`;

@@ -1,0 +1,164 @@
+import * as z from 'zod';
+import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import { type StuckPod, stuckSchema } from '#shared/state/stuck.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
+import { VERSION } from '#shared/version.ts';
+import { faultsSchema } from '../fault.ts';
+import {
+  type Bid,
+  bidSchema,
+  type Lease,
+  type LeaseReader,
+  type LeaseRecord,
+  type LeaseReport,
+  type Leases,
+  nextEpoch,
+} from '../lease.ts';
+import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
+
+/** The partition keys of leases start with this, and no others do: a relay may write to these alone. */
+export const LEASE_PREFIX = 'LEASE#';
+
+const recordSchema = z.object({
+  holder: z.string().exactOptional(),
+  epoch: z.int().positive(),
+  renewals: z.int().nonnegative(),
+  renewedAt: epochMs,
+  heardAt: epochMs.exactOptional(),
+  nodes: z.int().nonnegative().exactOptional(),
+  version: z.string().exactOptional(),
+  breakerOpen: z.boolean().exactOptional(),
+  bid: bidSchema.exactOptional(),
+  faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
+  senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
+});
+
+/** Relays that held a lease one after the other while a message of the first was under way: more is not remembered. */
+const SENDERS = 10;
+
+/** An item of its own: a lease is renewed every few seconds, and each time costs what it holds. */
+const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'STUCK' });
+
+const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
+
+/** Leases as `LEASE` items of the store's table, never deleted. Every method rejects with `StoreError`. */
+export class DynamoDbLeases implements Leases, LeaseReader {
+  readonly #table: DynamoDbTable;
+  readonly #sender: string | undefined;
+
+  /** `sender`: how queues name who takes leases here; absent: it is not known. */
+  constructor(table: DynamoDbTable, { sender }: { readonly sender?: string | undefined } = {}) {
+    this.#table = table;
+    this.#sender = sender;
+  }
+
+  async look(
+    cluster: ClusterName,
+    { mayLag = false }: { readonly mayLag?: boolean } = {},
+  ): Promise<LeaseRecord | undefined> {
+    const item = await this.#table.get(leaseKey(cluster), { consistent: !mayLag });
+    return item && recordOf(cluster, item);
+  }
+
+  async take(
+    cluster: ClusterName,
+    found: LeaseRecord | undefined,
+    holder: string,
+    now: EpochMs,
+  ): Promise<Lease | undefined> {
+    const epoch = nextEpoch(found?.epoch, now);
+    const senders = this.#sender && { epoch, ids: withSender(this.#sender, found?.senders) };
+    const item = await this.#table.update({
+      key: leaseKey(cluster),
+      set: {
+        ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now, senders },
+        ...{ breakerOpen: undefined, faults: undefined, bid: undefined },
+      },
+      expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
+    });
+    return item && leaseOf(cluster, item, holder);
+  }
+
+  async renew(
+    { cluster, holder, epoch }: Lease,
+    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
+  ): Promise<Lease | undefined> {
+    const item = await this.#table.update({
+      key: leaseKey(cluster),
+      set: {
+        renewedAt,
+        ...(heardAt === undefined ? {} : { heardAt }),
+        ...(nodes === undefined ? {} : { nodes }),
+        ...(breakerOpen === undefined ? {} : { breakerOpen }),
+        ...(faults === undefined ? {} : { faults: { epoch, list: faults } }),
+        ...(declines ? { bid: undefined } : {}),
+      },
+      // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
+      add: { renewals: 1 },
+      expected: { holder, epoch },
+    });
+    return item && leaseOf(cluster, item, holder);
+  }
+
+  async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
+    await this.#table.update({ key: leaseKey(cluster), set: { bid }, expected: { holder, epoch } });
+  }
+
+  async reportStuck({ cluster, epoch }: Lease, pods: readonly StuckPod[]): Promise<void> {
+    const { epoch: now } = (await this.look(cluster)) ?? {};
+    if (now === epoch) await this.#table.update({ key: stuckKey(cluster), set: { pods } });
+  }
+
+  async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
+    const item = await this.#table.get(stuckKey(cluster));
+    return item ? parseStored(stuckSchema, item['pods'], `stuck pods of cluster ${cluster}`) : [];
+  }
+
+  async release({ cluster, holder, epoch }: Lease): Promise<void> {
+    await this.#table.update({
+      key: leaseKey(cluster),
+      set: { holder: undefined, version: undefined, breakerOpen: undefined, faults: undefined },
+      expected: { holder, epoch },
+    });
+  }
+
+  async lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {
+    const items = await Array.fromAsync(this.#table.batchGet(clusters.map(leaseKey)));
+    return items.flatMap((item) => {
+      // One that nobody can read is one that no relay can keep.
+      const { data } = readAs(recordSchema, item);
+      return data ? [spoken(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
+    });
+  }
+
+  async epoch(cluster: ClusterName): Promise<number | undefined> {
+    return (await this.look(cluster))?.epoch;
+  }
+}
+
+const withSender = (sender: string, before: readonly string[] = []): readonly string[] =>
+  [sender, ...before.filter((each) => each !== sender)].slice(0, SENDERS);
+
+const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
+  spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
+
+/**
+ * A relay of a release that names no senders, or reports no faults, leaves those of the one before it: they say nothing of its
+ * epoch, nor of a lease that nobody holds.
+ */
+const spoken = (
+  cluster: ClusterName,
+  { senders, faults, ...record }: z.output<typeof recordSchema>,
+): LeaseRecord => ({
+  cluster,
+  ...record,
+  ...(faults?.epoch === record.epoch && record.holder !== undefined ? { faults: faults.list } : {}),
+  ...(senders?.epoch === record.epoch ? { senders: senders.ids } : {}),
+});
+
+const leaseOf = (cluster: ClusterName, item: Item, holder: string): Lease => ({
+  ...recordOf(cluster, item),
+  holder,
+});

@@ -1,0 +1,68 @@
+import * as z from 'zod';
+import { type ClusterName, type EpochMs, nodeKey } from '#shared/eviction/identity.ts';
+import { probeRef } from '#shared/eviction/probe.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proofs.ts';
+import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
+import type { DynamoDbTable, Key } from './dynamodb-table.ts';
+
+/** A proof is of use for seconds. */
+const KEPT_SECONDS = 24 * 3600;
+/** An API server's message can be long, and an item is charged by its size. */
+const MAX_FAILURE_CHARACTERS = 500;
+
+const proofItem = z.object({
+  probeSentAt: z.int().exactOptional(),
+  failure: z.string().exactOptional(),
+  passes: z.int().default(0),
+});
+const traceItem = z.object({ probeSentAt: z.int() });
+
+/** In the partition of the cluster's permits, to which `evict` may write, and functions that decide may not. */
+const proofKey = (cluster: ClusterName): Key => ({ pk: `${RATE_PREFIX}${cluster}`, sk: 'PROOF' });
+/** In a partition of a node, where the delta functions may write. */
+const traceKey = (cluster: ClusterName): Key => ({ pk: nodeKey(probeRef(cluster)), sk: 'PROBE' });
+
+/** Proofs that evictions work, in one item of each cluster. */
+export class DynamoDbProofs implements ProofNotes, ProbeTrace, ProofReader {
+  readonly #table: DynamoDbTable;
+
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
+  }
+
+  async notedProbe(cluster: ClusterName, sentAt: EpochMs, now: EpochMs, failure?: string): Promise<void> {
+    const set = {
+      probeSentAt: sentAt,
+      failure: failure?.slice(0, MAX_FAILURE_CHARACTERS),
+      ttl: ttlFrom(now),
+    };
+    await this.#table.update({ key: proofKey(cluster), set });
+  }
+
+  async notedPass(cluster: ClusterName, now: EpochMs): Promise<void> {
+    await this.#table.update({ key: proofKey(cluster), set: { ttl: ttlFrom(now) }, add: { passes: 1 } });
+  }
+
+  async notedDelta(cluster: ClusterName, sentAt: EpochMs, now: EpochMs): Promise<void> {
+    await this.#table.update({
+      key: traceKey(cluster),
+      set: { probeSentAt: sentAt, ttl: ttlFrom(now) },
+    });
+  }
+
+  async read(cluster: ClusterName): Promise<StoredProofs> {
+    const item = await this.#table.get(proofKey(cluster));
+    if (!item) return { passes: 0 };
+    const { probeSentAt, failure, passes } = parseStored(proofItem, item, `proof of cluster ${cluster}`);
+    if (probeSentAt === undefined) return { passes };
+    return { passes, probe: { sentAt: probeSentAt, ...(failure === undefined ? {} : { failure }) } };
+  }
+
+  async tracedAt(cluster: ClusterName): Promise<EpochMs | undefined> {
+    const item = await this.#table.get(traceKey(cluster));
+    return item && parseStored(traceItem, item, `trace of the probe of cluster ${cluster}`).probeSentAt;
+  }
+}
+
+const ttlFrom = (now: EpochMs): number => Math.ceil(now / 1000) + KEPT_SECONDS;

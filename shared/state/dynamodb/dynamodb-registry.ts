@@ -1,0 +1,104 @@
+import * as z from 'zod';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { firstFault } from '#shared/text/first-fault.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
+import {
+  type Access,
+  agentIdSchema,
+  type ClusterRegistry,
+  clusterNameSchema,
+  type RegisteredCluster,
+  type Registrations,
+  type UnreadableAccess,
+} from '../registry.ts';
+import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
+import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
+
+/** What all registrations stand under in the index. */
+const CLUSTERS_KEY = 'CLUSTERS';
+
+const REGISTRATION = 'REGISTRATION';
+
+const registrationKey = (name: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${name}`, sk: REGISTRATION });
+
+/** The registry as `REGISTRATION` items of the store's table, listed by its index. */
+export class DynamoDbClusterRegistry implements ClusterRegistry {
+  readonly #table: DynamoDbTable;
+
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
+  }
+
+  async list(): Promise<Registrations> {
+    const clusters: RegisteredCluster[] = [];
+    const strays: string[] = [];
+    for await (const item of this.#table.indexed(CLUSTERS_KEY)) {
+      const name = nameIn(item);
+      if (name === undefined) strays.push(strayText(item));
+      else clusters.push(registrationOf(name, item));
+    }
+    return { clusters: clusters.sort((a, b) => (a.name < b.name ? -1 : 1)), strays: strays.sort() };
+  }
+
+  async get(name: ClusterName): Promise<RegisteredCluster | undefined> {
+    const item = await this.#table.get(registrationKey(name));
+    return item && registrationOf(name, item);
+  }
+
+  async add({ name, access, addedAt }: RegisteredCluster<Access>): Promise<'added' | 'exists'> {
+    const item = { ...registrationKey(name), clusterKey: CLUSTERS_KEY, clusterSort: name, addedAt, access };
+    return (await this.#table.add(item)) ? 'added' : 'exists';
+  }
+
+  async remove(name: ClusterName): Promise<'removed' | 'unknown'> {
+    return (await this.#table.delete(registrationKey(name))) ? 'removed' : 'unknown';
+  }
+}
+
+const text = z.string().min(1);
+
+/** One for both parts, or one for each: a release that knows the first form alone calls the other unreadable, and says so. */
+const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
+
+const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('eks'),
+    clusterName: text,
+    region: text,
+    role: byPart(z.object({ arn: text, externalId: text.exactOptional() })).exactOptional(),
+  }),
+  z.object({ kind: z.literal('kubeconfig-secret'), secretArn: byPart(text), context: text.exactOptional() }),
+  z.object({ kind: z.literal('local-context'), kubeconfig: text.exactOptional(), context: text }),
+  z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
+]);
+
+/** Whose registration an item is, by its key; `undefined`: it is none. */
+function nameIn({ pk, sk }: Item): ClusterName | undefined {
+  if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
+  return clusterNameSchema.safeParse(pk.slice(CLUSTER_PREFIX.length)).data;
+}
+
+const strayText = ({ pk, sk }: Item): string =>
+  `The item ${shownText(`${sk}`)} of ${shownText(`${pk}`)} is not a valid cluster registration.`;
+
+/** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
+function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
+  const { data, error } = readAs(epochMs, addedAt);
+  if (data === undefined) return { name, access: unreadable('addedAt', error) };
+  return { name, access: parseAccess(access), addedAt: data };
+}
+
+/** An access as it is stored. */
+export function parseAccess(stored: unknown): Access | UnreadableAccess {
+  const { data, error } = readAs(accessSchema, stored);
+  return data ?? unreadable('access', error);
+}
+
+function unreadable(part: string, error: z.ZodError): UnreadableAccess {
+  const { field, fault } = firstFault(error);
+  const where = [part, field].filter(Boolean).join('.');
+  const reason = `its registration cannot be read (${where}: ${fault}); deploy the release that wrote it, or register the cluster again`;
+  return { kind: 'unreadable', reason };
+}

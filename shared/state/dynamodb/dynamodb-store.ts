@@ -1,0 +1,177 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type ClusterName,
+  type EpochMs,
+  type NodeRef,
+  nodeKey,
+  type PodUid,
+} from '#shared/eviction/identity.ts';
+import type { Ending, EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { type Commit, ENDED_WINDOW_MS, partitionOf, type Store, type TaintedNode } from '../store.ts';
+import { HISTORY_DAYS, nodeTtl } from '../stored.ts';
+import {
+  type DynamoDbTable,
+  type Item,
+  TRANSACTION_ACTIONS,
+  type Update,
+  type Write,
+} from './dynamodb-table.ts';
+import {
+  changedItem,
+  ENDED_END,
+  endedItem,
+  endedSince,
+  type HistoryItemOf,
+  isEnded,
+  isScheduled,
+  nodeAttributes,
+  nodeItemKey,
+  parseEndedItem,
+  parseNodeItem,
+  parseScheduledItem,
+  partitionsOf,
+  refOfItem,
+  scheduledItem,
+  scheduledKey,
+  taintedKeys,
+} from './items.ts';
+
+/** Actions of a transaction beside the NODE item's. */
+const CHUNK_ACTIONS = TRANSACTION_ACTIONS - 1;
+/** An item of history holds no more pods than its transaction can delete, or write. */
+const CHUNK_PODS = CHUNK_ACTIONS - 1;
+/** Nor more JSON than this, which is longer than what is stored of it: an item holds 400 KB at most. */
+const HISTORY_ITEM_BYTES = 300_000;
+
+/** The store on DynamoDB. */
+export class DynamoDbStore implements Store {
+  readonly #table: DynamoDbTable;
+  readonly #historyDays: number;
+
+  /** `historyDays`: for so long is kept what became of evictions. */
+  constructor(table: DynamoDbTable, { historyDays = HISTORY_DAYS }: { readonly historyDays?: number } = {}) {
+    this.#table = table;
+    this.#historyDays = historyDays;
+  }
+
+  async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
+    // NODE first: no read of several items is a snapshot, and records older than the revision they are
+    // committed under would undo somebody's commit. Newer ones lose the race, as they should.
+    const item = await this.#table.get(nodeItemKey(ref));
+    const node = item ? parseNodeItem(ref, item) : { revision: 0, node: undefined };
+    const since = endedSince(now - ENDED_WINDOW_MS);
+    const items = only
+      ? await this.#itemsOf(ref, since, only)
+      : await Array.fromAsync(this.#table.query(nodeKey(ref), since));
+    const asked = only && new Set(only);
+    return partitionOf(
+      { ref, ...node },
+      items.filter(isScheduled).map(parseScheduledItem),
+      items.filter(isEnded).flatMap((each) => parseEndedItem(each, asked)),
+    );
+  }
+
+  async #itemsOf(ref: NodeRef, since: string, uids: readonly PodUid[]): Promise<readonly Item[]> {
+    if (uids.length === 0) return [];
+    const [records, ended] = await Promise.all([
+      Array.fromAsync(this.#table.batchGet(uids.map((uid) => scheduledKey(ref, uid)))),
+      Array.fromAsync(this.#table.query(nodeKey(ref), since, ENDED_END)),
+    ]);
+    return [...records, ...ended];
+  }
+
+  async commit(
+    ref: NodeRef,
+    revision: number,
+    change: Commit,
+    now: EpochMs,
+  ): Promise<'committed' | 'conflict'> {
+    const { schedule, end, noted = [] } = change;
+    const isNoted = new Map(noted.map((note) => [note.uid, note]));
+    const put = (record: EvictionRecord): Write => ({ put: scheduledItem(ref, record, now) });
+    const records = new Map(schedule.map((record) => [record.uid, record]));
+    const chunks = inChunks([
+      // What is noted of records is written with these: a commit that was cut off is completed by another one's notes.
+      ...partsOf(noted, CHUNK_PODS).map((notes) => [
+        { put: changedItem(this.#historyItem(ref, now), notes) },
+        ...notes.flatMap(({ uid }) => records.get(uid) ?? []).map(put),
+      ]),
+      ...schedule.filter(({ uid }) => !isNoted.has(uid)).map((record) => [put(record)]),
+      ...partsOf(end, CHUNK_PODS).map((pods) => [
+        { put: endedItem(this.#historyItem(ref, now), pods) },
+        ...pods.map(({ uid }) => ({ delete: scheduledKey(ref, uid) })),
+      ]),
+    ]);
+    for (const [index, writes] of chunks.entries()) {
+      const isLast = index === chunks.length - 1;
+      const update: Update = {
+        key: nodeItemKey(ref),
+        set: {
+          revision: revision + index + 1,
+          ttl: change.live ? undefined : nodeTtl(now),
+          ...(isLast && change.node ? nodeAttributes(ref, change.node) : {}),
+        },
+        expected: { revision: revision + index || undefined },
+      };
+      if (!(await this.#table.transact([{ update }, ...writes]))) return 'conflict';
+    }
+    return 'committed';
+  }
+
+  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+    if (pods.length === 0) return;
+    // No transaction, which would cost twice as much: a load from here on finds the records hidden, a commit of what
+    // was loaded before is written before the revision grows, and then deleted with them, or never.
+    for (const part of partsOf(pods)) {
+      await this.#table.add(endedItem(this.#historyItem(ref, now), part));
+    }
+    await this.#table.update({ key: nodeItemKey(ref), add: { revision: 1 } });
+    await this.#table.batchDelete(pods.map(({ uid }) => scheduledKey(ref, uid)));
+  }
+
+  #historyItem(ref: NodeRef, at: EpochMs): HistoryItemOf {
+    return { ref, at, pass: passId(), days: this.#historyDays };
+  }
+
+  async *taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode> {
+    for (const key of taintedKeys(cluster)) {
+      for await (const item of this.#table.indexed(key, partitionsOf(cluster))) {
+        const ref = refOfItem(item);
+        const { node } = parseNodeItem(ref, item);
+        if (node && node.taints.length > 0) yield { node: ref.node, state: node };
+      }
+    }
+  }
+}
+
+/** Tells apart what becomes of one node's records in one millisecond. */
+const passId = (): string => randomBytes(6).toString('base64url');
+
+/** The pods of each item of history, in order; none for no pods. */
+function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): readonly (readonly Pod[])[] {
+  const parts: Pod[][] = [];
+  let bytes = 0;
+  for (const pod of pods) {
+    const size = Buffer.byteLength(JSON.stringify(pod));
+    const part = parts.at(-1);
+    if (part && part.length < most && bytes + size <= HISTORY_ITEM_BYTES) {
+      part.push(pod);
+      bytes += size;
+    } else {
+      parts.push([pod]);
+      bytes = size;
+    }
+  }
+  return parts;
+}
+
+/** The writes of each transaction, in order, at least one; what stands together stays together. */
+function inChunks(groups: readonly (readonly Write[])[]): readonly (readonly Write[])[] {
+  const chunks: Write[][] = [[]];
+  for (const group of groups) {
+    const chunk = chunks.at(-1);
+    if (chunk && chunk.length + group.length <= CHUNK_ACTIONS) chunk.push(...group);
+    else chunks.push([...group]);
+  }
+  return chunks;
+}

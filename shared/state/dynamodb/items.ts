@@ -1,0 +1,324 @@
+import { hash } from 'node:crypto';
+import * as z from 'zod';
+import {
+  type ClusterName,
+  type EpochMs,
+  type NodeRef,
+  nodeKey,
+  nodeName,
+  type PodUid,
+  parseNodeKey,
+  podUid,
+} from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { EndedPod, Ending, EvictionRecord, NodeState, Reason } from '#shared/eviction/records.ts';
+import type { GonePod } from '../history.ts';
+import {
+  endedSchema,
+  historyTtl,
+  nodeStateSchema,
+  notedSchema,
+  parseStored,
+  recordSchema,
+  revisionSchema,
+  scheduledTtl,
+} from '../stored.ts';
+import type { Item, Key } from './dynamodb-table.ts';
+
+/** Sort keys of scheduled records start with this. They follow those of what ended, so that one query reads both. */
+export const SCHEDULED_PREFIX = 'SCHEDULED#';
+/** Follows every sort key that starts with `SCHEDULED_PREFIX`: the dollar sign follows the number sign. */
+export const SCHEDULED_END = 'SCHEDULED$';
+/** Sort keys of what ended start with this, and go on with the moment: recent ones are a range. */
+const ENDED_PREFIX = 'ENDED#';
+/** Follows every sort key that starts with `ENDED_PREFIX`. */
+export const ENDED_END = 'ENDED$';
+/** Sort keys of what else became of evictions, likewise. They come before all that is read to decide. */
+const CHANGED_PREFIX = 'CHANGED#';
+/** Follows every sort key that starts with `CHANGED_PREFIX`. */
+export const CHANGED_END = 'CHANGED$';
+
+/** Sort keys of when evicted pods of a cluster were gone, likewise, beside its lease: a relay writes them. */
+const GONE_PREFIX = 'GONE#';
+/** Follows every sort key that starts with `GONE_PREFIX`. */
+export const GONE_END = 'GONE$';
+
+/** A cluster's tainted nodes, and the history of what was there, have this many keys in the index, so that none is written to by all. */
+const SHARDS = 8;
+
+/** Digits of the last moment a JavaScript date can hold, 8.64e15 ms: padded to it, moments sort as text. */
+const MOMENT_DIGITS = 16;
+
+/** What the partition keys of a cluster's nodes begin with, and no others. */
+export const partitionsOf = (cluster: ClusterName): string => nodeKey({ cluster, node: nodeName('') });
+
+export const nodeItemKey = (ref: NodeRef): Key => ({ pk: nodeKey(ref), sk: 'NODE' });
+
+export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
+  pk: nodeKey(ref),
+  sk: `${SCHEDULED_PREFIX}${uid}`,
+});
+
+/** The first sort key of what ended at that moment or later. */
+export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
+
+/** The first sort key of what else became of evictions at that moment or later. */
+export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
+
+/** The first sort key of items of which the last pod was gone at that moment or later. */
+export const goneSince = (moment: EpochMs): string => `${GONE_PREFIX}${padded(Math.max(0, moment))}`;
+
+/** A moment as text that sorts as moments do. */
+export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
+
+const tainted = (cluster: ClusterName): string => `TAINTED#${cluster}#`;
+const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
+
+const sharded = (beginning: string): readonly string[] =>
+  Array.from({ length: SHARDS }, (_, shard) => `${beginning}${shard}`);
+
+/** What one cluster's tainted nodes stand under in the index. */
+export const taintedKeys = (cluster: ClusterName): readonly string[] => sharded(tainted(cluster));
+
+/** What the history of one cluster stands under in the index, in the order of {@link historySince}. */
+export const historyKeys = (cluster: ClusterName): readonly string[] => sharded(history(cluster));
+
+/** What both begin with. */
+export const indexedUnder = (cluster: ClusterName): readonly string[] => [tainted(cluster), history(cluster)];
+
+/** The first place in the index of history of that moment or later. */
+export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
+
+const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer').readUInt8() % SHARDS;
+
+/** The attributes of a NODE item that its content decides; `undefined` = removed. */
+export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
+  const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked } =
+    node;
+  const isTainted = taints.length > 0;
+  return {
+    ...{ taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked },
+    clusterKey: isTainted ? `${tainted(ref.cluster)}${shardOf(ref)}` : undefined,
+    clusterSort: isTainted ? ref.node : undefined,
+  };
+}
+
+/** Reads a NODE item: the revision, and what is known of the node, if anything. Throws `StoreError`. */
+export function parseNodeItem(
+  ref: NodeRef,
+  item: Item,
+): { readonly revision: number; readonly node: NodeState | undefined } {
+  const what = `item NODE of ${nodeKey(ref)}`;
+  return {
+    revision: parseStored(revisionSchema, item['revision'], what),
+    node: item['taints'] === undefined ? undefined : parseStored(nodeStateSchema, item, what),
+  };
+}
+
+/** A record as an item, whole. Its UID is in its key. */
+export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, now: EpochMs): Item {
+  return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl({ uid, ...record }, now) };
+}
+
+export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(ENDED_PREFIX);
+
+export const isScheduled = (item: Item): boolean => String(item['sk']).startsWith(SCHEDULED_PREFIX);
+
+/** Reads a SCHEDULED item, from the table or from its stream. Throws `StoreError`. */
+export function parseScheduledItem(item: Item): EvictionRecord {
+  const uid = String(item['sk']).slice(SCHEDULED_PREFIX.length);
+  return parseStored(recordSchema, { ...item, uid }, `item ${item['sk']} of ${item['pk']}`);
+}
+
+/** The node whose partition an item is in. Throws `StoreError`. */
+export function refOfItem(item: Item): NodeRef {
+  return parseNodeKey(parseStored(z.string(), item['pk'], 'key pk'));
+}
+
+/** What makes an item of history one. */
+export interface HistoryItemOf {
+  readonly ref: NodeRef;
+  readonly at: EpochMs;
+  /** Unique among those of the node at this moment. */
+  readonly pass: string;
+  /** For so long it is kept. */
+  readonly days: number;
+}
+
+/** How some pods of a node ended, as one item. What pods have in common is written once, so that a pod costs about 150 bytes. */
+export function endedItem(of: HistoryItemOf, pods: readonly Ending[]): Item {
+  const starts = new Common<EpochMs>();
+  const versions = new Common<Ending['version']>();
+  const common = commonOf();
+  return {
+    ...historyItem(ENDED_PREFIX, of),
+    pods: pods.map((pod) => ({
+      ...common.pod(pod),
+      since: pod.podSince,
+      from: pod.startedAt === undefined ? undefined : starts.indexOf(pod.startedAt),
+      end: pod.outcome,
+      v: versions.indexOf(pod.version),
+      late: pod.lateMs,
+      cancelled: pod.cancelled,
+      error: pod.error,
+      deleted: pod.deleted,
+    })),
+    ...common.values(),
+    starts: starts.values,
+    versions: versions.values,
+  };
+}
+
+/** What became of some pods of a node whose evictions are still to come, as one item, likewise. */
+export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
+  const brakes = new Common<unknown>();
+  const common = commonOf();
+  return {
+    ...historyItem(CHANGED_PREFIX, of),
+    pods: pods.map((pod) => ({
+      ...common.pod(pod),
+      what: pod.what,
+      by: 'by' in pod ? brakes.indexOf(pod.by) : undefined,
+      error: 'error' in pod ? pod.error : undefined,
+      from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
+    })),
+    ...common.values(),
+    brakes: brakes.values,
+  };
+}
+
+function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): Item {
+  return {
+    pk: nodeKey(ref),
+    sk: `${prefix}${padded(at)}#${pass}`,
+    clusterKey: `${history(ref.cluster)}${shardOf(ref)}`,
+    clusterSort: `${padded(at)}#${ref.node}#${pass}`,
+    ttl: historyTtl(at, days),
+  };
+}
+
+/** When some pods were gone, the last of them at `last`, as attributes of an item: a pod costs 30 bytes. */
+export const goneAttributes = (last: EpochMs, pods: readonly GonePod[], days: number): Item => ({
+  pods: Object.fromEntries(pods.map(({ uid, at }) => [packed(uid), last - at])),
+  ttl: historyTtl(last, days),
+});
+
+const goneSchema = z.object({
+  sk: z.string().regex(/^GONE#\d{16}#/),
+  pods: z.record(z.string().min(1), z.int().nonnegative()),
+});
+
+/** Reads a GONE item. Throws `StoreError`. */
+export function parseGoneItem(item: Item): readonly GonePod[] {
+  const { sk, pods } = parseStored(goneSchema, item, nameOf(item));
+  const last = Number(sk.slice(GONE_PREFIX.length).slice(0, MOMENT_DIGITS));
+  return Object.entries(pods).map(([uid, beforeMs]) => ({ uid: unpacked(uid), at: last - beforeMs }));
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+/** Precedes what is no UUID, and so stands as it is. */
+const AS_IT_IS = '=';
+
+/** A UUID in 22 characters. */
+const packed = (uid: PodUid): string =>
+  UUID.test(uid) ? Buffer.from(uid.replaceAll('-', ''), 'hex').toString('base64url') : `${AS_IT_IS}${uid}`;
+
+function unpacked(text: string): PodUid {
+  if (text.startsWith(AS_IT_IS)) return podUid(text.slice(AS_IT_IS.length));
+  const hex = Buffer.from(text, 'base64url').toString('hex');
+  return podUid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'));
+}
+
+/** Of the pods of one item: what all of history tells of each. */
+function commonOf() {
+  const namespaces = new Common<string>();
+  const reasons = new Common<readonly Reason[]>();
+  return {
+    why: (given: readonly Reason[]) => reasons.indexOf(given),
+    pod: (pod: Ending | Noted) => ({
+      uid: pod.uid,
+      name: pod.name,
+      ns: namespaces.indexOf(pod.namespace),
+      due: pod.fireAt,
+      why: reasons.indexOf(pod.reasons),
+    }),
+    values: () => ({ namespaces: namespaces.values, reasons: reasons.values }),
+  };
+}
+
+/** Distinct values in the order in which they were met. */
+class Common<T> {
+  readonly values: T[] = [];
+  readonly #indexes = new Map<string, number>();
+
+  indexOf(value: T): number {
+    const key = JSON.stringify(value);
+    const known = this.#indexes.get(key);
+    if (known !== undefined) return known;
+    this.#indexes.set(key, this.values.length);
+    return this.values.push(value) - 1;
+  }
+}
+
+const historyItemSchema = z.object({
+  sk: z.string().regex(/^(ENDED|CHANGED)#\d{16}#/),
+  pods: z.array(z.record(z.string(), z.unknown())),
+  namespaces: z.array(z.unknown()),
+  reasons: z.array(z.unknown()),
+  starts: z.array(z.unknown()).default([]),
+  versions: z.array(z.unknown()).default([]),
+  brakes: z.array(z.unknown()).default([]),
+});
+
+/** When it was that an item of history tells of. Throws `StoreError`. */
+export function momentOfHistory(item: Item): EpochMs {
+  const { sk } = parseStored(historyItemSchema, item, nameOf(item));
+  return Number(sk.slice(sk.indexOf('#') + 1).slice(0, MOMENT_DIGITS));
+}
+
+/** Reads an ENDED item; with `only`, what it says of these pods. Throws `StoreError`. */
+export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
+  const what = nameOf(item);
+  const { pods, namespaces, reasons, starts, versions } = parseStored(historyItemSchema, item, what);
+  const endedAt = momentOfHistory(item);
+  const wanted = only ? pods.filter(({ uid }) => only.has(uid)) : pods;
+  return wanted.map(({ uid, name, ns, since, from, due, end, why, v, late, ...more }) =>
+    parseStored(
+      endedSchema,
+      {
+        ...{ ...more, uid, name, podSince: since, fireAt: due, outcome: end, endedAt },
+        namespace: namespaces[Number(ns)],
+        reasons: reasons[Number(why)],
+        version: versions[Number(v)],
+        ...(from === undefined ? {} : { startedAt: starts[Number(from)] }),
+        ...(late === undefined ? {} : { lateMs: late }),
+      },
+      what,
+    ),
+  );
+}
+
+const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
+
+/** Reads a CHANGED item. Throws `StoreError`. */
+export function parseChangedItem(item: Item): readonly Noted[] {
+  const name = nameOf(item);
+  const { pods, namespaces, reasons, brakes } = parseStored(historyItemSchema, item, name);
+  return pods.map(({ ns, due, why, by, from, ...more }) => {
+    const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
+    return parseStored(
+      notedSchema,
+      {
+        ...more,
+        namespace: namespaces[Number(ns)],
+        fireAt: due,
+        reasons: reasons[Number(why)],
+        ...(by === undefined ? {} : { by: brakes[Number(by)] }),
+        ...(before ? { from: { fireAt: before.due, reasons: reasons[Number(before.why)] } } : {}),
+      },
+      name,
+    );
+  });
+}
+
+const nameOf = (item: Item): string => `item ${item['sk']} of ${item['pk']}`;

@@ -1,0 +1,45 @@
+import type * as z from 'zod';
+import { StoreError } from '#shared/state/store.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
+
+/** With as many tries, a taker loses only to so many others: each conflict means that another one got its permits. */
+const MOST_TRIES = 30;
+const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
+
+/** One item from which several functions take permits at the same time. */
+export interface PermitItem<Stored> {
+  readonly key: Key;
+  /** Epoch seconds. */
+  readonly ttl: number;
+  readonly schema: z.ZodType<Stored>;
+  /** What the item is, for errors: as `rate of cluster c1`. */
+  readonly name: string;
+  /** What takes its permits, as `cluster c1`, and what follows where others were faster each time, as a sentence. */
+  readonly permitsOf: string;
+  readonly follows: string;
+}
+
+/**
+ * Takes permits by optimistic concurrency. `grant` derives from the stored item what is `taken`, and what to `set`; without `set`,
+ * nothing is written. It is called again after each conflict. Rejects with `StoreError` after 30 conflicts.
+ */
+export async function takePermits<Stored extends { readonly revision?: number }, Taken>(
+  table: DynamoDbTable,
+  { key, ttl, schema, name, permitsOf, follows }: PermitItem<Stored>,
+  grant: (stored: Stored) => { readonly taken: Taken; readonly set?: Item },
+): Promise<Taken> {
+  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    // Read by a write: who takes permits needs no right to read what is beside them.
+    const stored = parseStored(schema, await table.update({ key, set: { ttl } }), name);
+    const { taken, set } = grant(stored);
+    if (!set) return taken;
+    const { revision } = stored;
+    const next = { ...set, ttl, revision: (revision ?? 0) + 1 };
+    if (await table.update({ key, set: next, expected: { revision } })) return taken;
+    await pause(backoffMs(tries, BACKOFF));
+  }
+  throw new StoreError(`Others took permits of ${permitsOf} in each of ${MOST_TRIES} attempts. ${follows}`);
+}

@@ -1,0 +1,54 @@
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { pause } from '#shared/time/pause.ts';
+import { orStoreError } from './object-store-error.ts';
+
+/** How often a change is tried that another one's overtook. */
+const MOST_TRIES = 30;
+const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
+
+/** Tries a write as often as others are faster (`undefined`), and gives what came of it. `what`: of which object it is. Rejects with `StoreError`. */
+export async function untilWritten<T>(
+  what: string,
+  write: (tries: number) => Promise<T | undefined>,
+): Promise<T> {
+  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+    const written = await write(tries);
+    if (written !== undefined) return written;
+    await pause(backoffMs(tries, BACKOFF));
+  }
+  throw new StoreError(
+    `Update conflict: other clients changed the object ${what} in each of ${MOST_TRIES} attempts. Try again.`,
+  );
+}
+
+/**
+ * Reads an object, and writes what `decide` makes of it, as often as others are faster: that object under another content, or,
+ * where there is none (`undefined`), a new one. `known`: the object as it was read last, which is tried first. Gives what was
+ * stored; `undefined`: `decide` wants nothing written. Rejects with `StoreError`.
+ */
+export async function changeObject(
+  objects: Objects,
+  name: string,
+  decide: (object: unknown) => KubernetesObject | undefined,
+  known?: unknown,
+): Promise<unknown> {
+  const { stored } = await untilWritten(name, async (tries) => {
+    const found = (tries === 1 ? known : undefined) ?? (await orStoreError(objects.get(name)));
+    const next = decide(found);
+    if (next === undefined) return { stored: undefined };
+    const written = await writeObject(objects, next);
+    return written === undefined ? undefined : { stored: written };
+  });
+  return stored;
+}
+
+/**
+ * Replaces the object whose resource version it bears, or makes one that bears none. Gives what was stored; `undefined`: somebody
+ * else was faster. Rejects with `StoreError`.
+ */
+export const writeObject = (objects: Objects, object: KubernetesObject): Promise<unknown> =>
+  orStoreError(
+    object.metadata.resourceVersion === undefined ? objects.create(object) : objects.replace(object),
+  );

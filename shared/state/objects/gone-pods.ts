@@ -1,0 +1,39 @@
+import * as z from 'zod';
+import { type ClusterName, podUid } from '#shared/eviction/identity.ts';
+import type { Objects } from '#shared/kubernetes/objects.ts';
+import type { GonePod } from '#shared/state/history.ts';
+import { clusterKey } from './node-eviction.ts';
+import { pack } from './packed.ts';
+import { PackedList } from './packed-list.ts';
+
+/** Of more, the oldest are forgotten: 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
+const MOST_PODS = 5_000;
+
+const schema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
+
+/**
+ * When evicted pods of a cluster were gone, those that went last: in a ConfigMap of ours, for whoever notes it knows no nodes.
+ * Rejects with `StoreError`.
+ */
+export class GonePods {
+  readonly #kept: PackedList<GonePod>;
+
+  /** `objects`: the ConfigMaps of our namespace. */
+  constructor(objects: Objects, cluster: ClusterName) {
+    this.#kept = new PackedList({
+      objects,
+      schema,
+      name: `taintward-gone-${clusterKey(cluster)}`,
+      key: 'pods',
+    });
+  }
+
+  async add(pods: readonly GonePod[]): Promise<void> {
+    if (pods.length === 0) return;
+    await this.#kept.change((known) => pack([...known, ...pods].slice(-MOST_PODS)));
+  }
+
+  list(): Promise<readonly GonePod[]> {
+    return this.#kept.read();
+  }
+}

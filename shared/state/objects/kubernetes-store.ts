@@ -1,0 +1,267 @@
+import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { EndedPod } from '#shared/eviction/records.ts';
+import type { Objects } from '#shared/kubernetes/objects.ts';
+import { ENDED_WINDOW_MS, StoreError } from '#shared/state/store.ts';
+import { HISTORY_DAYS, historyBefore } from '#shared/state/stored.ts';
+import { changeObject, writeObject } from './change-object.ts';
+import {
+  historyOf,
+  type KeptNode,
+  labelsOf,
+  nodeEviction,
+  nothingKept,
+  objectName,
+  pastName,
+  readNodeEviction,
+  withHistory,
+} from './node-eviction.ts';
+import { figuresOf, type NodeFigures, ObjectStore, type Since } from './object-store.ts';
+import { orStoreError } from './object-store-error.ts';
+import { pack } from './packed.ts';
+import {
+  endsOf,
+  filled,
+  isFull,
+  liveSlots,
+  MOST_SLOTS,
+  NO_SLOTS,
+  nextSlot,
+  recently,
+  SLOT_CHARS,
+  slotWith,
+} from './past-slots.ts';
+import { Remembered } from './remembered.ts';
+
+/** Of objects that were read for what may follow, as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
+const REMEMBERED_CHARS = 4_000_000;
+/** Ends that go into an object together. */
+const ENDS_AT_ONCE = 500;
+
+export interface KubernetesStoreOptions {
+  /** The `NodeEviction` objects of our namespace. */
+  readonly objects: Objects;
+  /** The cluster that they are in: there they have the names of its nodes. */
+  readonly own: ClusterName;
+  /** For so long is kept what became of evictions. */
+  readonly historyDays?: number;
+  /** Whether this process is the one that writes now, and nobody else; absent: it is one of several, who all may. */
+  readonly leads?: () => boolean;
+  /** Told of an object that cannot be read, which is passed over where all are asked for; absent: nobody is to miss it, and asking rejects. */
+  readonly unreadable?: (reason: StoreError) => void;
+}
+
+/**
+ * The store in the cluster itself: one `NodeEviction` for each node, and of one that is busy others beside it, of what ended. As each write
+ * changes `revision`, none is the no-op by which two writers would both win. Who leads reads an object once: from then on it stands as he
+ * wrote it last, and should it not, a write is in conflict, and it is read again.
+ */
+export class KubernetesStore extends ObjectStore {
+  readonly #objects: Objects;
+  readonly #own: ClusterName;
+  readonly #historyDays: number;
+  readonly #leads: (() => boolean) | undefined;
+  readonly #unreadable: ((reason: StoreError) => void) | undefined;
+  readonly #remembered = new Remembered<unknown>(REMEMBERED_CHARS);
+  /** What remembered objects say: a pass asks for its node several times for each pod, and unpacking takes a millisecond each. */
+  readonly #unpacked = new WeakMap<object, KeptNode>();
+
+  constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
+    super();
+    this.#objects = objects;
+    this.#own = own;
+    this.#historyDays = historyDays;
+    this.#leads = leads;
+    this.#unreadable = unreadable;
+  }
+
+  protected read(ref: NodeRef): Promise<KeptNode> {
+    return this.#readAs(objectName(ref, this.#own), ref);
+  }
+
+  protected async known(ref: NodeRef): Promise<KeptNode> {
+    const remembered = this.#remembered.get(objectName(ref, this.#own));
+    return remembered === undefined ? this.read(ref) : this.#keptIn(remembered);
+  }
+
+  protected async ended(
+    kept: KeptNode,
+    now: EpochMs,
+    only?: ReadonlySet<PodUid>,
+  ): Promise<readonly EndedPod[]> {
+    const slots = liveSlots(kept.past ?? NO_SLOTS, now);
+    const past = await Promise.all(slots.map((slot) => this.#readPast(kept.ref, slot)));
+    const ended = [...past, kept]
+      .flatMap((each) => endsOf(each, only))
+      .filter(({ endedAt }) => endedAt >= now - ENDED_WINDOW_MS);
+    return past.length === 0 ? ended : ended.sort((a, b) => a.endedAt - b.endedAt);
+  }
+
+  protected async write(next: KeptNode, { ended, noted, now }: Since): Promise<boolean> {
+    this.#refuseIdle();
+    const moved = await this.#moved(next, ended.length > 0, now);
+    const { history: before, ...kept } = moved;
+    const history = noted.length === 0 ? before : withHistory(moved, noted, now, this.#historyDays);
+    const oldest = historyBefore(now, this.#historyDays);
+    const ends = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ended];
+    const object = nodeEviction({ ...kept, ended: ends, ...(history === undefined ? {} : { history }) });
+    // Whatever comes of this write, it is no longer what was read.
+    this.#remembered.forget(next.name);
+    const stored = await writeObject(this.#objects, object);
+    this.#remember(next.name, stored);
+    return stored !== undefined;
+  }
+
+  protected async *figures(tainted?: ClusterName): AsyncIterable<NodeFigures> {
+    for await (const kept of this.kept(tainted && labelsOf(tainted, true))) yield figuresOf(kept);
+  }
+
+  /** What is kept of nodes, of those with these labels, without what is in objects beside theirs. Rejects with `StoreError`. */
+  async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
+    for await (const kept of this.all(labels)) {
+      if (kept.name === objectName(kept.ref, this.#own)) yield kept;
+    }
+  }
+
+  /** All objects of nodes, of those with these labels, by which their whole history is told. Rejects with `StoreError`. */
+  async *all(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
+    const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
+    for (;;) {
+      const next = await orStoreError(objects.next());
+      if (next.done) return;
+      const kept = this.#readable(next.value);
+      if (kept) yield kept;
+    }
+  }
+
+  /** The objects of one node by which its whole history is told. Rejects with `StoreError`. */
+  allOf(ref: NodeRef): Promise<readonly KeptNode[]> {
+    return this.inTurn(ref, async () => [await this.read(ref), await this.#readPast(ref, 'history')]);
+  }
+
+  #readable(object: unknown): KeptNode | undefined {
+    try {
+      return readNodeEviction(object);
+    } catch (error) {
+      if (!this.#unreadable || !(error instanceof StoreError)) throw error;
+      this.#unreadable(error);
+      return undefined;
+    }
+  }
+
+  /** What is kept of one node. Rejects with `StoreError`. */
+  keptOf(ref: NodeRef): Promise<KeptNode> {
+    return this.inTurn(ref, () => this.read(ref));
+  }
+
+  /** Removes the objects of nodes with nothing left to watch or to tell, when their time is over. Rejects with `StoreError`. */
+  async purge(now: EpochMs): Promise<void> {
+    const before = historyBefore(now, this.#historyDays);
+    for await (const kept of this.all()) {
+      const { ref, name, ttl = Number.POSITIVE_INFINITY, scheduled, resourceVersion } = kept;
+      const own = objectName(ref, this.#own);
+      const isOwn = name === own;
+      const isLive = isOwn ? ttl * 1000 > now || scheduled.length > 0 : endsOf(kept).some(recently(now));
+      if (isLive || resourceVersion === undefined) continue;
+      const tells = isOwn || kept.history !== undefined;
+      if (tells && historyOf(kept).some(({ at }) => at > before)) continue;
+      this.#refuseIdle();
+      await this.inTurn(ref, async () => {
+        this.#remembered.forget(name);
+        await orStoreError(this.#objects.remove(name, resourceVersion));
+      });
+    }
+  }
+
+  /** An object beside the node's own; whoever leads knows it as he wrote it last, too. */
+  #readPast(ref: NodeRef, part: number | 'history'): Promise<KeptNode> {
+    return this.#readAs(pastName(ref, part), ref);
+  }
+
+  async #readAs(name: string, ref: NodeRef): Promise<KeptNode> {
+    const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
+    const object = known ?? (await orStoreError(this.#objects.get(name)));
+    const kept = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
+    // What cannot be read is not remembered: once somebody deleted it, it is seen to be gone.
+    this.#remember(name, object);
+    return kept;
+  }
+
+  #keptIn(object: unknown): KeptNode {
+    if (typeof object !== 'object' || object === null) return readNodeEviction(object);
+    const kept = this.#unpacked.get(object) ?? readNodeEviction(object);
+    this.#unpacked.set(object, kept);
+    return kept;
+  }
+
+  #remember(name: string, object: unknown): void {
+    if (object === undefined) this.#remembered.forget(name);
+    else this.#remembered.set(name, object, (each) => JSON.stringify(each).length);
+  }
+
+  /**
+   * What is left in a node's own object when that is full: what ended, and what was noted, is then in objects beside it, which are written
+   * first. Who is killed in between leaves it in both. Where these have no room, only a write that adds to it is refused (`adds`).
+   */
+  async #moved(kept: KeptNode, adds: boolean, now: EpochMs): Promise<KeptNode> {
+    if (!isFull(kept)) return kept;
+    const { ref } = kept;
+    let past = kept.past ?? NO_SLOTS;
+    const recent = kept.ended.filter(recently(now));
+    for (let first = 0; first < recent.length; first += ENDS_AT_ONCE) {
+      const ends = recent.slice(first, first + ENDS_AT_ONCE);
+      while (!(await this.#fill(ref, past.current, ends, now))) {
+        const current = nextSlot(past, now);
+        if (current === undefined && adds) throw tooMany(ref);
+        if (current === undefined) return kept;
+        past = { ...past, current };
+      }
+      past = filled(past, past.current, ends);
+    }
+    await this.#changePast(ref, 'history', (found) => {
+      const history = withHistory(found, historyOf(kept), now, this.#historyDays);
+      const { history: _history, ...rest } = found;
+      return { ...rest, ...(history === undefined ? {} : { history }) };
+    });
+    const { history: _history, ...rest } = kept;
+    return { ...rest, ended: [], past };
+  }
+
+  /** Writes more ends into an object; `false`: it has no room for them. */
+  async #fill(ref: NodeRef, slot: number, ends: readonly EndedPod[], now: EpochMs): Promise<boolean> {
+    let hasRoom = true;
+    await this.#changePast(ref, slot, (found) => {
+      const next = { ...found, ...slotWith(found, ends, now) };
+      const isNew = endsOf(found).filter(recently(now)).length === 0;
+      hasRoom = isNew || pack({ ended: next.ended, gone: next.gone }).length <= SLOT_CHARS;
+      return hasRoom ? next : undefined;
+    });
+    return hasRoom;
+  }
+
+  async #changePast(
+    ref: NodeRef,
+    part: number | 'history',
+    decide: (found: KeptNode) => KeptNode | undefined,
+  ): Promise<void> {
+    const name = pastName(ref, part);
+    const known = this.#remembered.get(name);
+    const change = (object: unknown) => {
+      this.#refuseIdle();
+      const found = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
+      const next = decide(found);
+      return next && nodeEviction({ ...next, revision: found.revision + 1 });
+    };
+    const stored = await changeObject(this.#objects, name, change, known);
+    if (stored !== undefined) this.#remember(name, stored);
+  }
+
+  #refuseIdle(): void {
+    if (this.#leads?.() !== false) return;
+    throw new StoreError("Not written: this replica doesn't hold the lease.");
+  }
+}
+
+const tooMany = ({ node, cluster }: NodeRef): StoreError =>
+  new StoreError(
+    `The evictions that ended on node ${node} of cluster ${cluster} in the last half hour exceed the limit of ${MOST_SLOTS} objects. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
+  );

@@ -1,0 +1,282 @@
+import * as z from 'zod';
+import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import { faultsSchema } from '#shared/state/fault.ts';
+import {
+  type Bid,
+  bidSchema,
+  isSameLease,
+  LEASE_TTL_MS,
+  type Lease,
+  type LeaseReader,
+  type LeaseRecord,
+  type LeaseReport,
+  type Leases,
+  nextEpoch,
+} from '#shared/state/lease.ts';
+import { clusterNameSchema } from '#shared/state/registry.ts';
+import { parseStored, parseStoredText } from '#shared/state/stored.ts';
+import { type StuckPod, stuckSchema } from '#shared/state/stuck.ts';
+import { VERSION } from '#shared/version.ts';
+import { changeObject } from './change-object.ts';
+import { clusterKey } from './node-eviction.ts';
+import { orStoreError } from './object-store-error.ts';
+import { pack, unpack } from './packed.ts';
+
+export const LEASE_GROUP = 'coordination.k8s.io/v1';
+export const LEASES = 'leases';
+
+/** What the fields of a Lease have no room for. */
+const REPORT = 'taintward.dev/report';
+const STUCK = 'taintward.dev/stuck';
+/** Of which a Lease's name says no more than a digest if it can be none. */
+const CLUSTER = 'taintward.dev/cluster';
+/** By which name the holder shows the cluster, where that is another. */
+const SHOWN_AS = 'taintward.dev/cluster-name';
+
+const objectSchema = z.object({
+  metadata: z.object({
+    resourceVersion: z.string(),
+    annotations: z.record(z.string(), z.string()).exactOptional(),
+  }),
+  spec: z
+    .object({
+      holderIdentity: z.string().nullish(),
+      leaseTransitions: z.int().nullish(),
+      acquireTime: z.string().nullish(),
+    })
+    .default({}),
+});
+
+const reportSchema = z.object({
+  epoch: z.int().positive(),
+  renewals: z.int().nonnegative(),
+  renewedAt: z.int(),
+  heardAt: z.int().exactOptional(),
+  nodes: z.int().nonnegative().exactOptional(),
+  version: z.string().exactOptional(),
+  breakerOpen: z.boolean().exactOptional(),
+  faults: faultsSchema.exactOptional(),
+  bid: bidSchema.exactOptional(),
+});
+
+/** A Lease as it was read. */
+export interface FoundLease {
+  readonly resourceVersion?: string;
+  readonly transitions: number;
+  readonly acquiredAt?: string;
+  /** Absent: it was never taken, even if somebody has made the object. */
+  readonly record?: LeaseRecord;
+  /** Packed. */
+  readonly stuck?: string;
+}
+
+/**
+ * Leases as objects of the form of `coordination.k8s.io` Leases, with what those have no field for in an annotation. Every method
+ * rejects with `StoreError`.
+ */
+export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
+  readonly #objects: Objects;
+  readonly #shownAs: ClusterName | undefined;
+
+  /**
+   * `objects`: the Leases, of our namespace where that is in a cluster. `shownAs`: the name by which this process shows their
+   * cluster, for whoever reads them.
+   */
+  constructor({ objects, shownAs }: { readonly objects: Objects; readonly shownAs?: ClusterName }) {
+    this.#objects = objects;
+    this.#shownAs = shownAs;
+  }
+
+  /** The name by which a cluster was shown last; `undefined`: as it is kept. Rejects with `StoreError`. */
+  async shownName(cluster: ClusterName): Promise<ClusterName | undefined> {
+    const object = await orStoreError(this.#objects.get(leaseName(cluster)));
+    if (object === undefined) return undefined;
+    const { metadata } = parseStored(objectSchema, object, `lease of cluster ${cluster}`);
+    return clusterNameSchema.safeParse(metadata.annotations?.[SHOWN_AS]).data;
+  }
+
+  async look(cluster: ClusterName): Promise<LeaseRecord | undefined> {
+    return (await this.#found(cluster)).record;
+  }
+
+  async take(
+    cluster: ClusterName,
+    seen: LeaseRecord | undefined,
+    holder: string,
+    now: EpochMs,
+  ): Promise<Lease | undefined> {
+    let taken: Lease | undefined;
+    await this.#change(cluster, ({ record, transitions }) => {
+      taken = undefined;
+      if (!isSameLease(record, seen)) return undefined;
+      const { bid: _bid, breakerOpen: _breakerOpen, faults: _faults, ...known } = record ?? { cluster };
+      const epoch = nextEpoch(record?.epoch, now);
+      taken = { ...known, holder, version: VERSION, epoch, renewals: 0, renewedAt: now };
+      return { record: taken, transitions: transitions + 1, acquiredAt: microTime(now) };
+    });
+    return taken;
+  }
+
+  async renew(
+    lease: Lease,
+    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
+  ): Promise<Lease | undefined> {
+    let renewed: Lease | undefined;
+    await this.#change(lease.cluster, ({ record }) => {
+      renewed = undefined;
+      if (!isHeld(record, lease)) return undefined;
+      const { bid, ...known } = record;
+      renewed = {
+        ...{ ...known, holder: lease.holder, renewals: record.renewals + 1, renewedAt },
+        ...(heardAt === undefined ? {} : { heardAt }),
+        ...(nodes === undefined ? {} : { nodes }),
+        ...(breakerOpen === undefined ? {} : { breakerOpen }),
+        ...(faults === undefined ? {} : { faults }),
+        ...(bid === undefined || declines ? {} : { bid }),
+      };
+      return { record: renewed };
+    });
+    return renewed;
+  }
+
+  async bid(lease: Lease, bid: Bid): Promise<void> {
+    await this.#change(lease.cluster, ({ record }) =>
+      isHeld(record, lease) ? { record: { ...record, bid } } : undefined,
+    );
+  }
+
+  async reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void> {
+    await this.#change(lease.cluster, ({ record }) =>
+      isHeld(record, lease) ? { stuck: pack(pods) } : undefined,
+    );
+  }
+
+  async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
+    const { stuck } = await this.#found(cluster);
+    const what = `stuck pods of cluster ${cluster}`;
+    return stuck === undefined ? [] : parseStored(stuckSchema, unpack(stuck, what), what);
+  }
+
+  async release(lease: Lease): Promise<void> {
+    await this.#change(lease.cluster, ({ record }) => {
+      return isHeld(record, lease) ? { record: free(record) } : undefined;
+    });
+  }
+
+  /** Every cluster that was ever followed, by name. Rejects with `StoreError`. */
+  async clusters(): Promise<readonly ClusterName[]> {
+    const objects = await orStoreError(Array.fromAsync(this.#objects.list()));
+    return objects
+      .map(clusterOf)
+      .filter((name) => name !== undefined)
+      .sort();
+  }
+
+  async epoch(cluster: ClusterName): Promise<number | undefined> {
+    return (await this.look(cluster))?.epoch;
+  }
+
+  async #found(cluster: ClusterName): Promise<FoundLease> {
+    return read(cluster, await orStoreError(this.#objects.get(leaseName(cluster))));
+  }
+
+  /** `decide`: what of it is another than it was; `undefined`: nothing is written. */
+  async #change(
+    cluster: ClusterName,
+    decide: (found: FoundLease) => Partial<FoundLease> | undefined,
+  ): Promise<void> {
+    await changeObject(this.#objects, leaseName(cluster), (object) => {
+      const found = read(cluster, object);
+      const change = decide(found);
+      return change && this.#named(leaseObject(cluster, { ...found, ...change }));
+    });
+  }
+
+  #named(lease: ReturnType<typeof leaseObject>): ReturnType<typeof leaseObject> {
+    if (this.#shownAs === undefined) return lease;
+    const { metadata } = lease;
+    return {
+      ...lease,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, [SHOWN_AS]: this.#shownAs } },
+    };
+  }
+}
+
+/** The name of a cluster's Lease. */
+export const leaseName = (cluster: ClusterName): string => `taintward-${clusterKey(cluster)}`;
+
+function read(cluster: ClusterName, object: unknown): FoundLease {
+  if (object === undefined) return { transitions: 0 };
+  const what = `lease of cluster ${cluster}`;
+  const { metadata, spec } = parseStored(objectSchema, object, what);
+  const { [REPORT]: report, [STUCK]: stuck } = metadata.annotations ?? {};
+  return {
+    resourceVersion: metadata.resourceVersion,
+    transitions: spec.leaseTransitions ?? 0,
+    ...(spec.acquireTime ? { acquiredAt: spec.acquireTime } : {}),
+    ...(stuck === undefined ? {} : { stuck }),
+    ...(report === undefined
+      ? {}
+      : {
+          record: {
+            cluster,
+            ...(spec.holderIdentity ? { holder: spec.holderIdentity } : {}),
+            ...parseStoredText(reportSchema, report, what),
+          },
+        }),
+  };
+}
+
+/** The same Lease in nobody's hands; `undefined`: it is in none, or of an unknown cluster. Throws `StoreError`. */
+export function releasedLease(object: unknown): KubernetesObject | undefined {
+  const name = clusterOf(object);
+  const { record, ...found } = name === undefined ? { record: undefined } : read(name, object);
+  if (name === undefined || record?.holder === undefined) return undefined;
+  return leaseObject(name, { transitions: 0, ...found, record: free(record) });
+}
+
+function clusterOf(object: unknown): ClusterName | undefined {
+  const name = parseStored(objectSchema, object, 'lease').metadata.annotations?.[CLUSTER];
+  return name === undefined ? undefined : clusterName(name);
+}
+
+/** The Lease of a cluster that says all of it. */
+export function leaseObject(
+  cluster: ClusterName,
+  { resourceVersion, record, transitions, acquiredAt, stuck }: FoundLease,
+): KubernetesObject & { readonly spec: object } {
+  const { cluster: _cluster, holder, senders: _senders, ...report } = record ?? { renewedAt: 0 };
+  return {
+    apiVersion: LEASE_GROUP,
+    kind: 'Lease',
+    metadata: {
+      name: leaseName(cluster),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+      annotations: {
+        [CLUSTER]: cluster,
+        ...(record ? { [REPORT]: JSON.stringify(report) } : {}),
+        ...(stuck === undefined ? {} : { [STUCK]: stuck }),
+      },
+    },
+    spec: {
+      ...(holder === undefined ? {} : { holderIdentity: holder }),
+      leaseDurationSeconds: LEASE_TTL_MS / 1000,
+      leaseTransitions: transitions,
+      ...(acquiredAt === undefined ? {} : { acquireTime: acquiredAt }),
+      renewTime: microTime(report.renewedAt),
+    },
+  };
+}
+
+/** The epoch stays, so that it never goes back. */
+function free(record: LeaseRecord): LeaseRecord {
+  const { holder: _holder, version: _version, breakerOpen: _breaker, faults: _faults, ...rest } = record;
+  return rest;
+}
+
+const isHeld = (record: LeaseRecord | undefined, { holder, epoch }: Lease): record is LeaseRecord =>
+  record?.holder === holder && record.epoch === epoch;
+
+/** As `metav1.MicroTime` is written. */
+const microTime = (at: EpochMs): string => new Date(at).toISOString().replace('Z', '000Z');

@@ -1,0 +1,41 @@
+import * as z from 'zod';
+import { type ClusterName, type EpochMs, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import { counts, grantPermits, type PermitLimit } from '#shared/eviction/permits.ts';
+import type { Objects } from '#shared/kubernetes/objects.ts';
+import type { Permits } from '#shared/state/permits.ts';
+import { clusterKey } from './node-eviction.ts';
+import { pack } from './packed.ts';
+import { PackedList } from './packed-list.ts';
+
+const schema = z.array(z.object({ workload: z.string(), uid: z.string().transform(podUid), at: z.int() }));
+
+/** Permits of all workloads of a cluster in one ConfigMap of ours: some 10,000 at a time. */
+export class ObjectPermits implements Permits {
+  readonly #objects: Objects;
+
+  /** `objects`: the ConfigMaps, of our namespace where that is in a cluster. */
+  constructor(objects: Objects) {
+    this.#objects = objects;
+  }
+
+  async take(
+    cluster: ClusterName,
+    workload: string,
+    pods: readonly PodUid[],
+    limit: PermitLimit,
+    now: EpochMs,
+  ): Promise<readonly EpochMs[]> {
+    const name = `taintward-permits-${clusterKey(cluster)}`;
+    const kept = new PackedList({ objects: this.#objects, schema, name, key: 'permits' });
+    let moments: readonly EpochMs[] = [];
+    await kept.change((all) => {
+      const held = all.filter((each) => each.workload === workload);
+      const granted = grantPermits(held, pods, limit, now);
+      ({ moments } = granted);
+      if (!moments.includes(now)) return undefined;
+      const others = all.filter((each) => each.workload !== workload && counts(each, limit, now));
+      return pack([...others, ...granted.permits.map(({ uid, at }) => ({ workload, uid, at }))]);
+    });
+    return moments;
+  }
+}

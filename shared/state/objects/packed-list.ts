@@ -1,0 +1,57 @@
+import * as z from 'zod';
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import { changeObject } from './change-object.ts';
+import { orStoreError } from './object-store-error.ts';
+import { unpack } from './packed.ts';
+
+export interface PackedListOptions<Item> {
+  /** The ConfigMaps of our namespace. */
+  readonly objects: Objects;
+  /** Of the ConfigMap. */
+  readonly name: string;
+  /** The key of `binaryData` under which the list stands. */
+  readonly key: string;
+  readonly schema: z.ZodType<readonly Item[]>;
+}
+
+/** A list that is kept in a ConfigMap of ours, packed. Both methods reject with `StoreError`. */
+export class PackedList<Item> {
+  readonly #options: PackedListOptions<Item>;
+
+  constructor(options: PackedListOptions<Item>) {
+    this.#options = options;
+  }
+
+  /** All of it; none when there is no such object. */
+  async read(): Promise<readonly Item[]> {
+    const { objects, name } = this.#options;
+    return this.#found(await orStoreError(objects.get(name))).items;
+  }
+
+  /** Writes what `decide` makes of it, packed; `undefined`: nothing is written. */
+  async change(decide: (items: readonly Item[]) => string | undefined): Promise<void> {
+    const { objects, name, key } = this.#options;
+    await changeObject(objects, name, (object) => {
+      const { items, resourceVersion } = this.#found(object);
+      const packed = decide(items);
+      if (packed === undefined) return undefined;
+      const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+      const binaryData = { [key]: packed };
+      return { apiVersion: 'v1', kind: 'ConfigMap', metadata, binaryData } as KubernetesObject;
+    });
+  }
+
+  #found(object: unknown): { readonly resourceVersion?: string; readonly items: readonly Item[] } {
+    if (object === undefined) return { items: [] };
+    const { name, key, schema } = this.#options;
+    const what = `ConfigMap ${name}`;
+    const objectSchema = z.object({
+      metadata: z.object({ resourceVersion: z.string() }),
+      binaryData: z.object({ [key]: z.string() }),
+    });
+    const { metadata, binaryData } = parseStored(objectSchema, object, what);
+    const items = parseStored(schema, unpack(binaryData[key] as string, what), what);
+    return { resourceVersion: metadata.resourceVersion, items };
+  }
+}

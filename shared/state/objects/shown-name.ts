@@ -1,0 +1,146 @@
+import type { OutgoingMessage } from '#shared/aws/sender.ts';
+import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
+import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { ServiceState, ServiceStore } from '#shared/state/sqlite/service-state.ts';
+
+/** What of a service is kept by clusters. */
+export type KeptByCluster = Pick<ServiceState, 'store' | 'rulebook' | 'permits' | 'history' | 'leases'>;
+
+/** By which name a cluster is kept, and by which it is shown; every other cluster has one name for both. */
+export interface Names {
+  stored(cluster: ClusterName): ClusterName;
+  shown(cluster: ClusterName): ClusterName;
+}
+
+/** The two names of one cluster. */
+export const namesOf = (stored: ClusterName, shown: () => ClusterName): Names => ({
+  stored: (cluster) => (cluster === shown() ? stored : cluster),
+  shown: (cluster) => (cluster === stored ? shown() : cluster),
+});
+
+type OfCluster = { readonly cluster: ClusterName };
+
+const ofShown = <T extends OfCluster>(of: T, { shown }: Names): T => ({ ...of, cluster: shown(of.cluster) });
+
+/**
+ * What is kept, under the names by which clusters are shown. The name of objects stays as it is, so a service may be given
+ * another name at any time, and goes on with all that was kept before.
+ */
+export function underNames(kept: KeptByCluster, names: Names): KeptByCluster {
+  return {
+    store: storeUnder(kept.store, names),
+    rulebook: rulebookUnder(kept.rulebook, names),
+    permits: { take: (cluster, ...rest) => kept.permits.take(names.stored(cluster), ...rest) },
+    history: historyUnder(kept.history, names),
+    leases: leasesUnder(kept.leases, names),
+  };
+}
+
+function storeUnder(store: ServiceStore, names: Names): ServiceStore {
+  const stored = (ref: NodeRef): NodeRef => ({ ...ref, cluster: names.stored(ref.cluster) });
+  return {
+    async load(ref, ...rest) {
+      return { ...(await store.load(stored(ref), ...rest)), ref };
+    },
+    commit: (ref, ...rest) => store.commit(stored(ref), ...rest),
+    end: (ref, ...rest) => store.end(stored(ref), ...rest),
+    taintedNodes: (cluster) => store.taintedNodes(names.stored(cluster)),
+    async *upcoming() {
+      for await (const each of store.upcoming()) yield { ...each, ref: ofShown(each.ref, names) };
+    },
+    async countdowns(limit) {
+      const { soonest, ...rest } = await store.countdowns(limit);
+      return { ...rest, soonest: soonest.map((each) => ({ ...each, ref: ofShown(each.ref, names) })) };
+    },
+    standings: () => store.standings().map((each) => ofShown(each, names)),
+  };
+}
+
+function rulebookUnder(rulebook: FileRulebook, names: Names): FileRulebook {
+  const { stored, shown } = names;
+  const storedEntry = (entry: AuditEntry): AuditEntry =>
+    entry.cluster === undefined ? entry : { ...entry, cluster: stored(entry.cluster) };
+  return {
+    read: (cluster, ...rest) => rulebook.read(stored(cluster), ...rest),
+    async readAll(clusters) {
+      const found = await rulebook.readAll(clusters.map(stored));
+      return new Map([...found].map(([cluster, rulings]) => [shown(cluster), rulings]));
+    },
+    changeOrders: (cluster, found, next, entry) =>
+      rulebook.changeOrders(stored(cluster), found, next, storedEntry(entry)),
+    fleetStop: () => rulebook.fleetStop(),
+    changeFleetStop: (found, next, entry) => rulebook.changeFleetStop(found, next, storedEntry(entry)),
+    changeGuard: (cluster, found, trips, entry) =>
+      rulebook.changeGuard(stored(cluster), found, trips, entry && storedEntry(entry)),
+    touchGuard: (cluster, ...rest) => rulebook.touchGuard(stored(cluster), ...rest),
+    note: (entry) => rulebook.note(storedEntry(entry)),
+    async audit({ cluster, ...query }) {
+      const of = cluster === undefined ? {} : { cluster: stored(cluster) };
+      const entries = await rulebook.audit({ ...query, ...of });
+      return entries.map((entry) =>
+        entry.cluster === undefined ? entry : { ...entry, cluster: shown(entry.cluster) },
+      );
+    },
+    appliedFile: (cluster) => rulebook.appliedFile(stored(cluster)),
+    noteFile: (cluster, found, file, change) =>
+      rulebook.noteFile(
+        stored(cluster),
+        found,
+        file,
+        change && { ...change, entry: storedEntry(change.entry) },
+      ),
+  };
+}
+
+function historyUnder(history: KeptByCluster['history'], names: Names): KeptByCluster['history'] {
+  const { stored } = names;
+  return {
+    async *entries(query) {
+      for await (const entry of history.entries({ ...query, cluster: stored(query.cluster) }))
+        yield { ...entry, ref: ofShown(entry.ref, names) };
+    },
+    noteGone: (cluster, pods) => history.noteGone(stored(cluster), pods),
+    nodesEvictedFrom: (cluster, from) => history.nodesEvictedFrom(stored(cluster), from),
+  };
+}
+
+function leasesUnder(leases: KeptByCluster['leases'], names: Names): KeptByCluster['leases'] {
+  const { stored } = names;
+  const storedLease = (lease: Lease): Lease => ({ ...lease, cluster: stored(lease.cluster) });
+  const shownLease = <T extends LeaseRecord>(lease: T | undefined): T | undefined =>
+    lease && ofShown(lease, names);
+  return {
+    look: async (cluster, ...rest) => shownLease(await leases.look(stored(cluster), ...rest)),
+    take: async (cluster, ...rest) => shownLease(await leases.take(stored(cluster), ...rest)),
+    renew: async (lease, report) => shownLease(await leases.renew(storedLease(lease), report)),
+    bid: (lease, bid) => leases.bid(storedLease(lease), bid),
+    reportStuck: (lease, pods) => leases.reportStuck(storedLease(lease), pods),
+    stuck: (cluster) => leases.stuck(stored(cluster)),
+    release: (lease) => leases.release(storedLease(lease)),
+    epoch: (cluster) => leases.epoch(stored(cluster)),
+  };
+}
+
+/** Messages of who knows the cluster by the name by which it is kept. */
+export function askedUnder(
+  messages: readonly OutgoingMessage[],
+  { shown }: Names,
+): readonly OutgoingMessage[] {
+  return messages.map((message) => {
+    const { cluster, ...rest } = fieldsOf(parsedJson(message.body));
+    if (typeof cluster !== 'string' || shown(clusterName(cluster)) === cluster) return message;
+    return { ...message, body: JSON.stringify({ ...rest, cluster: shown(clusterName(cluster)) }) };
+  });
+}
+
+/** What is no JSON is for whoever handles it to refuse. */
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { basename, dirname, join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import * as z from 'zod';
+import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import { inTransaction } from './sqlite-database.ts';
+import { KINDS } from './sqlite-objects.ts';
+
+/**
+ * Beside the store's database: which database that is, and how many changes of policies, stops and holds it had. What it lacks of these may
+ * be what forbids an eviction.
+ */
+export const RULES_REVISION_FILE = 'rules-revision.json';
+
+/** Absent from databases of the releases before it, which is no other schema to them. */
+const TABLE = `
+  CREATE TABLE IF NOT EXISTS identity (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id TEXT NOT NULL
+  ) STRICT`;
+
+const noteSchema = z.object({ database: z.string(), revision: z.int().nonnegative() });
+type Note = z.infer<typeof noteSchema>;
+
+const idRow = z.object({ id: z.string() });
+const revisionRow = z.object({ revision: z.int() });
+
+/** How far the rules in a database have come, noted in a file beside it. All but `note` throw the errors of SQLite, of the system and `ForeignFileError`. */
+export class RulesRevision {
+  readonly #database: DatabaseSync;
+  readonly #newId: () => string;
+  /** Absent for a database in memory, which no file outlives. */
+  readonly #file: string | undefined;
+  readonly #name: string;
+
+  constructor(database: DatabaseSync, newId: () => string = randomUUID) {
+    this.#database = database;
+    this.#newId = newId;
+    const path = database.location();
+    this.#file = path ? join(dirname(path), RULES_REVISION_FILE) : undefined;
+    this.#name = path ? basename(path) : '';
+  }
+
+  /**
+   * Why rules may be missing from the database, as a sentence; `undefined`: the file says nothing of the kind. Without the file, as
+   * older releases leave it, nothing is known.
+   */
+  lost(): string | undefined {
+    if (this.#file === undefined) return undefined;
+    // Before the database: that only goes on.
+    const noted = this.#noted();
+    if (noted === undefined) return undefined;
+    const check = 'check them (taintward holds, policy get, audit) and set missing ones again';
+    if (noted === 'unreadable')
+      return `${RULES_REVISION_FILE} cannot be read, so policies, stops or holds may be missing from ${this.#name}: ${check}`;
+    if (noted.revision === 0) return undefined;
+    if (this.#id() !== noted.database)
+      return `${this.#name} is not the database that ${RULES_REVISION_FILE} names, so policies, stops or holds may be missing: ${check}`;
+    const missing = noted.revision - this.#revision();
+    if (missing <= 0) return undefined;
+    const changes = missing === 1 ? 'the last change' : `the last ${missing} changes`;
+    return `${this.#name} lacks ${changes} of policies, stops or holds: ${check}`;
+  }
+
+  /** Has the file speak of this database, which lacks nothing. */
+  begin(): void {
+    const file = this.#file;
+    if (file === undefined) return;
+    if (this.#id() === undefined) {
+      inTransaction(this.#database, 'IMMEDIATE', () => {
+        if (this.#id() !== undefined) return;
+        const id = this.#newId();
+        // Whoever is killed in between finds a file that demands nothing.
+        write(file, { database: id, revision: 0 });
+        this.#setId(id);
+      });
+    }
+    this.#writeNote();
+  }
+
+  /** Makes the database another one, so that the one of which something is missing is never taken for it. In the caller's transaction. */
+  renew(): void {
+    this.#setId(this.#newId());
+  }
+
+  /** Has the file speak of this database after {@link renew}, whatever it says. */
+  replaceNote(): void {
+    this.#writeNote(true);
+  }
+
+  /**
+   * Notes a change that was committed, and brings it from the write-ahead log into the database, so that it outlives the log. When that
+   * cannot be done now, the change stands all the same, and the next one or the next start does it.
+   */
+  note(): void {
+    if (this.#file === undefined) return;
+    try {
+      // Waits for no reader.
+      this.#database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+      this.#writeNote();
+    } catch {
+      // What the file says is true still: the database has at least that.
+    }
+  }
+
+  /** Under the lock of the database: of two processes the one that has more writes last. */
+  #writeNote(anew = false): void {
+    const file = this.#file;
+    if (file === undefined) return;
+    inTransaction(this.#database, 'IMMEDIATE', () => {
+      const id = this.#id();
+      if (id === undefined) return;
+      const now = { database: id, revision: this.#revision() };
+      if (anew || this.#isBehind(now)) write(file, now);
+    });
+  }
+
+  /** Whether the file is to say what is so `now`. One that speaks of another database, or of more, is kept: that is to be noticed. */
+  #isBehind(now: Note): boolean {
+    const noted = this.#noted();
+    if (noted === undefined) return true;
+    if (noted === 'unreadable') return false;
+    return noted.revision < now.revision && (noted.database === now.database || noted.revision === 0);
+  }
+
+  #noted(): Note | 'unreadable' | undefined {
+    const text = this.#file === undefined ? undefined : readOwn(this.#file);
+    if (text === undefined) return undefined;
+    try {
+      return noteSchema.parse(JSON.parse(text));
+    } catch {
+      return 'unreadable';
+    }
+  }
+
+  #id(): string | undefined {
+    const table = this.#database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'identity'").get();
+    const row = table && this.#database.prepare('SELECT id FROM identity').get();
+    return row && parseStored(idRow, row, 'identity of the database').id;
+  }
+
+  #setId(id: string): void {
+    this.#database.exec(TABLE);
+    this.#database
+      .prepare('INSERT INTO identity (one, id) VALUES (1, ?) ON CONFLICT DO UPDATE SET id = excluded.id')
+      .run(id);
+  }
+
+  /** Each change of a cluster's rules, or of all clusters together, makes it one more. */
+  #revision(): number {
+    const row = this.#database
+      .prepare(
+        `SELECT coalesce(sum((json ->> '$.status.orders.revision') + (json ->> '$.status.fleet.revision')), 0) AS revision
+         FROM objects WHERE kind = '${KINDS.rules}'`,
+      )
+      .get();
+    return parseStored(revisionRow, row, 'revision of the rules').revision;
+  }
+}
+
+const write = (file: string, note: Note): void => replaceOwn(file, `${JSON.stringify(note)}\n`);

@@ -1,0 +1,161 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { QUEUES } from '#shared/aws/queue-set.ts';
+import type { OutgoingMessage } from '#shared/aws/sender.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { History, RecentEvictions } from '#shared/state/history.ts';
+import type { LeaseReader, Leases } from '#shared/state/lease.ts';
+import { AskedWork } from '#shared/state/objects/asked-work.ts';
+import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import type { Permits } from '#shared/state/permits.ts';
+import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import { type Store, StoreError } from '#shared/state/store.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { checkCommits, openDatabase } from './sqlite-database.ts';
+import { SqliteHistory } from './sqlite-history.ts';
+import { bringOver } from './sqlite-migration.ts';
+import { KINDS, SqliteObjects } from './sqlite-objects.ts';
+import { SqliteRulebook } from './sqlite-rulebook.ts';
+import { SqliteStore } from './sqlite-store.ts';
+import { StateFiles, StateLostError } from './state-files.ts';
+
+/** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
+export interface Standing {
+  readonly cluster: ClusterName;
+  readonly standing: 'pending' | 'gave-up' | Brake['kind'];
+  readonly evictions: number;
+}
+
+/** A moment at which something is due on a node. */
+export interface Upcoming {
+  readonly ref: NodeRef;
+  readonly fireAt: EpochMs;
+}
+
+/** Countdowns that run. */
+export interface Countdowns {
+  /** How many there are. */
+  readonly total: number;
+  /** Those that end first, in that order. */
+  readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
+}
+
+/** A store of which one process alone keeps the timers. Every method rejects with, or throws, `StoreError`. */
+export interface ServiceStore extends Store {
+  /** Distinct moments at which scheduled records fall due: timers end with their process. */
+  upcoming(): AsyncIterable<Upcoming>;
+  /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. */
+  countdowns(limit: number): Promise<Countdowns>;
+  /** How many scheduled evictions of each cluster wait, are held (by what kind of brake), or were given up; as far as this process knows. */
+  standings(): readonly Standing[];
+}
+
+/** Where a service in one process keeps what is to outlive it. */
+export interface ServiceState {
+  readonly store: ServiceStore;
+  readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
+  readonly rulebook: FileRulebook;
+  readonly permits: Permits;
+  readonly history: History & RecentEvictions;
+  /** When this process is the one that evicts; absent: it is the only one, from the start. */
+  readonly leads?: Promise<void>;
+  /** Whether this process can tell who evicts; absent: always. */
+  readonly reachesLeases?: () => boolean;
+  /** Has `act` called each time this process may evict again after it might not for a while; absent: it always may. */
+  whenRegained?(act: () => void): void;
+  /** What operators asked for beside this process, which is then its to do. Rejects with `StoreError`. */
+  asked(): Promise<readonly OutgoingMessage[]>;
+  /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
+  purge(now: EpochMs): Promise<void>;
+  close(): void;
+}
+
+export interface SqliteStateOptions {
+  /** The database: a file that is this process's alone, but for operators. */
+  readonly path: string;
+  readonly historyDays: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The database was taken away from under this process, which is to end at once, and to close nothing. */
+  lost(error: StateLostError): void;
+}
+
+/**
+ * The state in a SQLite database. One that lacks rules of its operators stops all clusters. Throws `StoreError`, or `ForeignFileError`, when that is
+ * impossible.
+ */
+export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
+  const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
+  const { database } = store;
+  const files = new StateFiles(database, path);
+  checkCommits(database, () => {
+    try {
+      files.check();
+    } catch (error) {
+      if (!(error instanceof StateLostError)) throw error;
+      log.error('state.lost', { error });
+      lost(error);
+      throw error;
+    }
+  });
+  releaseLeases(database);
+  const rulebook = new SqliteRulebook({ database });
+  const stop = rulebook.recover(clock.now());
+  if (stop) log.error('rules.outdated', { error: stop.why });
+  return {
+    ...{ store, leases: sqliteLeases(database), rulebook },
+    permits: sqlitePermits(database),
+    history: new SqliteHistory({ database }),
+    asked: () => takeAsked(database),
+    async purge(now) {
+      await store.purge(now, historyDays);
+      rulebook.purge(now, historyDays);
+    },
+    close: () => store.close(),
+  };
+}
+
+/** What operators ask of the process that has this database. */
+export const sqliteAsked = (database: DatabaseSync, work?: () => void): AskedWork =>
+  new AskedWork(new SqliteObjects(database, KINDS.config, work), 'asked');
+
+/** What was asked, by this release or an earlier one, which is asked no longer. Rejects with `StoreError`. */
+export async function takeAsked(database: DatabaseSync): Promise<readonly OutgoingMessage[]> {
+  await askForLetters(database);
+  return sqliteAsked(database).take();
+}
+
+/** Earlier releases kept dead letters: those of evictions that operators wanted tried again are asked for here, and the rest stands in the store. */
+async function askForLetters(database: DatabaseSync): Promise<void> {
+  if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'dead_letters'").get()) return;
+  const rows = database.prepare('SELECT body FROM dead_letters WHERE redrive AND queue = ? ORDER BY id');
+  const asked = rows.all(QUEUES.evictionsDue.name).map(({ body }) => ({ body: String(body) }));
+  const drop = () => database.exec('DROP TABLE dead_letters');
+  if (asked.length === 0) drop();
+  else await sqliteAsked(database, drop).send(asked);
+}
+
+/** The leases in the embedded store's database. */
+export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
+  new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
+
+/** The permits in the embedded store's database. */
+export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
+  new ObjectPermits(new SqliteObjects(database, KINDS.config));
+
+/** Whoever held a lease is dead, however it died: this process has the database to itself. */
+function releaseLeases(database: DatabaseSync): void {
+  const objects = new SqliteObjects(database, KINDS.lease);
+  for (const object of objects.all()) {
+    try {
+      const free = releasedLease(object);
+      if (free) objects.write(free);
+    } catch (error) {
+      // Whoever wants one that cannot be read is told so.
+      if (!(error instanceof StoreError)) throw error;
+    }
+  }
+}

@@ -1,0 +1,195 @@
+import * as z from 'zod';
+import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { firstFault } from '#shared/text/first-fault.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import { shownText } from '#shared/text/shown-text.ts';
+import { epochMs } from '#shared/time/epoch-ms.ts';
+import { StoreError } from './store.ts';
+
+/** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
+export const HISTORY_DAYS = 7;
+/** And at least: ends are tombstones, too. */
+export const LEAST_HISTORY_DAYS = 1;
+export const MOST_HISTORY_DAYS = 3650;
+
+const DAY_SECONDS = 24 * 3600;
+
+/** How long a node is kept on which nothing is live. */
+export const NODE_SECONDS = 7 * DAY_SECONDS;
+
+/**
+ * How long after its deadline, or after it was written when that is later, a scheduled record is removed by TTL, which
+ * `expiry` turns back into due work: a net under what looks at the node anew every few minutes.
+ */
+export const SCHEDULED_GRACE_SECONDS = DAY_SECONDS;
+
+/** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
+const LAST_EPOCH_SECONDS = 8.64e12;
+
+/** How long a pod is left alone whose eviction was given up, unless something about it changes; and one that is held. */
+const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
+
+/** When what is history from now on may be removed; epoch seconds. */
+export const historyTtl = (now: EpochMs, days: number): number => ttlAfter(now, days * DAY_SECONDS);
+
+/** What happened then or before is history no longer. */
+export const historyBefore = (now: EpochMs, days: number): EpochMs => now - days * DAY_SECONDS * 1000;
+
+/** When a node with nothing left to watch may be removed; epoch seconds. */
+export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);
+
+/**
+ * When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it. One that was given
+ * up, or is held, is kept longer, because as long as it is there its pod is left alone. Epoch seconds.
+ */
+export function scheduledTtl({ fireAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
+  const leftAlone = gaveUpAt !== undefined || held !== undefined;
+  return ttlAfter(Math.max(fireAt, now), leftAlone ? LEFT_ALONE_SECONDS : SCHEDULED_GRACE_SECONDS);
+}
+
+const ttlAfter = (moment: EpochMs, seconds: number): number =>
+  Math.min(Math.ceil(moment / 1000) + seconds, LAST_EPOCH_SECONDS);
+
+const text = z.string().min(1);
+const version = z.object({ epoch: z.int().nonnegative(), sequence: z.int().nonnegative() });
+
+const known = z.enum(['appeared', 'found']);
+
+const timedTaint = z.object({
+  key: text,
+  value: z.string().exactOptional(),
+  effect: z.string(),
+  virtual: z.literal(true).exactOptional(),
+  timeAdded: epochMs.exactOptional(),
+  since: epochMs,
+  known,
+});
+
+/** What is stored of a node. Unknown fields, of a newer release, are ignored and kept. */
+export const nodeStateSchema: z.ZodType<NodeState> = z.object({
+  taints: z.array(timedTaint),
+  version,
+  observedAt: epochMs,
+  podsVersion: version.exactOptional(),
+  deletedAt: epochMs.exactOptional(),
+  taintsStamp: z.string().exactOptional(),
+  guardRevision: z.int().nonnegative().exactOptional(),
+  retry: z
+    .object({
+      attempts: z.int().positive(),
+      nextTryAt: epochMs,
+      since: epochMs,
+      error: z.string(),
+      everything: z.boolean(),
+    })
+    .exactOptional(),
+  blocked: z.object({ attempts: z.int().positive(), nextTryAt: epochMs }).exactOptional(),
+});
+
+export const revisionSchema = z.int().positive();
+
+const reason = z.object({
+  taint: z.object({ key: text, value: z.string().exactOptional(), effect: z.string() }),
+  since: epochMs,
+  known,
+  toleration: z.int().nonnegative().exactOptional(),
+  seconds: z.int().nonnegative(),
+  policy: z.string().exactOptional(),
+});
+
+const why = { fireAt: epochMs, reasons: z.array(reason) };
+const who = { uid: text.transform(podUid), namespace: text, name: text };
+const pod = { ...who, podSince: epochMs, ...why, version };
+
+const until = epochMs.exactOptional();
+const ofTaints = { revision: z.int().nonnegative(), guardRevision: z.int().nonnegative(), until };
+const brake = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('observe') }),
+  z.object({ kind: z.literal('paused'), until }),
+  z.object({ kind: z.literal('stopped'), scope: z.enum(['cluster', 'fleet']), until }),
+  z.object({ kind: z.literal('hold'), id: text, until }),
+  z.object({ kind: z.literal('excluded'), ...ofTaints }),
+  z.object({
+    kind: z.literal('guard'),
+    scope: z.enum(['cluster', 'zone', 'people']),
+    trippedAt: epochMs,
+    ...ofTaints,
+  }),
+  z.object({ kind: z.literal('node-alive'), renewedAt: epochMs, ...ofTaints, until: epochMs }),
+  z.object({
+    ...{ kind: z.literal('workload-limit'), workload: text, count: z.int().positive().exactOptional() },
+    ...{ windowMs: z.number().positive(), ...ofTaints },
+  }),
+]);
+
+/** What is stored of a scheduled eviction. */
+export const recordSchema: z.ZodType<EvictionRecord> = z.object({
+  ...pod,
+  owner: z.object({ kind: text, name: text }).exactOptional(),
+  startedAt: epochMs,
+  failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
+  gaveUpAt: epochMs.exactOptional(),
+  held: z.object({ by: brake, since: epochMs, until }).exactOptional(),
+  blocked: z
+    .object({
+      since: epochMs,
+      nextTryAt: epochMs,
+      by: z.literal('admission').exactOptional(),
+      reason: z.string(),
+    })
+    .exactOptional(),
+  notBefore: epochMs.exactOptional(),
+  turnAt: epochMs.exactOptional(),
+  drains: z.literal(true).exactOptional(),
+});
+
+/** What is stored of one that has ended. */
+export const endedSchema: z.ZodType<EndedPod> = z.object({
+  ...pod,
+  outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
+  lateMs: z.int().nonnegative().exactOptional(),
+  cancelled: z.enum(['taint-removed', 'tolerated-forever', 'pod-gone']).exactOptional(),
+  error: z.string().exactOptional(),
+  startedAt: epochMs.exactOptional(),
+  deleted: z.object({ at: epochMs, by: z.enum(['taint-manager', 'other']) }).exactOptional(),
+  endedAt: epochMs,
+});
+
+const noted = { ...who, ...why };
+
+/** What is stored of what became of one that is still to come. */
+export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
+  z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
+  z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: brake }),
+  z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
+]);
+
+/**
+ * Checks what was stored against its schema. Throws `StoreError` naming `what` and the first field at fault:
+ * nothing is decided on an item that somebody else's hand, or a newer release, has changed beyond reading.
+ */
+export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
+  const found = readAs(schema, stored);
+  if (found.success) return found.data;
+  const { field, fault } = firstFault(found.error);
+  throw unreadable(what, `${field || 'value'}: ${fault}`);
+}
+
+/** As {@link parseStored}, of JSON that was stored as text. */
+export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: string): T {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    throw unreadable(what, 'value: is not JSON');
+  }
+  return parseStored(schema, json, what);
+}
+
+/** What is stored is not as anybody here writes it. `what` may hold keys that another hand wrote. */
+export const unreadable = (what: string, why: string): StoreError =>
+  new StoreError(
+    `The stored ${shownText(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
+  );

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { askWhatIf, type NodeChoice } from '#shared/operations/ask/what-if.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { NODE_UNREACHABLE, type Taint } from '#shared/taints/taint.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { addBarePod, type SettledCluster, settledCluster } from '#test/world/settled-cluster.ts';
+
+const ALL: NodeChoice = { names: ['node-1', 'node-2', 'node-3', 'node-4'] };
+const TAINT = { key: 'maintenance', effect: 'NoExecute' };
+
+describe('in the simulated cluster', () => {
+  let settled: SettledCluster;
+  before(async () => {
+    settled = await settledCluster(addBarePod);
+  });
+  after(() => settled.close());
+
+  const ask = (nodes: NodeChoice, fleet: ContextFleet = settled.fleet, taint: Taint = TAINT) =>
+    askWhatIf(
+      fleet,
+      {
+        cluster: clusterName(settled.cluster.context),
+        taint,
+        nodes,
+        matching: { comparisonOperators: false },
+      },
+      { now: systemClock.now, progress: () => undefined },
+    );
+
+  /** The same cluster, of whose API these calls are refused. */
+  const refusing = (refused: (path: string) => boolean): ContextFleet => {
+    const check = (path: string) => {
+      if (refused(path)) throw new ApiError(`${path} is forbidden`, 403, 'Forbidden');
+    };
+    const { objects } = settled.live;
+    const limited: Pick<ClusterObjects, 'get' | 'list' | 'tryCreate'> = {
+      async get(path) {
+        check(path);
+        return objects.get(path);
+      },
+      async *list(path, query) {
+        check(path);
+        yield* objects.list(path, query);
+      },
+      async tryCreate(path, body) {
+        check(path);
+        return objects.tryCreate(path, body);
+      },
+    };
+    const live = { ...settled.live, objects: limited as ClusterObjects, close: () => undefined };
+    return { ...settled.fleet, cluster: async () => live };
+  };
+
+  test('all pods of the nodes are told of, by what runs them', async () => {
+    const { workloads, pods, policy, unknown } = await ask(ALL);
+    assert.deepEqual(
+      workloads.map(({ kind, name, now, later, keep, replicas }) => ({
+        ...{ who: `${kind}/${name}`, now, later: later.pods, stays: keep.map((stay) => stay.cause) },
+        ready: replicas?.ready,
+      })),
+      [
+        { who: 'DaemonSet/logs', now: 0, later: 0, stays: ['tolerated'], ready: 4 },
+        { who: 'Deployment/checkout', now: 0, later: 4, stays: [], ready: 4 },
+        { who: 'Deployment/web', now: 6, later: 0, stays: [], ready: 6 },
+        { who: 'Pod/debug', now: 1, later: 0, stays: [], ready: undefined },
+        { who: 'StatefulSet/db', now: 0, later: 2, stays: [], ready: 2 },
+      ],
+    );
+    assert.deepEqual([pods, policy, unknown], [17, 'default', []]);
+  });
+
+  test('the Eviction API is asked, and what it says of each pod alone is added up', async () => {
+    const { budgets, breaks } = await ask(ALL);
+    assert.deepEqual(budgets, [
+      {
+        ...{ namespace: 'default', name: 'checkout', allowed: 1, evicted: 4, together: 4, blocked: 0 },
+        ...{ source: 'eviction-api', breaks: true, heeded: false },
+      },
+    ]);
+    assert.deepEqual(
+      breaks.map(({ kind }) => kind),
+      ['budget', 'emptied', 'emptied', 'emptied', 'bare-pod'],
+    );
+  });
+
+  test('the guard counts the nodes that would be down, and would hold what goes', async () => {
+    const taint = { key: NODE_UNREACHABLE, effect: 'NoExecute' };
+    const three = await ask({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
+    assert.deepEqual(
+      three.guard.trips.map(({ scope, nodes, total }) => [scope, nodes, total]),
+      [['cluster', 3, 4]],
+    );
+    // Pods that say nothing of it stay for the 300 s that the API server gives them.
+    assert.deepEqual([three.now, three.guarded], [0, three.later]);
+    const two = await ask({ names: ['node-1', 'node-2'] }, settled.fleet, taint);
+    assert.deepEqual([two.guard.trips, two.guarded], [[], 0]);
+  });
+
+  test('who may not ask it is told by what budgets say themselves', async () => {
+    const { budgets, unknown } = await ask(
+      ALL,
+      refusing((path) => path.endsWith('/eviction')),
+    );
+    assert.deepEqual(
+      budgets.map(({ source, breaks }) => [source, breaks]),
+      [['status', true]],
+    );
+    assert.equal(unknown.length, 1);
+    assert.match(unknown[0] ?? '', /Eviction API cannot be used in namespace default.*forbidden/);
+  });
+
+  test('where budgets cannot be read the Eviction API alone tells', async () => {
+    const { budgets, unknown } = await ask(
+      ALL,
+      refusing((path) => path.endsWith('budgets')),
+    );
+    assert.deepEqual(budgets, []);
+    assert.match(unknown[0] ?? '', /Budgets in namespace default cannot be read/);
+  });
+
+  test('of owners that may not be read, the name has to do', async () => {
+    const answer = await ask(
+      ALL,
+      refusing((path) => path.includes('/replicasets/')),
+    );
+    const kinds = new Set(answer.workloads.map(({ kind }) => kind));
+    assert.deepEqual([...kinds].sort(), ['DaemonSet', 'Pod', 'ReplicaSet', 'StatefulSet']);
+    assert.match(answer.unknown[0] ?? '', /Some ReplicaSets cannot be read/);
+  });
+
+  test('asking changes nothing', async () => {
+    const shown = () => settled.cluster.pods();
+    const asItWas = shown();
+    await ask(ALL);
+    assert.deepEqual(shown(), asItWas);
+  });
+
+  test('nodes are chosen by name or by labels, and those that are not there are refused', async () => {
+    const zone = { matchLabels: { 'topology.kubernetes.io/zone': 'zone-a' } };
+    assert.deepEqual((await ask({ labels: zone })).nodes, ['node-2', 'node-4']);
+    assert.deepEqual((await ask({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
+    await assert.rejects(ask({ names: ['node-1', 'node-9'] }), /Node "node-9" not found/);
+    await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), /No node matches these labels/);
+  });
+
+  test('policy and holds of its fleet count', async (t) => {
+    const cluster = clusterName(settled.cluster.context);
+    const { fleet, rulebook } = embeddedFleet(
+      t,
+      { clusters: [cluster], clock: new DrivenClock(Date.now()) },
+      { cluster: async () => ({ ...settled.live, close: () => undefined }) },
+    );
+    const operator = new Operator({ rulebook, clock: systemClock, who: 'anna' });
+    const target = {
+      kind: 'workload',
+      namespace: 'default',
+      owner: { kind: 'Deployment', name: 'web' },
+    } as const;
+    await operator.hold(cluster, target, { why: 'a sale' });
+    const question = { cluster, taint: TAINT, nodes: ALL, matching: { comparisonOperators: false } };
+    const answer = await askWhatIf(fleet, question, { now: systemClock.now, progress: () => undefined });
+    const web = answer.workloads.find(({ name }) => name === 'web');
+    assert.deepEqual(
+      web?.keep.map(({ cause, pods }) => [cause, pods]),
+      [['hold', 6]],
+    );
+    assert.deepEqual([answer.policy, answer.gate?.kind], ['applied', 'observe']);
+  });
+});

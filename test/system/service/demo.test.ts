@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { startDemo } from '#functions/service/demo.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+/** What whoever starts it is told. */
+async function invitation(t: TestContext, isToTerminal: boolean, link?: () => string): Promise<string> {
+  const dir = mkdtempSync(join(tmpdir(), 'demo-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const said: string[] = [];
+  const voice = { log: recordingLog(), say: (line: string) => said.push(line), isToTerminal };
+  const demo = await startDemo(dir, systemClock, voice, () => undefined);
+  demo.invite(link);
+  await demo.close();
+  return said.join('\n');
+}
+
+test('a link to the console is told at once on a terminal only: whatever else it goes to may be a log', async (t) => {
+  const link = t.mock.fn(() => 'http://127.0.0.1:1/?key=secret');
+  assert.match(await invitation(t, true, link), /To taint nodes .* type "console"\):\n.*key=secret/);
+  assert.equal(link.mock.callCount(), 1);
+  const piped = await invitation(t, false, link);
+  assert.match(piped, /To taint nodes in the console, type "console" for a link\. Each link works once\.\n/);
+  assert.equal(link.mock.callCount(), 1, 'none is made that nobody is told');
+  assert.doesNotMatch(await invitation(t, true), /To taint nodes/);
+});

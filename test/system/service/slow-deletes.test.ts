@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { systemClock } from '#shared/time/clock.ts';
+import { startSimulatedCluster } from '#simulator/cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
+import { startProgram } from '../entries/entries.ts';
+
+/** Longer than a request may wait until it is sent. */
+const SLOW_MS = 400;
+
+/** A cluster behind a load balancer that speaks HTTP/1.1, and that hands on the answer to a delete late. */
+async function slowCluster(context: TestContext, dir: string) {
+  const cluster = await startSimulatedCluster({ clock: systemClock, dir: join(dir, 'cluster') });
+  context.after(() => cluster.close());
+  const kubeconfig = readFileSync(cluster.kubeconfig, 'utf8');
+  const [, origin = ''] = /server: (\S+)/.exec(kubeconfig) ?? [];
+  const [, token = ''] = /token: (\S+)/.exec(kubeconfig) ?? [];
+  /** Paths of pods, once for each request to delete them. */
+  const deletes: string[] = [];
+  const versions = new Set<string>();
+  let cut = 0;
+  const proxy = createServer((asked, answer) => {
+    const { method = '', url = '', headers } = asked;
+    versions.add(asked.httpVersion);
+    const isDelete = method === 'DELETE' && url.includes('/pods/');
+    if (isDelete) deletes.push(url);
+    answer.on('close', () => {
+      if (isDelete && !answer.writableFinished) cut += 1;
+    });
+    const onward = request(
+      new URL(url, origin),
+      { method, headers: { ...headers, authorization: `Bearer ${token}` }, rejectUnauthorized: false },
+      async (found) => {
+        if (isDelete) await pause(SLOW_MS);
+        answer.writeHead(found.statusCode ?? 502, found.headers);
+        found.pipe(answer);
+      },
+    );
+    onward.on('error', () => answer.destroy());
+    answer.on('close', () => onward.destroy());
+    asked.pipe(onward);
+  }).listen(0, '127.0.0.1');
+  context.after(() => {
+    proxy.close();
+    proxy.closeAllConnections();
+  });
+  await once(proxy, 'listening');
+  const file = join(dir, 'kubeconfig');
+  const named = (kind: string, fields: object) => [{ name: 'slow', [kind]: fields }];
+  const server = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  writeFileSync(
+    file,
+    JSON.stringify({
+      clusters: named('cluster', { server }),
+      users: named('user', {}),
+      contexts: named('context', { cluster: 'slow', user: 'slow' }),
+    }),
+  );
+  return { cluster, kubeconfig: file, deletes, versions, cuts: () => cut };
+}
+
+test('each pod is evicted by one delete where a server takes 400 ms for its answer over HTTP/1.1', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'slow-deletes-'));
+  context.after(() => rmSync(dir, { recursive: true }));
+  const { cluster, kubeconfig, deletes, versions, cuts } = await slowCluster(context, dir);
+  const service = startProgram(
+    context,
+    '#functions/service/main.ts',
+    [
+      ...['--context', 'slow', '--kubeconfig', kubeconfig],
+      ...['--state-dir', join(dir, 'state'), '--enforce', '--no-console'],
+    ],
+    {},
+  );
+
+  await until('the pods of the simulated cluster run', () => {
+    const pods = cluster.pods();
+    return pods.length > 0 && pods.every(({ status }) => status === 'Running');
+  });
+  const doomed = cluster.pods().filter(({ node, name }) => node === 'node-1' && !name.startsWith('logs'));
+  assert.ok(doomed.length >= 3);
+  cluster.taint('node-1', 'broken=yes:NoExecute');
+  await until('all pods that do not tolerate the taint are evicted', () => {
+    const left = new Set(cluster.pods().map(({ uid }) => uid));
+    return doomed.every(({ uid }) => !left.has(uid));
+  });
+  await service.stop();
+
+  assert.deepEqual([...versions], ['1.1']);
+  assert.equal(cuts(), 0);
+  assert.deepEqual(
+    deletes.map((path) => path.split('/').at(-1)?.split('?')[0]).sort(),
+    doomed.map(({ name }) => name).sort(),
+  );
+});

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+
+const WRITER = fileURLToPath(new URL('./sqlite-durability-writer.ts', import.meta.url));
+/** The writer is killed when it has told of this many commits. */
+const COMMITS = 50;
+
+test('a process killed in the middle of its work has lost no commit it told of, and left none in half', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'store-'));
+  const path = join(directory, 'taintward.db');
+  const writer = spawn(process.execPath, [WRITER, path], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = once(writer, 'exit');
+  try {
+    let told = 0;
+    for await (const line of createInterface({ input: writer.stdout })) {
+      told = Number(line);
+      if (told === COMMITS) writer.kill('SIGKILL');
+    }
+    await ended;
+    const store = new SqliteStore({ path });
+    const ref = { cluster: clusterName('c'), node: nodeName('n') };
+    const { revision, node, scheduled } = await store.load(ref, NOW);
+    store.close();
+    assert.ok(told >= COMMITS);
+    assert.ok(revision >= told, `${told} commits were told of, ${revision} are there`);
+    assert.equal(node?.version.sequence, revision);
+    assert.equal(scheduled.size, 2 * revision);
+  } finally {
+    writer.kill('SIGKILL');
+    rmSync(directory, { recursive: true });
+  }
+});

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { agentOf, recentRegistrations } from '#shared/access/agent-of.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { RegisteredCluster } from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const PROD = clusterName('prod');
+
+/** What agents are known by a registry that the test changes, and how often that is read. */
+function asked() {
+  const clock = new DrivenClock(0);
+  const registry = {
+    access: { kind: 'agent', agent: 'edge-1' } as RegisteredCluster['access'] | undefined,
+    reads: 0,
+    away: false,
+    async get(name: typeof PROD): Promise<RegisteredCluster | undefined> {
+      registry.reads += 1;
+      if (registry.away) throw new StoreError('the table is away');
+      return registry.access && { name, access: registry.access };
+    },
+  };
+  return { clock, registry, agent: agentOf(recentRegistrations(registry, clock)) };
+}
+
+test('a cluster has the agent that its registration names, and without one none', async () => {
+  const { clock, registry, agent } = asked();
+  assert.equal(await agent(PROD), 'edge-1');
+  for (const access of [
+    { kind: 'local-context', context: 'c' } as const,
+    { kind: 'unreadable', reason: 'x' } as const,
+    undefined,
+  ]) {
+    registry.access = access;
+    await clock.advanceTo(clock.now() + 10_000);
+    assert.equal(await agent(PROD), undefined);
+  }
+});
+
+test('a registration is read once in some seconds, however many ask, and each cluster by itself', async () => {
+  const { clock, registry, agent } = asked();
+  await Promise.all([agent(PROD), agent(PROD), agent(PROD)]);
+  assert.equal(registry.reads, 1);
+  await agent(clusterName('other'));
+  assert.equal(registry.reads, 2);
+  await clock.advanceTo(7_999);
+  await agent(PROD);
+  assert.equal(registry.reads, 2);
+  await clock.advanceTo(8_000);
+  await agent(PROD);
+  assert.equal(registry.reads, 3);
+});
+
+test('what could not be read is asked for anew', async () => {
+  const { registry, agent } = asked();
+  registry.away = true;
+  await assert.rejects(agent(PROD), { name: 'StoreError' });
+  registry.away = false;
+  assert.equal(await agent(PROD), 'edge-1');
+});

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Connect, connector } from '#shared/access/connect.ts';
+import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { Part, RegisteredCluster } from '#shared/state/registry.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { scriptedAws } from './scripted-aws.ts';
+
+const clock = new DrivenClock(0);
+const registered = (access: RegisteredCluster['access']): RegisteredCluster => ({
+  name: clusterName('prod'),
+  access,
+  addedAt: 0,
+});
+
+async function complaint(
+  connect: Connect,
+  access: RegisteredCluster['access'],
+  part: Part = 'evict',
+): Promise<string> {
+  const api = new RestApi(connect(registered(access), part));
+  try {
+    await api.getNode(nodeName('n1'));
+    return '';
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    api.close();
+  }
+}
+
+test('each access asks the service that knows the cluster, and nothing before the first call', async (t) => {
+  const { aws, operations } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  connect(registered({ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }), 'evict');
+  assert.deepEqual(operations(), []);
+  await complaint(connect, { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' });
+  await complaint(connect, {
+    kind: 'kubeconfig-secret',
+    secretArn: 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:prod-AbCdEf',
+  });
+  assert.deepEqual(operations(), ['DescribeCluster', 'GetSecretValue']);
+});
+
+test('where an agent runs nobody enters, and whose rights will do is said', async (t) => {
+  const { aws, operations } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  for (const part of ['relay', 'evict'] as const) {
+    assert.match(
+      await complaint(connect, { kind: 'agent', agent: 'edge-1' }, part),
+      /agent edge-1 runs in it, and nobody enters it from outside: ask it with rights of your own, by --context/,
+    );
+  }
+  assert.deepEqual(operations(), []);
+});
+
+test('each part enters by the role and the secret that are its own', async (t) => {
+  const { aws, calls } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock });
+  const role = (name: string) => ({
+    arn: `arn:aws:iam::210987654321:role/taintward-${name}`,
+    externalId: 'x',
+  });
+  const secret = (name: string) =>
+    `arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward-${name}/prod`;
+  for (const part of ['relay', 'evict'] as const) {
+    await complaint(
+      connect,
+      {
+        ...{ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' },
+        role: { relay: role('relay'), evict: role('evict') },
+      },
+      part,
+    );
+    await complaint(
+      connect,
+      { kind: 'kubeconfig-secret', secretArn: { relay: secret('relay'), evict: secret('evict') } },
+      part,
+    );
+  }
+  const asked = calls.map(({ operation, input }) => {
+    const [, name] = /taintward-(relay|evict)/.exec(decodeURIComponent(input)) ?? [];
+    return `${operation} ${name}`;
+  });
+  assert.deepEqual(asked, [
+    'AssumeRole relay',
+    'GetSecretValue relay',
+    'AssumeRole evict',
+    'GetSecretValue evict',
+  ]);
+});
+
+test('a context of a kubeconfig file is refused where no such file is meant to be', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  assert.match(
+    await complaint(connector({ aws, clock }), { kind: 'local-context', context: 'kind' }),
+    /^Cannot get nodes n1 at cluster prod: it is registered by context "kind" of a kubeconfig file, which this process does not have; [^.]*\.$/,
+  );
+});
+
+test('where it is meant to be, the file is read at the first call, and what is wrong with it is said', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  const connect = connector({ aws, clock, localContext: localContextConnection });
+  assert.equal(
+    await complaint(connect, { kind: 'local-context', context: 'kind', kubeconfig: '/nowhere/config' }),
+    'Cannot get nodes n1 at context "kind": The kubeconfig /nowhere/config cannot be read (ENOENT): check its path and permissions.',
+  );
+});
+
+test('a registration that cannot be read is the trouble of its cluster alone', async (t) => {
+  const { aws } = await scriptedAws(t, {});
+  assert.equal(
+    await complaint(connector({ aws, clock }), { kind: 'unreadable', reason: 'nobody can read it' }),
+    'Cannot get nodes n1 at cluster prod: nobody can read it.',
+  );
+});

@@ -1,0 +1,80 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { AwsClients } from '#shared/access/aws-clients.ts';
+
+/** What EKS, STS or Secrets Manager answers: a result, or the error of this name. */
+export type Answer = { readonly result: unknown } | { readonly error: string; readonly message?: string };
+
+/** A call as it was made. */
+export interface AwsCall {
+  /** For example `DescribeCluster`. */
+  readonly operation: string;
+  readonly input: string;
+  /** From the signature. */
+  readonly region: string;
+  readonly accessKeyId: string;
+}
+
+/** Each operation's answer; a function is asked for every call anew. */
+export type Answers = Readonly<Record<string, Answer | (() => Answer)>>;
+
+/** An AWS that answers as the test says, with clients for it whose own key is `OWN`; ends with the test. */
+export async function scriptedAws(t: TestContext, answers: Answers) {
+  const calls: AwsCall[] = [];
+  const server = createServer(async (request, response) => {
+    const input = await text(request);
+    const operation = operationOf(request, input);
+    calls.push({ operation, input, ...signerOf(request) });
+    const scripted = answers[operation] ?? { error: 'NotScripted' };
+    const answer = typeof scripted === 'function' ? scripted() : scripted;
+    const [status, body] = operation === 'AssumeRole' ? queryAnswer(answer) : jsonAnswer(answer);
+    const type = operation === 'AssumeRole' ? 'text/xml' : 'application/json';
+    response.writeHead(status, { 'content-type': type }).end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const aws = new AwsClients({
+    endpoint: `http://127.0.0.1:${port}`,
+    credentials: { accessKeyId: 'OWN', secretAccessKey: 'secret' },
+  });
+  const operations = () => calls.map(({ operation }) => operation);
+  return { aws, calls, operations };
+}
+
+/** STS takes a form; Secrets Manager names the operation in a header; of EKS we only ever describe a cluster. */
+function operationOf({ headers }: IncomingMessage, input: string): string {
+  const target = headers['x-amz-target'];
+  if (target !== undefined) return `${target}`.replace(/^.*\./, '');
+  return new URLSearchParams(input).get('Action') ?? 'DescribeCluster';
+}
+
+function signerOf({ headers }: IncomingMessage): { region: string; accessKeyId: string } {
+  const [, accessKeyId = '', region = ''] =
+    /Credential=([^/]+)\/\d+\/([^/]+)\//.exec(`${headers.authorization}`) ?? [];
+  return { accessKeyId, region };
+}
+
+function jsonAnswer(answer: Answer): [number, string] {
+  if ('result' in answer) return [200, JSON.stringify(answer.result)];
+  return [400, JSON.stringify({ __type: answer.error, message: answer.message ?? 'no' })];
+}
+
+function queryAnswer(answer: Answer): [number, string] {
+  if ('result' in answer) {
+    return [
+      200,
+      `<AssumeRoleResponse><AssumeRoleResult>${answer.result}</AssumeRoleResult></AssumeRoleResponse>`,
+    ];
+  }
+  const { error, message = 'no' } = answer;
+  const fields = `<Type>Sender</Type><Code>${error}</Code><Message>${message}</Message>`;
+  return [403, `<ErrorResponse><Error>${fields}</Error></ErrorResponse>`];
+}

@@ -1,0 +1,435 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import {
+  type ConsumerDeps,
+  type Consumption,
+  consume,
+  type Delivery,
+  MessageDeadlineError,
+} from '#shared/aws/consumer.ts';
+import { MalformedMessageError, RefusedMessageError } from '#shared/aws/refused-message.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { jsonLog } from '#shared/telemetry/log.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+
+const REQUEST = { awsRequestId: 'r1' } as Context;
+
+interface Bench extends ConsumerDeps {
+  readonly deadLetters: ScriptedQueue;
+  /** What is to be seen again, and when. */
+  readonly retried: (readonly { readonly receiptHandle: string; readonly seconds: number }[])[];
+  readonly lines: Record<string, unknown>[];
+  flushed: number;
+}
+
+function bench(): Bench {
+  const lines: Record<string, unknown>[] = [];
+  const given: Bench = {
+    lines,
+    retried: [],
+    flushed: 0,
+    deadLetters: new ScriptedQueue(),
+    visibility: { retryIn: async (messages) => void given.retried.push(messages) },
+    log: jsonLog('info', { write: (line: string) => lines.push(JSON.parse(line)) }),
+    metrics: {
+      flush: () => {
+        given.flushed += 1;
+      },
+    },
+  };
+  return given;
+}
+
+const texts = (perform: (text: string) => Promise<void>): Consumption<string> => ({
+  parse: (body) => body,
+  perform: async (text) => {
+    await perform(text);
+    return undefined;
+  },
+  order: 'none',
+  deadlineMs: 1000,
+  retrySeconds: () => undefined,
+  about: (text) => ({ cluster: clusterName('c1'), node: nodeName(text) }),
+});
+
+test('what is logged about a message carries its id', async () => {
+  const given = bench();
+  const { log, lines } = given;
+  const handler = consume(
+    texts(async (text) => {
+      await new Promise(setImmediate);
+      log.info('cluster.removed', { cluster: clusterName(text) });
+    }),
+    given,
+  );
+  await handler(
+    sqsEvent(sqsRecord('one', { messageId: 'm1' }), sqsRecord('two', { messageId: 'm2' })),
+    REQUEST,
+  );
+  assert.deepEqual(
+    lines.map(({ cluster, messageId, requestId }) => [cluster, messageId, requestId]),
+    [
+      ['one', 'm1', undefined],
+      ['two', 'm2', undefined],
+    ],
+  );
+});
+
+test('an invocation is announced before its messages are handled', async () => {
+  const order: string[] = [];
+  const handler = consume(
+    texts(async (text) => void order.push(text)),
+    { ...bench(), invoked: () => void order.push('invoked') },
+  );
+  await handler(sqsEvent(sqsRecord('one')), REQUEST);
+  await handler(sqsEvent(sqsRecord('two')), REQUEST);
+  assert.deepEqual(order, ['invoked', 'one', 'invoked', 'two']);
+});
+
+test('metrics are written at the end of each invocation, whatever failed in it', async () => {
+  const given = bench();
+  const handler = consume(
+    texts(async () => {
+      throw new Error('no');
+    }),
+    given,
+  );
+  const response = await handler(sqsEvent(sqsRecord('one', { messageId: 'm1' })), REQUEST);
+  assert.deepEqual(response, { batchItemFailures: [{ itemIdentifier: 'm1' }] });
+  assert.equal(given.flushed, 1);
+});
+
+test('messages without an order are handled all at once', async () => {
+  const { promise: both, resolve } = Promise.withResolvers<void>();
+  let arrived = 0;
+  const handler = consume(
+    texts(async () => {
+      arrived += 1;
+      if (arrived === 2) resolve();
+      await both;
+    }),
+    bench(),
+  );
+  const records = [sqsRecord('one', { messageId: 'm1' }), sqsRecord('two', { messageId: 'm2' })];
+  assert.deepEqual(await handler(sqsEvent(...records), REQUEST), { batchItemFailures: [] });
+});
+
+test('a function without metrics tells what it has to tell', async () => {
+  const { metrics: _metrics, ...given } = bench();
+  let told = 0;
+  const notices = {
+    flush: async () => {
+      told += 1;
+    },
+  };
+  for (const more of [{}, { metrics: {} }, { notices }])
+    await consume(
+      texts(async () => undefined),
+      { ...given, ...more },
+    )(sqsEvent(sqsRecord('one')), REQUEST);
+  assert.equal(told, 1);
+});
+
+test('work is told how its message came', async () => {
+  const deliveries: Delivery[] = [];
+  const handler = consume(
+    { ...texts(async () => undefined), perform: async (_, delivery) => void deliveries.push(delivery) },
+    bench(),
+  );
+  await handler(sqsEvent(sqsRecord('one', { receives: 3, senderId: 'AROA:relay', groupId: 'g' })), REQUEST);
+  await handler(sqsEvent(sqsRecord('two')), REQUEST);
+  assert.deepEqual(deliveries, [
+    { receives: 3, senderId: 'AROA:relay', groupId: 'g', body: 'one' },
+    { receives: 1, senderId: 'test', groupId: undefined, body: 'two' },
+  ]);
+});
+
+test('what is logged about a delta carries its id, by which its relay logs it too, in place of the message’s', async () => {
+  const given = bench();
+  const { log, lines } = given;
+  const handler = consume(
+    {
+      ...texts(async (text) => log.info('cluster.removed', { cluster: clusterName(text) })),
+      about: (text) => ({
+        cluster: clusterName('c1'),
+        node: nodeName('n1'),
+        ...(text === 'delta' ? { delta: '7-40' } : {}),
+      }),
+    },
+    given,
+  );
+  await handler(sqsEvent(sqsRecord('delta'), sqsRecord('other', { messageId: 'm2' })), REQUEST);
+  assert.deepEqual(
+    lines.map(({ messageId, delta }) => [messageId, delta]),
+    [
+      [undefined, '7-40'],
+      ['m2', undefined],
+    ],
+  );
+});
+
+describe('a message that failed', () => {
+  const failing: Consumption<string> = {
+    ...texts(async (text) => {
+      if (text.startsWith('bad')) throw new Error(`${text} failed`);
+    }),
+    retrySeconds: (receives, error) =>
+      error instanceof Error && error.message === 'bad failed' ? 10 * receives : undefined,
+  };
+
+  test('comes again when its work says so, and the others of its batch do not', async () => {
+    const given = bench();
+    const records = [
+      sqsRecord('good', { messageId: 'm1' }),
+      sqsRecord('bad', { messageId: 'm2', receives: 3 }),
+      sqsRecord('bad for now', { messageId: 'm3' }),
+    ];
+    const response = await consume(failing, given)(sqsEvent(...records), REQUEST);
+    assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm2' }, { itemIdentifier: 'm3' }]);
+    assert.deepEqual(given.retried, [[{ receiptHandle: 'm2', seconds: 30 }]]);
+  });
+
+  test('is logged with its node, and how often it came', async () => {
+    const given = bench();
+    await consume(failing, given)(sqsEvent(sqsRecord('bad', { receives: 3 })), REQUEST);
+    const [line, ...more] = given.lines;
+    assert.deepEqual(more, []);
+    assert.deepEqual(
+      [
+        line?.['level'],
+        line?.['event'],
+        line?.['cluster'],
+        line?.['node'],
+        line?.['receiveCount'],
+        line?.['error'],
+      ],
+      ['warn', 'message.retrying', 'c1', 'bad', 3, 'bad failed'],
+    );
+  });
+
+  test('is the only reason to ask for another time', async () => {
+    const given = bench();
+    await consume({ ...failing, retrySeconds: () => 10 }, given)(sqsEvent(sqsRecord('good')), REQUEST);
+    assert.deepEqual(given.retried, []);
+  });
+
+  test('gives the rest of its group back where that has an order, and other groups go on', async () => {
+    const performed: string[] = [];
+    const handler = consume(
+      {
+        ...failing,
+        order: 'group',
+        perform: async (text) => {
+          performed.push(text);
+          if (text.startsWith('bad')) throw new Error('no');
+          return undefined;
+        },
+      },
+      bench(),
+    );
+    const records = [
+      sqsRecord('bad', { messageId: 'm1', groupId: 'a' }),
+      sqsRecord('behind', { messageId: 'm2', groupId: 'a' }),
+      sqsRecord('other', { messageId: 'm3', groupId: 'b' }),
+    ];
+    const response = await handler(sqsEvent(...records), REQUEST);
+    assert.deepEqual(performed, ['bad', 'other']);
+    assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }, { itemIdentifier: 'm2' }]);
+  });
+});
+
+describe('messages of a group that are done together', () => {
+  const joining = (performed: string[][], may: (text: string) => boolean = () => true) =>
+    ({
+      ...texts(async () => undefined),
+      order: 'group',
+      joins: (before: readonly string[], next: string) => may(next) && before.length < 3,
+      perform: async (text: string, _: Delivery, behind: readonly string[]) => {
+        performed.push([text, ...behind]);
+        if (text.startsWith('bad')) throw new Error('no');
+        return undefined;
+      },
+    }) satisfies Consumption<string>;
+  const inGroup = (text: string, receives = 1, groupId = 'a') =>
+    sqsRecord(text, { messageId: text, groupId, receives });
+
+  test('are those of one group that join those before them, each once and in order', async () => {
+    const performed: string[][] = [];
+    const records = ['1', '2', '3', '4', '5'].map((text) => inGroup(text));
+    const other = inGroup('other', 1, 'b');
+    const response = await consume(joining(performed), bench())(sqsEvent(other, ...records), REQUEST);
+    assert.deepEqual(performed, [['other'], ['1', '2', '3'], ['4', '5']]);
+    assert.deepEqual(response.batchItemFailures, []);
+  });
+
+  test('begin anew behind one that joins none', async () => {
+    const performed: string[][] = [];
+    const records = ['1', '2', 'alone', '3'].map((text) => inGroup(text));
+    const handler = consume(
+      joining(performed, (text) => text !== 'alone'),
+      bench(),
+    );
+    await handler(sqsEvent(...records), REQUEST);
+    assert.deepEqual(performed, [
+      ['1', '2'],
+      ['alone', '3'],
+    ]);
+  });
+
+  test('come again together when they fail, and are then done one by one', async () => {
+    const performed: string[][] = [];
+    const given = bench();
+    const handler = consume(joining(performed), given);
+    for (const receives of [1, 2]) {
+      const records = ['bad', '2', '3'].map((text) => inGroup(text, receives));
+      const { batchItemFailures } = await handler(sqsEvent(...records), REQUEST);
+      assert.equal(batchItemFailures.length, 3);
+    }
+    assert.deepEqual(performed, [['bad', '2', '3'], ['bad']]);
+    assert.deepEqual(
+      given.lines.map(({ event, receiveCount }) => [event, receiveCount]),
+      [
+        ['message.retrying', 1],
+        ['message.retrying', 2],
+      ],
+    );
+  });
+
+  test('are none of those that came before, or are not admitted', async () => {
+    const performed: string[][] = [];
+    const given = bench();
+    const consumption = {
+      ...joining(performed),
+      admit: async (text: string) => {
+        if (text === 'foreign') throw new RefusedMessageError('not from you');
+      },
+    };
+    const records = [inGroup('1'), inGroup('again', 2), inGroup('2'), inGroup('foreign'), inGroup('3')];
+    const response = await consume(consumption, given)(sqsEvent(...records), REQUEST);
+    assert.deepEqual(performed, [['1'], ['again'], ['2'], ['3']]);
+    assert.deepEqual(response.batchItemFailures, []);
+    assert.deepEqual(
+      given.deadLetters.sent.map(({ body }) => body),
+      ['foreign'],
+    );
+  });
+});
+
+test('a message whose work is not over comes again then, which is no failure to tell of', async () => {
+  const given = bench();
+  const again: Consumption<string> = {
+    ...texts(async () => undefined),
+    perform: async () => ({ againInSeconds: 0.25 }),
+  };
+  const response = await consume(again, given)(sqsEvent(sqsRecord('one')), REQUEST);
+  assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
+  assert.deepEqual(given.retried, [[{ receiptHandle: 'm1', seconds: 0.25 }]]);
+  assert.deepEqual(given.lines, []);
+});
+
+describe('a message that is refused', () => {
+  const unreadable: Consumption<string> = {
+    ...texts(async () => undefined),
+    parse: () => {
+      throw new MalformedMessageError('no message');
+    },
+  };
+  const refusing = texts(async () => {
+    throw new RefusedMessageError('not from you');
+  });
+
+  test('is set aside with the reason, whether it is read or done, and does not come again', async () => {
+    for (const [consumption, reason] of [
+      [unreadable, 'no message'],
+      [refusing, 'not from you'],
+    ] as const) {
+      const given = bench();
+      const response = await consume(consumption, given)(sqsEvent(sqsRecord('x', { groupId: 'g' })), REQUEST);
+      assert.deepEqual(response.batchItemFailures, []);
+      assert.deepEqual(given.deadLetters.sent, [{ body: 'x', groupId: 'g', attributes: { reason } }]);
+      assert.deepEqual(
+        given.lines.map((line) => [line['level'], line['event'], line['messageId'], line['error']]),
+        [['error', 'message.rejected', 'm1', reason]],
+      );
+    }
+  });
+
+  test('is set aside once where messages have an order, however often it comes', async () => {
+    const given = bench();
+    const ordered = { ...unreadable, order: 'group' } as const;
+    await consume(ordered, given)(sqsEvent(sqsRecord('x', { groupId: 'g' })), REQUEST);
+    assert.deepEqual(given.deadLetters.sent, [
+      { body: 'x', groupId: 'g', deduplicationId: 'm1', attributes: { reason: 'no message' } },
+    ]);
+  });
+
+  test('of no group is a dead letter of none', async () => {
+    const given = bench();
+    await consume(unreadable, given)(sqsEvent(sqsRecord('x')), REQUEST);
+    assert.deepEqual(given.deadLetters.sent, [{ body: 'x', attributes: { reason: 'no message' } }]);
+  });
+
+  test('stays in its queue while the dead letters do not take it, and that is told', async () => {
+    for (const consumption of [unreadable, refusing]) {
+      const given = bench();
+      given.deadLetters.refusal = { reason: 'full', permanent: false };
+      const response = await consume(consumption, given)(sqsEvent(sqsRecord('x')), REQUEST);
+      assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
+      assert.deepEqual(
+        given.lines.map((line) => [line['event'], line['messageId'], line['error']]),
+        [['message.dead-letter-failed', 'm1', 'the dead-letter queue rejected it: full']],
+      );
+    }
+  });
+
+  test('is one by its reader’s word: whatever else goes wrong in reading has it come again', async () => {
+    const given = bench();
+    const broken: Consumption<string> = {
+      ...unreadable,
+      parse: () => {
+        throw new TypeError('a mistake of ours');
+      },
+    };
+    const response = await consume(broken, given)(sqsEvent(sqsRecord('x')), REQUEST);
+    assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
+    assert.deepEqual(given.deadLetters.sent, []);
+  });
+
+  test('is refused under a name that tells what went wrong', () => {
+    assert.equal(new RefusedMessageError('no').name, 'RefusedMessageError');
+    assert.equal(new MalformedMessageError('no').name, 'MalformedMessageError');
+  });
+});
+
+describe('a message that takes too long', () => {
+  const timers = () => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
+
+  test('is given back with the reason, and its timer ends with it', async () => {
+    const given = bench();
+    const errors: unknown[] = [];
+    const slow: Consumption<string> = {
+      ...texts(() => new Promise(() => undefined)),
+      deadlineMs: 5,
+      retrySeconds: (_, error) => void errors.push(error),
+    };
+    const response = await consume(slow, given)(sqsEvent(sqsRecord('x')), REQUEST);
+    assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
+    const [error] = errors;
+    assert.ok(error instanceof MessageDeadlineError);
+    assert.deepEqual(
+      [error.name, error.message],
+      ['MessageDeadlineError', 'not done within 5 ms; the queue brings the message back'],
+    );
+  });
+
+  test('is no other: of one that was done in time no timer is left', async () => {
+    const before = timers();
+    await consume({ ...texts(async () => undefined), deadlineMs: 60_000 }, bench())(
+      sqsEvent(sqsRecord('x')),
+      REQUEST,
+    );
+    assert.equal(timers(), before);
+  });
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  becauseOf,
+  type CancelledPod,
+  countdownOf,
+  encodeCancelled,
+  encodeCountdowns,
+  encodeDue,
+  encodeRetry,
+  MAX_DUE_MESSAGE_BYTES,
+  parseDueMessage,
+} from '#shared/aws/due-message.ts';
+import { MalformedMessageError } from '#shared/aws/refused-message.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
+
+const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
+const version = { epoch: 3, sequence: 17 };
+const pod = (name: string): CancelledPod => ({ uid: podUid(`uid-${name}`), namespace: 'default', name });
+
+describe('a due message', () => {
+  test('says which node to look at, and when', () => {
+    const message = parseDueMessage(encodeDue({ ...ref, at: 1_800_000_000_123 }));
+    assert.deepEqual(message, { v: 1, kind: 'due', ...ref, at: 1_800_000_000_123 });
+  });
+
+  test('carries nothing but its fields, whatever it was made from', () => {
+    const more = { ...ref, at: 1, secret: 'none of its business' };
+    assert.deepEqual(Object.keys(JSON.parse(encodeDue(more))), ['v', 'kind', 'cluster', 'node', 'at']);
+  });
+});
+
+describe('a cancelled message', () => {
+  test('names the pods, and the version that cancelled them', () => {
+    const pods = [pod('a'), pod('b')];
+    const [body = '', ...more] = encodeCancelled({ ...ref, version, pods });
+    assert.deepEqual(parseDueMessage(body), { v: 1, kind: 'cancelled', ...ref, version, pods });
+    assert.deepEqual(more, []);
+  });
+
+  test('is not sent for no pods', () => assert.deepEqual(encodeCancelled({ ...ref, version, pods: [] }), []));
+
+  test('is one of as few as hold all pods in order', () => {
+    const names = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), {
+      minLength: 1,
+      maxLength: 30,
+    });
+    fc.assert(
+      fc.property(names, (some) => {
+        const pods = Array.from({ length: 100 }, () => some).flatMap((each) =>
+          each.map((name) => pod(name.repeat(8))),
+        );
+        const bodies = encodeCancelled({ ...ref, version, pods });
+        const parsed = bodies.map((body) => {
+          const message = parseDueMessage(body);
+          assert.ok(message.kind === 'cancelled');
+          return message.pods;
+        });
+        assert.deepEqual(parsed.flat(), pods);
+        for (const [at, body] of bodies.entries()) {
+          assert.ok(Buffer.byteLength(body) <= MAX_DUE_MESSAGE_BYTES);
+          const next = parsed[at + 1]?.[0];
+          const larger = Buffer.byteLength(body) + Buffer.byteLength(JSON.stringify(next ?? '')) + 1;
+          assert.ok(next === undefined || larger > MAX_DUE_MESSAGE_BYTES);
+        }
+      }),
+      { numRuns: 8 },
+    );
+  });
+});
+
+describe('a message about pods', () => {
+  /** What a pod adds to a message. */
+  const bytesOf = (name: string) => Buffer.byteLength(JSON.stringify(pod(name))) + 1;
+  const empty =
+    Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') - bytesOf('');
+
+  test('holds as many as make it just as large as it may be', () => {
+    const full = (bytes: number) => {
+      const longer = MAX_DUE_MESSAGE_BYTES - empty - bytesOf('a') - bytesOf('') + bytes;
+      // A name stands in its UID, too.
+      return [pod('a'), { ...pod(''), name: 'x'.repeat(longer) }];
+    };
+    assert.equal(encodeCancelled({ ...ref, version, pods: full(0) }).length, 1);
+    assert.equal(encodeCancelled({ ...ref, version, pods: full(1) }).length, 2);
+  });
+
+  test('is sent for one that is larger than it may be, too, alone', () => {
+    const pods = [pod('x'.repeat(MAX_DUE_MESSAGE_BYTES)), pod('a')];
+    const named = encodeCancelled({ ...ref, version, pods }).map((body) => {
+      const message = parseDueMessage(body);
+      return message.kind === 'cancelled' && message.pods.length;
+    });
+    assert.deepEqual(named, [1, 1]);
+  });
+});
+
+describe('a message to try again', () => {
+  test('names the pods', () => {
+    const pods = [podUid('a'), podUid('b')];
+    assert.deepEqual(parseDueMessage(encodeRetry({ ...ref, pods })), { v: 1, kind: 'retry', ...ref, pods });
+  });
+
+  test('names one at least', () => {
+    assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), MalformedMessageError);
+  });
+});
+
+test('what is announced of a record is the pod, when it goes, and the taints that say so in few words', () => {
+  const record = aRecord({ reasons: [aReason('a', 'b')] });
+  const { uid, namespace, name, fireAt } = record;
+  const because = [{ taint: 'a=b:NoExecute', toleration: 1, seconds: 300 }];
+  assert.deepEqual(countdownOf(record), { uid, namespace, name, fireAt, because });
+  const { toleration: _toleration, ...untolerated } = aReason('a');
+  assert.deepEqual(becauseOf({ ...untolerated, seconds: 0 }), { taint: 'a:NoExecute', seconds: 0 });
+});
+
+describe('a message of countdowns', () => {
+  const because = [
+    { taint: 'a=b:NoExecute', toleration: 2, seconds: 300 },
+    { taint: 'c:NoExecute', seconds: 0 },
+  ];
+  const countdown = { ...pod('a'), fireAt: 1_800_000_000_123, moved: false, because };
+
+  test('says when each pod goes, and why', () => {
+    const [body = '', ...more] = encodeCountdowns({
+      ...ref,
+      pods: [countdown, { ...countdown, moved: true }],
+    });
+    assert.deepEqual(parseDueMessage(body), {
+      v: 1,
+      kind: 'countdowns',
+      ...ref,
+      pods: [countdown, { ...countdown, moved: true }],
+    });
+    assert.deepEqual(more, []);
+  });
+
+  test('is not sent for no pods', () => assert.deepEqual(encodeCountdowns({ ...ref, pods: [] }), []));
+});
+
+describe('parseDueMessage refuses, naming the field,', () => {
+  const due = { v: 1, kind: 'due', cluster: 'c1', node: 'n1', at: 5 };
+  const cancelled = { v: 1, kind: 'cancelled', cluster: 'c1', node: 'n1', version, pods: [pod('a')] };
+  const refused: [what: string, body: string, sentence: RegExp][] = [
+    ['what is not JSON', '{', /message: is not JSON$/],
+    ['what is no object', '[]', /message: /],
+    ['an unknown kind', JSON.stringify({ ...due, kind: 'later' }), /kind: /],
+    [
+      'a later version',
+      JSON.stringify({ ...due, v: 2 }),
+      /v: must be 1: deploy all functions from one release$/,
+    ],
+    ['a node that is missing', JSON.stringify({ ...due, node: undefined }), /node: /],
+    ['a node with a # in it', JSON.stringify({ ...due, node: 'a#b' }), /node: must not contain #$/],
+    [
+      'a cluster that ends with a #',
+      JSON.stringify({ ...due, cluster: 'a#' }),
+      /cluster: must not contain #$/,
+    ],
+    [
+      'a cluster that begins with a #',
+      JSON.stringify({ ...due, cluster: '#a' }),
+      /cluster: must not contain #$/,
+    ],
+    ['a node that begins with a #', JSON.stringify({ ...due, node: '#a' }), /node: must not contain #$/],
+    ['a moment that is text', JSON.stringify({ ...due, at: '5' }), /at: /],
+    ['a moment before 1970', JSON.stringify({ ...due, at: -1 }), /at: /],
+    ['a field too many', JSON.stringify({ ...due, pods: [] }), /message: .*pods/],
+    ['no pods', JSON.stringify({ ...cancelled, pods: [] }), /pods: /],
+    [
+      'a pod without a uid',
+      JSON.stringify({ ...cancelled, pods: [{ namespace: 'a', name: 'b' }] }),
+      /pods\.0\.uid: /,
+    ],
+    ['half a version', JSON.stringify({ ...cancelled, version: { epoch: 1 } }), /version\.sequence: /],
+  ];
+  for (const [what, body, sentence] of refused) {
+    test(what, () => {
+      assert.throws(
+        () => parseDueMessage(body),
+        (error) => {
+          assert.ok(error instanceof MalformedMessageError);
+          assert.match(error.message, /^due message refused: /);
+          assert.match(error.message, sentence);
+          return true;
+        },
+      );
+    });
+  }
+});
+
+test('a moment that no date can hold is refused: nobody could announce it', () => {
+  const [body = ''] = encodeCountdowns({
+    ...{ cluster: clusterName('prod'), node: nodeName('n1') },
+    pods: [{ ...pod('a'), fireAt: 8.64e15, moved: false, because: [] }],
+  });
+  assert.equal(parseDueMessage(body).kind, 'countdowns');
+  assert.throws(() => parseDueMessage(body.replace('8640000000000000', '8640000000000001')), {
+    message: /pods\.0\.fireAt: is beyond the last moment that a date can hold$/,
+  });
+});

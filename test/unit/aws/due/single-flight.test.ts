@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { SingleFlight } from '#shared/aws/due/single-flight.ts';
+
+/** Passes that end when told. */
+function passes() {
+  const started: { end: () => void; fail: (error: Error) => void }[] = [];
+  const pass = () =>
+    new Promise<void>((resolve, reject) => {
+      started.push({ end: resolve, fail: reject });
+    });
+  return { started, pass };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test('whoever asks while a pass runs shares the one after it', async () => {
+  const flight = new SingleFlight<void>();
+  const { started, pass } = passes();
+  const first = flight.run('n1', pass);
+  const later = [flight.run('n1', pass), flight.run('n1', pass), flight.run('n1', pass)];
+  await turn();
+  assert.equal(started.length, 1);
+  started[0]?.end();
+  await first;
+  await turn();
+  assert.equal(started.length, 2);
+  const last = flight.run('n1', pass);
+  started[1]?.end();
+  await Promise.all(later);
+  await turn();
+  assert.equal(started.length, 3);
+  started[2]?.end();
+  await last;
+});
+
+test('a pass starts after everybody who shares it has asked', async () => {
+  const flight = new SingleFlight<void>();
+  const asked: number[] = [];
+  const saw: number[] = [];
+  const ask = (number: number) => {
+    asked.push(number);
+    return flight.run('n1', async () => {
+      await turn();
+      saw.push(asked.length);
+    });
+  };
+  await Promise.all([1, 2, 3].map(ask));
+  await ask(4);
+  assert.deepEqual(saw, [3, 3, 4]);
+});
+
+test('keys do not wait for each other', async () => {
+  const flight = new SingleFlight<void>();
+  const { started, pass } = passes();
+  const both = [flight.run('n1', pass), flight.run('n2', pass)];
+  assert.equal(started.length, 2);
+  for (const { end } of started) end();
+  await Promise.all(both);
+});
+
+test('a pass that fails is the failure of those who share it, and of nobody after', async () => {
+  const flight = new SingleFlight<void>();
+  const { started, pass } = passes();
+  const first = flight.run('n1', pass);
+  const sharing = [flight.run('n1', pass), flight.run('n1', pass)];
+  started[0]?.fail(new Error('first'));
+  await assert.rejects(first, /first/);
+  await turn();
+  started[1]?.fail(new Error('second'));
+  for (const each of sharing) await assert.rejects(each, /second/);
+  const third = flight.run('n1', pass);
+  started[2]?.end();
+  await third;
+});
+
+test('between the end of a pass and the start of the next, nobody starts a second one', async () => {
+  const flight = new SingleFlight<void>();
+  let running = 0;
+  const pass = async () => {
+    running += 1;
+    assert.equal(running, 1);
+    await turn();
+    running -= 1;
+  };
+  const all: Promise<void>[] = [];
+  const ask = () => all.push(flight.run('n1', pass));
+  ask();
+  ask();
+  for (let turns = 0; turns < 20; turns++) {
+    void Promise.resolve().then(ask);
+    if (turns % 3 === 0) await turn();
+    else await undefined;
+  }
+  await Promise.all(all);
+});
+
+test('the next pass starts as soon as the running one lets it', async () => {
+  const flight = new SingleFlight<void>();
+  const { promise: rest, resolve: end } = Promise.withResolvers<void>();
+  const first = flight.run('n1', async (free) => {
+    await turn();
+    free();
+    await rest;
+  });
+  await flight.run('n1', async () => undefined);
+  end();
+  await first;
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Emf, emfEvictionMetrics } from '#shared/aws/emf.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+
+const C1 = clusterName('c1');
+
+function recordingEmf(byCluster = false) {
+  const lines: unknown[] = [];
+  const write = (line: string) => lines.push(JSON.parse(line));
+  return { lines, emf: new Emf({ namespace: 'taintward', byCluster, clock: { now: () => NOW }, write }) };
+}
+
+describe('metrics in the embedded metric format', () => {
+  test('what was noted is one document, with every single value', () => {
+    const { emf, lines } = recordingEmf();
+    emf.put('evictions', 'Count', 1);
+    emf.put('late', 'Seconds', 0.25);
+    emf.put('late', 'Seconds', 3);
+    emf.flush();
+    assert.deepEqual(lines, [
+      {
+        _aws: {
+          Timestamp: NOW,
+          CloudWatchMetrics: [
+            {
+              Namespace: 'taintward',
+              Dimensions: [[]],
+              Metrics: [
+                { Name: 'evictions', Unit: 'Count' },
+                { Name: 'late', Unit: 'Seconds' },
+              ],
+            },
+          ],
+        },
+        evictions: [1],
+        late: [0.25, 3],
+      },
+    ]);
+  });
+
+  test('nothing is written twice, and nothing at all when nothing was noted', () => {
+    const { emf, lines } = recordingEmf();
+    emf.flush();
+    emf.put('evictions', 'Count', 1);
+    emf.flush();
+    emf.flush();
+    assert.equal(lines.length, 1);
+  });
+
+  test('a document holds a hundred values of a metric; more of them make more documents', () => {
+    const { emf, lines } = recordingEmf();
+    for (let value = 0; value < 250; value++) emf.put('late', 'Seconds', value);
+    emf.put('retries', 'Count', 1);
+    emf.flush();
+    const documents = lines as { late: number[]; retries?: number[] }[];
+    assert.deepEqual(
+      documents.map(({ late }) => late.length),
+      [100, 100, 50],
+    );
+    assert.deepEqual(
+      documents.flatMap(({ late }) => late),
+      Array.from({ length: 250 }, (_, value) => value),
+    );
+    assert.deepEqual(
+      documents.map(({ retries }) => retries),
+      [[1], undefined, undefined],
+    );
+  });
+
+  test('by cluster there is a document for each, of metrics of the service and of the cluster at once', () => {
+    const { emf, lines } = recordingEmf(true);
+    emf.put('late', 'Seconds', 1, C1);
+    emf.put('late', 'Seconds', 2, clusterName('c2'));
+    emf.put('late', 'Seconds', 3, C1);
+    emf.put('clusters', 'Count', 2);
+    emf.flush();
+    const documents = lines as {
+      _aws: { CloudWatchMetrics: { Dimensions: string[][] }[] };
+      cluster?: string;
+      late?: number[];
+    }[];
+    assert.deepEqual(
+      documents.map(({ _aws, cluster, late }) => [_aws.CloudWatchMetrics[0]?.Dimensions, cluster, late]),
+      [
+        [[[], ['cluster']], 'c1', [1, 3]],
+        [[[], ['cluster']], 'c2', [2]],
+        [[[]], undefined, undefined],
+      ],
+    );
+  });
+
+  test("evictions are counted under the built-in controller's names, in seconds", () => {
+    const { emf, lines } = recordingEmf();
+    const metrics = emfEvictionMetrics(emf);
+    metrics.podDeleted(C1, 1.5);
+    metrics.podDeleted(C1, 0.5);
+    metrics.requestRefused(C1);
+    metrics.retried(C1);
+    metrics.rivalSeen(C1);
+    metrics.messageFailing();
+    emf.flush();
+    const [{ _aws: _header, ...values } = { _aws: undefined }] = lines as { _aws: unknown }[];
+    assert.deepEqual(values, {
+      taint_eviction_controller_pod_deletions_total: [1, 1],
+      taint_eviction_controller_pod_deletion_duration_seconds: [1.5, 0.5],
+      taintward_api_request_errors_total: [1],
+      taintward_eviction_retries_total: [1],
+      taintward_conflicting_installations_total: [1],
+      taintward_messages_failing_total: [1],
+    });
+  });
+});

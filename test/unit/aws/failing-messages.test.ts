@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { type Again, consume } from '#shared/aws/consumer.ts';
+import { MalformedMessageError } from '#shared/aws/refused-message.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { ScriptedQueue } from '#test/world/scripted-queue.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+
+interface Play {
+  readonly receives: number;
+  readonly perform?: () => Promise<Again | undefined>;
+  readonly parse?: () => string;
+}
+
+/** How often a message is counted as failing. */
+async function counted({ receives, perform = async () => undefined, parse = () => '' }: Play) {
+  let failing = 0;
+  const deadLetters = new ScriptedQueue();
+  deadLetters.unreachable = new QueueError('away');
+  const handler = consume<string>(
+    {
+      ...{ parse, perform, order: 'none', deadlineMs: 1_000, retrySeconds: () => 1 },
+      about: () => ({ cluster: clusterName('c1'), node: nodeName('n1') }),
+    },
+    {
+      deadLetters,
+      log: recordingLog(),
+      visibility: { retryIn: async () => undefined },
+      metrics: {
+        messageFailing: () => {
+          failing += 1;
+        },
+      },
+    },
+  );
+  await handler(sqsEvent(sqsRecord('one', { messageId: 'm1', receives })), {} as Context);
+  return failing;
+}
+
+const fails = () => Promise.reject(new Error('the table is away'));
+
+describe('a message that fails', () => {
+  test('is counted from its third receive on, when its queue no longer tells how old it is', async () => {
+    const counts = await Promise.all(
+      [1, 2, 3, 4, 500].map((receives) => counted({ receives, perform: fails })),
+    );
+    assert.deepEqual(counts, [0, 0, 1, 1, 1]);
+  });
+
+  test('is counted too if nobody can read it and the dead letters cannot be reached', async () => {
+    const parse = () => {
+      throw new MalformedMessageError('no message');
+    };
+    assert.equal(await counted({ receives: 3, parse }), 1);
+  });
+
+  test('is not counted if only its moment has not come, or it is done at last', async () => {
+    assert.equal(await counted({ receives: 9, perform: async () => ({ againInSeconds: 1 }) }), 0);
+    assert.equal(await counted({ receives: 9 }), 0);
+  });
+});

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { describe, mock, type TestContext, test } from 'node:test';
+import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const POLL_MS = 10_000;
+
+const registered = (name: string, context = name): RegisteredCluster<Access> => ({
+  name: clusterName(name),
+  access: { kind: 'local-context', context },
+  addedAt: NOW,
+});
+
+/** A relay that notes what it is told, following a registry that the test changes. */
+function follow(t: TestContext, only?: readonly string[]) {
+  const time = driveTimers(t, NOW);
+  const stopping = new AbortController();
+  const registry = {
+    clusters: [] as readonly RegisteredCluster[],
+    list: async () => ({ clusters: registry.clusters, strays: [] }),
+  };
+  const told: string[] = [];
+  const connected: string[] = [];
+  const broken = new Set<string>();
+  const apis = new Map<ClusterName, KubernetesApi>();
+  const log = recordingLog();
+  const ended = followRegistry({
+    registry,
+    follows: followedFromOutside(only),
+    connect: ({ access }) => {
+      const context = access.kind === 'local-context' ? access.context : access.kind;
+      connected.push(context);
+      if (broken.has(context)) throw new Error('broken');
+      return { host: 'nowhere', requestOptions: () => Promise.reject(new Error('nowhere')) };
+    },
+    relay: {
+      add: (name, api) => {
+        told.push(`+${name}`);
+        apis.set(name, api);
+      },
+      remove: async (name) => {
+        told.push(`-${name}`);
+      },
+    },
+    log,
+    signal: stopping.signal,
+  });
+  const stop = async () => {
+    stopping.abort();
+    await ended;
+  };
+  return { registry, told, connected, broken, apis, log, stop, poll: () => time.pass(POLL_MS) };
+}
+
+describe('following the registry', () => {
+  test('of a relay for some clusters leaves all others alone', async (t) => {
+    const { registry, told, stop, poll } = follow(t, ['edge-*', 'prod']);
+    registry.clusters = ['edge-1', 'edge', 'prod', 'prod-2', 'stage'].map((name) => registered(name));
+    await poll();
+    assert.deepEqual(told, ['+edge-1', '+prod']);
+    registry.clusters = [registered('edge-2'), registered('stage')];
+    await poll();
+    assert.deepEqual(told.slice(2).toSorted(), ['+edge-2', '-edge-1', '-prod']);
+    await stop();
+  });
+
+  test('leaves those alone in which an agent runs, also when one comes to run there', async (t) => {
+    const { registry, told, stop, poll } = follow(t);
+    const byAgent: RegisteredCluster = {
+      ...registered('closed'),
+      access: { kind: 'agent', agent: 'edge-1' },
+    };
+    registry.clusters = [registered('open'), byAgent];
+    await poll();
+    assert.deepEqual(told, ['+open']);
+    registry.clusters = [registered('open'), registered('closed')];
+    await poll();
+    assert.deepEqual(told.slice(1), ['+closed']);
+    registry.clusters = [registered('open'), byAgent];
+    await poll();
+    assert.deepEqual(told.slice(2), ['-closed']);
+    await stop();
+  });
+
+  test('a cluster that is added or removed is followed, or left, at the next poll', async (t) => {
+    const { registry, told, poll, stop } = follow(t);
+    registry.clusters = [registered('a'), registered('b')];
+    await poll();
+    assert.deepEqual(told, ['+a', '+b']);
+    registry.clusters = [registered('b'), registered('c')];
+    await poll();
+    assert.deepEqual(told, ['+a', '+b', '-a', '+c']);
+    await poll();
+    assert.equal(told.length, 4);
+    await stop();
+  });
+
+  test('a cluster that is reached otherwise is left and followed anew', async (t) => {
+    const { registry, told, connected, apis, poll, stop } = follow(t);
+    registry.clusters = [registered('a', 'old')];
+    await poll();
+    const former = apis.get(clusterName('a'));
+    assert.ok(former);
+    const close = mock.method(former, 'close');
+    registry.clusters = [registered('a', 'new')];
+    await poll();
+    assert.deepEqual(told, ['+a', '-a', '+a']);
+    assert.deepEqual(connected, ['old', 'new']);
+    assert.equal(close.mock.callCount(), 1);
+    await stop();
+  });
+
+  test('a cluster that cannot even be connected to keeps no other from being followed, and is tried again', async (t) => {
+    const { registry, told, broken, log, poll, stop } = follow(t);
+    broken.add('a');
+    registry.clusters = [registered('a'), registered('b')];
+    await poll();
+    assert.deepEqual(told, ['+b']);
+    assert.deepEqual(
+      log.lines
+        .filter(({ level }) => level === 'error')
+        .map(({ event, fields }) => `${event} ${fields['cluster']}`),
+      ['cluster.access-denied a'],
+    );
+    broken.clear();
+    await poll();
+    assert.deepEqual(told, ['+b', '+a']);
+    await stop();
+  });
+
+  test('while the registry cannot be read, those known are followed', async (t) => {
+    const { registry, told, log, poll, stop } = follow(t);
+    registry.clusters = [registered('a')];
+    await poll();
+    registry.list = () => Promise.reject(new StoreError('out of reach'));
+    await poll();
+    assert.deepEqual(told, ['+a']);
+    assert.ok(log.lines.some(({ event }) => event === 'registry.unreadable'));
+    registry.list = async () => ({ clusters: [], strays: [] });
+    await poll();
+    assert.deepEqual(told, ['+a', '-a']);
+    await stop();
+  });
+});

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EnvironmentError } from '#shared/aws/environment.ts';
+import { ownSender } from '#shared/aws/relay/own-sender.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+const sts = (answer: object) => ({ send: async () => answer }) as never;
+const away = { send: () => Promise.reject(new Error('STS is away')) } as never;
+
+describe('the name by which queues know a relay', () => {
+  test('is its role, whatever its session is called', async () => {
+    const log = recordingLog();
+    assert.equal(await ownSender(sts({ UserId: 'AROAX:i-1', Account: '123456789012' }), log), 'AROAX');
+  });
+
+  test('is the account where it is told that LocalStack is there', async () => {
+    const log = recordingLog();
+    const answer = { UserId: 'AKIAX', Account: '000000000000' };
+    assert.equal(await ownSender(sts(answer), log, 'localstack'), '000000000000');
+    assert.equal(await ownSender(sts(answer), log), 'AKIAX');
+  });
+
+  test('is never the account in a real account: a relay that is told otherwise does not start', async () => {
+    const log = recordingLog();
+    const answer = { UserId: 'AROAX:i-1', Account: '123456789012' };
+    await assert.rejects(
+      ownSender(sts(answer), log, 'localstack'),
+      new EnvironmentError(
+        'The environment variable ENDPOINT cannot be used (localstack is for account 000000000000 alone, and this is account 123456789012): unset it.',
+      ),
+    );
+  });
+
+  test('is not known where STS does not answer, and that is logged', async () => {
+    for (const endpoint of [undefined, 'localstack'] as const) {
+      const log = recordingLog();
+      assert.equal(await ownSender(away, log, endpoint), undefined);
+      assert.deepEqual(
+        log.lines.map(({ event }) => event),
+        ['relay.identity-unknown'],
+      );
+    }
+  });
+});

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { RoutedSender } from '#shared/aws/routed-sender.ts';
+import { recordingSender } from './recording-sender.ts';
+
+const agentOf = async (cluster: string) => (cluster.startsWith('closed') ? `of-${cluster}` : undefined);
+
+describe('RoutedSender', () => {
+  test("sends each message to the queue of its cluster's agent, or to our own, also one of no cluster", async () => {
+    const own = recordingSender();
+    const agents = new Map<string, ReturnType<typeof recordingSender>>();
+    const ofAgent = (agent: string) => {
+      const queue = agents.get(agent) ?? recordingSender();
+      agents.set(agent, queue);
+      return queue;
+    };
+    const messages = ['open', 'closed-1', undefined, 'closed-2', 'closed-1'].map((groupId, index) => ({
+      body: `${index}`,
+      ...(groupId === undefined ? {} : { groupId }),
+    }));
+    assert.deepEqual(await new RoutedSender({ own, ofAgent }, agentOf).send(messages), []);
+    const bodies = (queue = recordingSender()) => queue.calls.map((call) => call.map(({ body }) => body));
+    assert.deepEqual(bodies(own), [['0', '2']]);
+    assert.deepEqual(bodies(agents.get('of-closed-1')), [['1', '4']]);
+    assert.deepEqual(bodies(agents.get('of-closed-2')), [['3']]);
+  });
+
+  test('tells of messages that were not taken by their places among all', async () => {
+    const last = recordingSender((messages) => [
+      { index: messages.length - 1, reason: 'full', permanent: false },
+    ]);
+    const sender = new RoutedSender({ own: last, ofAgent: () => last }, agentOf);
+    const failures = await sender.send(
+      ['closed', 'open', 'open', 'closed', 'open'].map((groupId) => ({ body: 'x', groupId })),
+    );
+    assert.deepEqual(failures, [
+      { index: 3, reason: 'full', permanent: false },
+      { index: 4, reason: 'full', permanent: false },
+    ]);
+  });
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { AgentOf } from '#shared/access/agent-of.ts';
+import { RoutedTimers } from '#shared/aws/routed-timers.ts';
+import { TimerError, type Timers } from '#shared/engine/timers.ts';
+import { clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { aRef, NOW } from '#test/contracts/partition-builders.ts';
+
+const OPEN = aRef(clusterName('open'));
+const CLOSED = aRef(clusterName('closed'));
+
+/** Timers of a fleet in which the agent edge-1 works in one cluster, and what was armed where. */
+function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'edge-1' : undefined)) {
+  const armed: { readonly of: string; readonly ref: NodeRef; readonly at: readonly EpochMs[] }[] = [];
+  const asked: string[] = [];
+  const timers = (of: string): Timers => ({
+    arm: async (ref, at) => {
+      armed.push({ of, ref, at });
+    },
+  });
+  const all = new RoutedTimers({
+    own: timers('evict'),
+    ofAgent: timers,
+    agentOf: (cluster) => {
+      asked.push(cluster);
+      return agentOf(cluster);
+    },
+  });
+  return { timers: all, armed, asked };
+}
+
+describe('RoutedTimers', () => {
+  test('arm in the queue of the agent that works in the cluster, and else in that of evict', async () => {
+    const { timers, armed } = routed();
+    await timers.arm(OPEN, [NOW]);
+    await timers.arm(CLOSED, [NOW, NOW + 1]);
+    assert.deepEqual(armed, [
+      { of: 'evict', ref: OPEN, at: [NOW] },
+      { of: 'edge-1', ref: CLOSED, at: [NOW, NOW + 1] },
+    ]);
+  });
+
+  test('ask nobody where nothing is to be armed', async () => {
+    const { timers, armed, asked } = routed();
+    await timers.arm(CLOSED, []);
+    assert.deepEqual([armed, asked], [[], []]);
+  });
+
+  test('arm nothing while nobody knows whose it is, and say so', async () => {
+    const { timers, armed } = routed(() => Promise.reject(new StoreError('the table is away')));
+    await assert.rejects(timers.arm(OPEN, [NOW]), (error) => {
+      assert.ok(error instanceof TimerError);
+      assert.match(error.message, /^node node-1 of open: a timer could not be armed: the table is away; /);
+      return true;
+    });
+    assert.deepEqual(armed, []);
+  });
+});

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import {
+  type ChosenCluster,
+  ClustersRefusedError,
+  ManagedClusters,
+  TELL_AGAIN_MS,
+} from '#shared/engine/clusters/managed-clusters.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
+
+const MINUTE_MS = 60_000;
+/** Pauses double from 2 s to a minute, so the longest is reached within this. */
+const GROWN_MS = 3 * MINUTE_MS;
+
+const EXPIRED = new ApiError('the credentials were refused: renew them.', 401, 'Unauthorized');
+const UNREACHABLE = new ApiError('the connection was refused.', 0);
+const NO_LOGIN = new ApiError('the plugin failed.', 0, '', undefined, {
+  cause: new KubeconfigError('The plugin failed: log in.'),
+});
+const BROKEN = new KubeconfigError(
+  'Context "b" names the cluster "x", which is not there: correct the context.',
+);
+
+/** A cluster that the test breaks and mends. */
+function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
+  const cluster = {
+    trouble,
+    tries: 0,
+    name: clusterName(name),
+    readAccess: () => {
+      cluster.tries += 1;
+      if (cluster.trouble instanceof KubeconfigError) throw cluster.trouble;
+    },
+    api: {
+      host: `${name}:6443`,
+      allowed: ({ verb }: { readonly verb: string }) => {
+        if (cluster.trouble === 'silent') return new Promise<boolean>(() => undefined);
+        if (cluster.trouble instanceof Error) return Promise.reject(cluster.trouble);
+        return Promise.resolve(cluster.trouble !== 'no rights' || verb !== 'delete');
+      },
+      close: () => undefined,
+    },
+  };
+  return cluster;
+}
+
+type Scripted = ReturnType<typeof scripted>;
+
+/** As much of clusters as is asked of them here. */
+const chosen = (clusters: readonly Scripted[]) => clusters as readonly unknown[] as readonly ChosenCluster[];
+
+/** The clusters' names are noted as they are taken into service; time passes as the test says. */
+async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) {
+  const time = driveTimers(t);
+  const log = recordingLog();
+  const stopping = new AbortController();
+  const taken: string[] = [];
+  const clusters = await ManagedClusters.open(chosen(scriptedClusters), { clock: drivenClock, log });
+  const refused: string[] = [];
+  clusters.admit(
+    (name) => taken.push(name),
+    stopping.signal,
+    (name) => refused.push(name),
+  );
+  await time.settle();
+  const complaints = () => log.lines.map(({ event, fields }) => `${event} ${fields['cluster']}`);
+  t.after(() => {
+    stopping.abort();
+    clusters.close();
+  });
+  return { time, log, clusters, taken, refused, complaints, stopping };
+}
+
+describe('a cluster that cannot be managed', () => {
+  for (const [what, trouble, state] of [
+    ['whose credentials are refused', EXPIRED, 'access-denied'],
+    ['whose context is broken', BROKEN, 'access-denied'],
+    ['whose credentials cannot be had', NO_LOGIN, 'access-denied'],
+    ['that refuses rights', 'no rights', 'access-denied'],
+    ['that does not answer', UNREACHABLE, 'disconnected'],
+  ] as const) {
+    test(`${what} keeps no other from service, and is taken when it is mended`, async (t) => {
+      const [a, b] = [scripted('a'), scripted('b', trouble)];
+      const { time, clusters, taken, refused, complaints } = await manage(t, a, b);
+      assert.deepEqual(taken, ['a']);
+      const [fault] = clusters.faults.get(b.name) ?? [];
+      assert.deepEqual([fault?.type, fault?.since], ['list-failing', 0]);
+      assert.equal(fault?.error, clusters.troubles.get(b.name));
+      assert.deepEqual(
+        [...clusters.states].map(([name, { kind }]) => [name, kind]),
+        [['b', state]],
+      );
+      assert.deepEqual(complaints(), [
+        `cluster.${state === 'access-denied' ? 'access-denied' : 'unreachable'} b`,
+      ]);
+      await time.pass(GROWN_MS);
+      assert.deepEqual(taken, ['a']);
+      b.trouble = undefined;
+      await time.pass(MINUTE_MS);
+      assert.deepEqual(taken, ['a', 'b']);
+      assert.deepEqual([...clusters.states], []);
+      assert.deepEqual([...clusters.faults], []);
+      assert.deepEqual(refused, ['b'], 'however often it was tried');
+    });
+  }
+
+  test('is deaf since the first time that it did not answer', async (t) => {
+    const { time, clusters } = await manage(t, scripted('a'), scripted('b', UNREACHABLE));
+    const [state] = clusters.states.values();
+    assert.ok(state?.kind === 'disconnected');
+    await time.pass(MINUTE_MS);
+    assert.deepEqual([...clusters.states.values()], [state]);
+  });
+
+  test('is tried after pauses that grow to a minute, and to ten seconds when it only does not answer', async (t) => {
+    const [refused, away] = [scripted('refused', EXPIRED), scripted('away', UNREACHABLE)];
+    const { time } = await manage(t, scripted('a'), refused, away);
+    const triesWithin = async (ms: number) => {
+      const before = [refused.tries, away.tries] as const;
+      await time.pass(ms);
+      return [refused.tries - before[0], away.tries - before[1]] as const;
+    };
+    const [early, earlyAway] = await triesWithin(10_000);
+    assert.ok(early >= 2 && earlyAway >= 3, `${early}, ${earlyAway} tries within the first 10 s`);
+    await time.pass(GROWN_MS);
+    const [late, lateAway] = await triesWithin(10 * MINUTE_MS);
+    assert.ok(late >= 9 && late <= 21, `${late} tries in ten minutes`);
+    assert.ok(lateAway >= 59 && lateAway <= 121, `${lateAway} tries in ten minutes`);
+  });
+
+  test('is complained of rarely, and at once when the reason is another', async (t) => {
+    const b = scripted('b', EXPIRED);
+    const { time, log, complaints } = await manage(t, scripted('a'), b);
+    await time.pass(TELL_AGAIN_MS - MINUTE_MS);
+    assert.equal(complaints().length, 1);
+    await time.pass(3 * MINUTE_MS);
+    assert.equal(complaints().length, 2);
+    b.trouble = 'no rights';
+    await time.pass(MINUTE_MS);
+    assert.equal(complaints().length, 3);
+    assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack rights: .* delete pods/);
+  });
+
+  test('is neither waited for nor forgotten while it stays silent', async (t) => {
+    const b = scripted('b', 'silent');
+    const { clusters, taken } = await manage(t, scripted('a'), b);
+    assert.deepEqual(taken, ['a']);
+    assert.deepEqual([...clusters.states], [['b', { kind: 'syncing' }]]);
+    assert.deepEqual([...clusters.apis.keys()], ['a', 'b']);
+  });
+
+  test('is not tried any more once the service stops', async (t) => {
+    const b = scripted('b', EXPIRED);
+    const { time, taken, stopping } = await manage(t, scripted('a'), b);
+    stopping.abort();
+    b.trouble = undefined;
+    const { tries } = b;
+    await time.pass(GROWN_MS);
+    assert.deepEqual([b.tries, taken], [tries, ['a']]);
+  });
+});
+
+describe('the start', () => {
+  const open = (...clusters: readonly Scripted[]) =>
+    ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog() });
+
+  test('fails when somebody has to mend every cluster, with a line for each', async () => {
+    await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
+      name: ClustersRefusedError.name,
+      message: [
+        'cluster a: The credentials for a:6443 lack rights: grant them in all namespaces delete pods.',
+        BROKEN.message,
+        'cluster c: the credentials were refused: renew them.',
+      ].join('\n'),
+    });
+  });
+
+  test('goes on when a cluster may come by itself', async () => {
+    const clusters = await open(scripted('a', EXPIRED), scripted('b', UNREACHABLE));
+    clusters.close();
+  });
+});

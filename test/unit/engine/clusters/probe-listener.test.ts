@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Counter, Registry } from 'prom-client';
+import { startProbeServer } from '#shared/engine/clusters/probe-server.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { clientOf, get } from '#test/unit/http/served.ts';
+
+/** Probes of a process without clusters, whose stopwatch the test moves. */
+async function probes(context: TestContext) {
+  const registry = new Registry();
+  const collected = { times: 0 };
+  new Counter({
+    name: 'collected_total',
+    help: 'Times.',
+    registers: [registry],
+    collect() {
+      collected.times += 1;
+      this.inc();
+    },
+  });
+  const stopwatch = { ms: 0 };
+  const log = recordingLog();
+  const server = await startProbeServer(
+    { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
+    { registry, states: () => new Map(), trips: () => new Map(), log, stopwatch: () => stopwatch.ms },
+  );
+  context.after(() => server.close());
+  const ask = async (text: string): Promise<string> => {
+    const { socket, told, text: received } = await clientOf(server.port, text);
+    await told(/\r\n\r\n.+\n/s);
+    socket.destroy();
+    return received();
+  };
+  return { server, collected, stopwatch, ask };
+}
+
+test('a request whose target is no URL is answered with 400, and ends no process', async (context) => {
+  const { ask } = await probes(context);
+  for (const target of ['//', '///', 'http://', 'http://[', '/\\\\', '//:0']) {
+    assert.match(await ask(get(target)), /^HTTP\/1.1 (400|404) /, target);
+  }
+  assert.match(await ask(get('/healthz')), /ok\n/);
+});
+
+describe('the Host header', () => {
+  test('is that of a kubelet, of Prometheus or of a shell', async (context) => {
+    const { ask } = await probes(context);
+    for (const host of [
+      '10.1.2.3:8080',
+      'taintward.ops.svc:8080',
+      'taintward:8080',
+      'localhost:8080',
+      '[::1]:1',
+    ]) {
+      assert.match(await ask(`GET /healthz HTTP/1.1\r\nhost: ${host}\r\n\r\n`), /^HTTP\/1.1 200 /, host);
+    }
+  });
+
+  test('is refused when it is a name that was made to lead here (DNS rebinding)', async (context) => {
+    const { ask } = await probes(context);
+    for (const host of ['evil.example', 'evil.example:8080', '127.0.0.1.evil.example']) {
+      const answer = await ask(`GET /metrics HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1.1 421 /, host);
+      assert.doesNotMatch(answer, /collected_total/);
+    }
+  });
+});
+
+test('metrics are rendered once a second, however many ask', async (context) => {
+  const { collected, stopwatch, ask } = await probes(context);
+  const answers = await Promise.all(Array.from({ length: 40 }, () => ask(get('/metrics'))));
+  assert.equal(collected.times, 1);
+  assert.ok(answers.every((answer) => answer.includes('collected_total 1')));
+  stopwatch.ms += 999;
+  await ask(get('/metrics'));
+  assert.equal(collected.times, 1);
+  stopwatch.ms += 1;
+  assert.match(await ask(get('/metrics')), /collected_total 2/);
+});

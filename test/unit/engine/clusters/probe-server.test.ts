@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Counter, Registry } from 'prom-client';
+import {
+  type ProbeAddress,
+  ProbeAddressError,
+  type ProbeDeps,
+  type ProbedState,
+  startProbeServer,
+} from '#shared/engine/clusters/probe-server.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { Trip } from '#shared/eviction/policy.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
+const REFUSED = { kind: 'access-denied' } as const;
+const DEAF = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
+/** What a process without clusters has to tell. */
+const NOTHING: ProbeDeps = {
+  registry: new Registry(),
+  states: () => new Map(),
+  trips: () => new Map(),
+  log: recordingLog(),
+};
+const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } };
+
+/** A probe server that is closed at the end of the test, and how to ask it. */
+async function served(
+  context: TestContext,
+  states: Readonly<Record<string, ProbedState>> = {},
+  {
+    registry = new Registry(),
+    trips = [],
+    faults = [],
+  }: { registry?: Registry; trips?: readonly Trip[]; faults?: readonly Fault[] } = {},
+) {
+  const all = new Map<ClusterName, ProbedState>(
+    Object.entries(states).map(([name, state]) => [clusterName(name), state]),
+  );
+  const server = await startProbeServer(LOCAL, {
+    ...NOTHING,
+    registry,
+    states: () => all,
+    trips: () => new Map([[clusterName('c1'), trips]]),
+    faults: () => new Map([[clusterName('c1'), faults]]),
+  });
+  context.after(() => server.close());
+  const ask = (path: string) => fetch(`http://127.0.0.1:${server.port}${path}`);
+  return { server, ask };
+}
+
+test('a process that answers is healthy, whatever its clusters', async (context) => {
+  const { ask } = await served(context, { c1: SYNCING });
+  const response = await ask('/healthz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'ok\n');
+});
+
+test('it is ready when it hears each cluster it speaks for', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: STANDBY });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'ok\n');
+});
+
+test('it is not ready while it has not listed a cluster it speaks for, and says which', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c2 syncing\n');
+});
+
+test('it is not ready where what is due cannot be received', async (context) => {
+  const { ask } = await served(context, { c1: { kind: 'queue-unavailable' } });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 queue-unavailable\n');
+});
+
+test('it is not ready where it can neither read nor renew the lease, by which alone it would do something', async (context) => {
+  const { ask } = await served(context, { c1: { kind: 'lease-unavailable' } });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 lease-unavailable\n');
+});
+
+test('a cluster that it does not hear beside others is told, and is no reason not to be ready', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DEAF });
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
+});
+
+test('what a guard holds is told, and is no reason not to be ready', async (context) => {
+  const trippedAt = Date.UTC(2026, 0, 1);
+  const { ask } = await served(
+    context,
+    { c1: LIVE },
+    {
+      trips: [
+        { scope: 'zone', zone: 'a', trippedAt, nodes: 11, outOf: 20 },
+        { scope: 'people', trippedAt, nodes: 18, outOf: 60 },
+      ],
+    },
+  );
+  const response = await ask('/readyz');
+  assert.equal(response.status, 200);
+  assert.equal(
+    await response.text(),
+    'c1 guard tripped at 2026-01-01T00:00:00.000Z: 11 of 20 nodes were down in zone a\n' +
+      'c1 guard tripped at 2026-01-01T00:00:00.000Z: 18 of 60 nodes were tainted by people\n',
+  );
+});
+
+test('what is wrong with a cluster is told; it is not ready where it could evict nothing until somebody mends that', async (context) => {
+  const since = Date.UTC(2026, 0, 1);
+  const told = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
+    const { ask } = await served(context, states, { faults: [{ since, ...fault }] });
+    const response = await ask('/readyz');
+    return [response.status, await response.text()];
+  };
+  const forbidden = {
+    type: 'list-failing',
+    resource: 'pods',
+    status: 403,
+    error: 'It is forbidden',
+  } as const;
+  const line = 'c1 list-failing of pods since 2026-01-01T00:00:00.000Z: It is forbidden\n';
+  assert.deepEqual(await told({ c1: LIVE }, forbidden), [503, line]);
+  assert.deepEqual(await told({ c1: LIVE, c2: LIVE }, forbidden), [200, line]);
+  const full = { type: 'store-failing', error: 'The disk is full' } as const;
+  assert.deepEqual(await told({ c1: LIVE, c2: STANDBY }, full), [
+    503,
+    'c1 store-failing since 2026-01-01T00:00:00.000Z: The disk is full\n',
+  ]);
+  const silent = { type: 'watch-failing', resource: 'nodes', error: 'No answer' } as const;
+  assert.equal((await told({ c1: LIVE }, silent))[0], 200);
+});
+
+test('it is not ready when it hears none of the clusters it speaks for', async (context) => {
+  const { ask } = await served(context, { c1: DEAF, c2: REFUSED, c3: STANDBY });
+  assert.equal((await ask('/readyz')).status, 503);
+});
+
+test('it says where every cluster stands when asked to be verbose', async (context) => {
+  const { ask } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
+  const response = await ask('/readyz?verbose');
+  assert.equal(response.status, 503);
+  assert.equal(await response.text(), 'c1 live\nc2 standby\nc3 syncing\n');
+});
+
+test('it is ready without clusters', async (context) => {
+  const { ask } = await served(context);
+  assert.equal((await ask('/readyz')).status, 200);
+});
+
+test('metrics are in the format of Prometheus', async (context) => {
+  const registry = new Registry();
+  new Counter({ name: 'things_total', help: 'Things.', registers: [registry] }).inc(3);
+  const { ask } = await served(context, {}, { registry });
+  const response = await ask('/metrics');
+  assert.equal(response.headers.get('content-type'), registry.contentType);
+  assert.match(await response.text(), /^things_total 3$/m);
+});
+
+test('metrics that cannot be collected are an error, and the server lives on', async (context) => {
+  const registry = new Registry();
+  registry.metrics = () => Promise.reject(new Error('a gauge broke'));
+  const { ask } = await served(context, {}, { registry });
+  assert.equal((await ask('/metrics')).status, 500);
+  assert.equal((await ask('/healthz')).status, 200);
+});
+
+test('any other path says which there are', async (context) => {
+  const { ask } = await served(context);
+  const response = await ask('/');
+  assert.equal(response.status, 404);
+  assert.match(await response.text(), /\/healthz, \/readyz, \/metrics/);
+});
+
+async function refused(address: ProbeAddress): Promise<string> {
+  try {
+    await startProbeServer(address, NOTHING);
+  } catch (error) {
+    assert.ok(error instanceof ProbeAddressError);
+    return error.message;
+  }
+  assert.fail('it was not refused');
+}
+
+test('a port that is taken is named with the way out', async (context) => {
+  const { server } = await served(context);
+  assert.equal(
+    await refused({ ...LOCAL, port: server.port }),
+    `port ${server.port} of 127.0.0.1 is in use (EADDRINUSE): stop who has it, or choose another with --port`,
+  );
+});
+
+test('a host that is none, or that of another machine, is named with the way out', async () => {
+  for (const host of ['no.host.invalid', '192.0.2.1']) {
+    assert.match(
+      await refused({ ...LOCAL, host }),
+      new RegExp(
+        `^${host} is not an address of this machine \\([A-Z_]+\\): specify one with --host, such as 127.0.0.1 or 0.0.0.0$`,
+      ),
+    );
+  }
+});
+
+test('it closes although a connection is kept open', async () => {
+  const server = await startProbeServer(LOCAL, NOTHING);
+  await (await fetch(`http://127.0.0.1:${server.port}/healthz`)).text();
+  await server.close();
+  await assert.rejects(fetch(`http://127.0.0.1:${server.port}/healthz`));
+});

@@ -1,0 +1,322 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
+import { TimerError } from '#shared/engine/timers.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { ContendedPartitionError, StoreError } from '#shared/state/store.ts';
+import { standings } from '#test/contracts/partition-builders.ts';
+import {
+  at,
+  nodeDelta,
+  pod,
+  podDelta,
+  podGone,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from '#test/unit/eviction/builders.ts';
+import { inNoTime } from '#test/world/driven-timers.ts';
+import { type ScriptedWorld, scriptedWorld } from '../../deltas/scripted-world.ts';
+
+const recordsIn = async (world: ScriptedWorld): Promise<readonly EvictionRecord[]> => {
+  const { scheduled } = await world.store.load(ref, at(0));
+  return [...scheduled.values()];
+};
+const states = async (world: ScriptedWorld) =>
+  Object.entries(standings(await world.store.load(ref, at(0)))).map((standing) => standing.join(' '));
+const announced = (world: ScriptedWorld) =>
+  world.dueQueue.sent
+    .map(({ body }) => parseDueMessage(body))
+    .flatMap((message) =>
+      message.kind === 'cancelled' ? message.pods.map(({ uid }) => `${uid} ${message.version.sequence}`) : [],
+    );
+const logged = (world: ScriptedWorld) => world.log.lines.map(({ event }) => event);
+
+const BY_ANNA = { who: 'anna', at: at(50), why: 'because' };
+const untaint = nodeDelta(20, { taints: [] });
+
+async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
+  const world = scriptedWorld();
+  for (const delta of deltas) await applyDeltas([delta], world);
+  return world;
+}
+
+test('a delta ends in records and timers', async () => {
+  const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(10) })] }));
+  assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
+  assert.deepEqual(world.armed, [at(60), at(70)]);
+  assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled', 'eviction.scheduled']);
+});
+
+test('a pod of another cluster is another one, also under the same UID', async () => {
+  const other = { ...ref, cluster: clusterName('c2') };
+  const world = await worldAfter(nodeDelta(1), nodeDelta(1, { ref: other }));
+  await applyDeltas([podGone(2, { ref: other })], world);
+  await applyDeltas([nodeDelta(3, { ref: other, pods: [] })], world);
+  await applyDeltas([nodeDelta(4, { ref: other, taints: [] })], world);
+  assert.deepEqual(await states(world), ['u1 scheduled']);
+});
+
+test('a delta that changes nothing writes nothing', async () => {
+  const world = await worldAfter(nodeDelta(1), nodeDelta(1));
+  assert.equal(world.store.commits, 1);
+  assert.deepEqual(world.armed, [at(60), at(60)]);
+});
+
+test('after a gap, a pod that is held until some time has its timer for that time again', async () => {
+  const world = await worldAfter(nodeDelta(1));
+  const held = { by: { kind: 'hold', id: 'h1', until: at(900) }, since: at(60), until: at(900) } as const;
+  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const holds = [{ id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900), ...BY_ANNA } as const];
+  const holding = { ...world, rules: async () => ({ ...rules, holds }) };
+  await applyDeltas([nodeDelta(100, { wake: true })], holding);
+  assert.deepEqual(world.armed, [at(60), at(900)]);
+});
+
+test('a pod that nothing holds any more has a timer for its turn', async () => {
+  const world = await worldAfter(nodeDelta(1));
+  const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
+  const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
+  await world.store.commit(ref, 1, { schedule, end: [], live: true }, at(60));
+  const policy = { ...rules.policy, drain: 10 };
+  const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
+  await applyDeltas([ranked], {
+    ...world,
+    rules: async () => ({ ...rules, policy }),
+    clock: { now: () => at(120) },
+  });
+  assert.deepEqual(world.armed, [at(60), at(130)]);
+});
+
+test('a pod that tolerates everything on a tainted node costs no write', async () => {
+  const world = await worldAfter(
+    nodeDelta(1),
+    podDelta(2, { pod: pod('u2', { tolerations: [{ operator: 'Exists' }] }) }),
+  );
+  assert.equal(world.store.commits, 1);
+});
+
+test('a countdown is told once, however often its pod changes', async () => {
+  const world = await worldAfter(nodeDelta(1), podDelta(20), podDelta(21));
+  const told = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
+  assert.deepEqual(told, ['countdowns']);
+});
+
+test('a resync is no news: it is neither logged nor announced', async () => {
+  const world = await worldAfter(nodeDelta(1), nodeDelta(20));
+  assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
+});
+
+describe('a countdown', () => {
+  const counted = (world: ScriptedWorld) =>
+    world.dueQueue.sent
+      .map(({ body }) => parseDueMessage(body))
+      .flatMap((message) => (message.kind === 'countdowns' ? message.pods : []))
+      .map(({ uid, fireAt, moved }) => `${uid} ${moved ? 'moved to' : 'ends at'} ${(fireAt - at(0)) / 1000}`);
+
+  test('that starts or moves is announced to evict, which posts the Event', async () => {
+    const longer = [pod('u1', { tolerations: [tolerating('a', 90)] })];
+    const world = await worldAfter(nodeDelta(1), nodeDelta(1), nodeDelta(2, { pods: longer }));
+    assert.deepEqual(counted(world), ['u1 ends at 60', 'u1 moved to 90']);
+  });
+
+  test('that is soon over is not', async () => {
+    const pods = [29, 31, 32].map((seconds) =>
+      pod(`u${seconds}`, { tolerations: [tolerating('a', seconds)] }),
+    );
+    assert.deepEqual(counted(await worldAfter(nodeDelta(1, { pods }))), ['u32 ends at 32']);
+  });
+});
+
+describe('a cancellation', () => {
+  test('is announced to evict, which posts the Event', async () => {
+    const pods = [pod('u1'), pod('u2')];
+    const world = await worldAfter(nodeDelta(1, { pods }), nodeDelta(20, { pods, taints: [] }));
+    assert.deepEqual(announced(world), ['u1 20', 'u2 20']);
+    assert.ok(logged(world).includes('eviction.canceled'));
+  });
+
+  test('is announced again when the delta comes again: the first may not have got through', async () => {
+    const world = await worldAfter(nodeDelta(1), untaint, untaint, podDelta(1));
+    assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
+  });
+
+  test('of a pod that went before it was due is announced, also when its delta comes again', async () => {
+    const world = await worldAfter(nodeDelta(1), podGone(20), podGone(20));
+    assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
+  });
+
+  test('of a pod that vanished when it was due is not: that is what an eviction looks like', async () => {
+    const world = await worldAfter(nodeDelta(1), podGone(61), podGone(61));
+    assert.deepEqual(announced(world), []);
+    assert.equal(world.log.lines.at(-1)?.fields['eventPosted'], false);
+  });
+
+  test('stands although the queue refuses its announcement', async () => {
+    const world = await worldAfter(nodeDelta(1));
+    world.dueQueue.refusal = { reason: 'no', permanent: true };
+    await applyDeltas([untaint], world);
+    assert.deepEqual(await states(world), ['u1 cancelled']);
+    assert.ok(logged(world).includes('event.enqueue-failed'));
+  });
+
+  test('is announced later when the queue cannot be reached: the delta comes again', async () => {
+    const world = await worldAfter(nodeDelta(1));
+    world.dueQueue.unreachable = new QueueError('away');
+    await assert.rejects(applyDeltas([untaint], world), QueueError);
+    world.dueQueue.unreachable = undefined;
+    await applyDeltas([untaint], world);
+    assert.deepEqual(announced(world), ['u1 20']);
+  });
+});
+
+describe('when something fails, the delta is not done, and done again it ends as it should:', () => {
+  test('the table is away', async () => {
+    const world = scriptedWorld();
+    world.store.outages = 1;
+    await assert.rejects(applyDeltas([nodeDelta(1)], world), StoreError);
+    assert.deepEqual(world.armed, []);
+    await applyDeltas([nodeDelta(1)], world);
+    assert.deepEqual(world.armed, [at(60)]);
+  });
+
+  test('a timer cannot be armed after the commit', async () => {
+    const world = scriptedWorld();
+    world.timerOutages = 1;
+    await assert.rejects(applyDeltas([nodeDelta(1)], world), TimerError);
+    assert.deepEqual(await states(world), ['u1 scheduled']);
+    await applyDeltas([nodeDelta(1)], world);
+    assert.deepEqual(world.armed, [at(60)]);
+    assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
+  });
+
+  test('a timer cannot be armed, and a newer delta comes before the old one again', async () => {
+    const world = scriptedWorld();
+    world.timerOutages = 1;
+    const overdue = podDelta(90);
+    await assert.rejects(applyDeltas([overdue], world), TimerError);
+    await applyDeltas([nodeDelta(100)], world);
+    assert.deepEqual(world.armed, []);
+    await applyDeltas([overdue], world);
+    assert.deepEqual(world.armed, [at(90)]);
+  });
+});
+
+describe('deltas of several pods of a node', () => {
+  /** What they leave behind, at whatever revision. */
+  const left = async (world: ScriptedWorld) => {
+    const { node, scheduled, ended } = await world.store.load(ref, at(0));
+    return {
+      ...{ node, scheduled: [...scheduled.values()].sort(byUid), ended: [...ended.values()].sort(byUid) },
+      armed: [...new Set(world.armed)].sort((a, b) => a - b),
+      announced: announced(world),
+      logged: world.log.lines,
+    };
+  };
+  const byUid = (a: { readonly uid: string }, b: { readonly uid: string }) => (a.uid < b.uid ? -1 : 1);
+
+  const someDeltas = fc
+    .uniqueArray(
+      fc.record({
+        uid: fc.constantFrom('u1', 'u2', 'u3', 'u4', 'u5'),
+        gone: fc.boolean(),
+        seconds: fc.constantFrom(0, 45, 60, undefined),
+        // Newer than what is known of the node, and older.
+        sequence: fc.integer({ min: 5, max: 15 }),
+        epoch: fc.constantFrom(1, 1, 1, 0),
+        taints: fc.constantFrom([taint('a')], [taint('a'), taint('b', 9)], [taint('a', 8)], []),
+      }),
+      { selector: ({ uid }) => uid, minLength: 1 },
+    )
+    .map((facts) =>
+      facts.map(({ uid, gone, seconds, sequence, epoch, taints }): Delta => {
+        const fields = { version: { epoch, sequence }, taints };
+        if (gone) return podGone(sequence, { ...fields, uid: podUid(uid) });
+        const tolerations = seconds === undefined ? [] : [tolerating('a', seconds)];
+        return podDelta(sequence, { ...fields, pod: pod(uid, { tolerations }) });
+      }),
+    );
+
+  test('leave what they leave one after the other, at the cost of one commit', async () => {
+    const known = nodeDelta(10, { pods: [pod('u1'), pod('u2'), pod('u3')] });
+    await fc.assert(
+      fc.asyncProperty(someDeltas, async ([first, ...behind]) => {
+        assert.ok(first);
+        const [together, apart] = [await worldAfter(known), await worldAfter(known, first, ...behind)];
+        const { commits } = together.store;
+        await applyDeltas([first, ...behind], together);
+        assert.deepEqual(await left(together), await left(apart));
+        assert.ok(together.store.commits - commits <= 1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('may be committed together unless one tells of a pod twice, of the whole node, or of another node', () => {
+    const [first, second] = [podDelta(1), podDelta(2, { pod: pod('u2') })];
+    const elsewhere = { ...ref, node: nodeName('n2') };
+    assert.ok(mayJoin([first], second));
+    assert.ok(mayJoin([first, second], podGone(3, { uid: podUid('u3') })));
+    assert.ok(!mayJoin([first, second], podGone(3)));
+    assert.ok(!mayJoin([first], nodeDelta(3)));
+    assert.ok(!mayJoin([nodeDelta(1)], second));
+    assert.ok(!mayJoin([first], podDelta(2, { ref: elsewhere, pod: pod('u2') })));
+    const namesake = { ...ref, cluster: clusterName('c2') };
+    assert.ok(!mayJoin([first], podDelta(2, { ref: namesake, pod: pod('u2') })));
+  });
+
+  test('that fail leave none of themselves behind', async (t) => {
+    const world = scriptedWorld();
+    world.store.conflicts = Number.POSITIVE_INFINITY;
+    const deltas = [podDelta(1), podDelta(2, { pod: pod('u2') })] as const;
+    await assert.rejects(
+      inNoTime(t, () => applyDeltas(deltas, world)),
+      ContendedPartitionError,
+    );
+    assert.deepEqual(await states(world), []);
+  });
+});
+
+describe('a lost race', () => {
+  test('is decided anew on what the winner left', async () => {
+    const world = await worldAfter(podDelta(1));
+    const { store } = world;
+    const load = store.load.bind(store);
+    let raced = false;
+    store.load = async (...args) => {
+      const partition = await load(...args);
+      if (!raced) {
+        raced = true;
+        await applyDeltas([podDelta(30, { pod: pod('u1', { tolerations: [] }) })], world);
+      }
+      return partition;
+    };
+    await applyDeltas([nodeDelta(20, { taints: [taint('a'), taint('b', 20)] })], world);
+    assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
+  });
+
+  test('is run a few times', async (t) => {
+    const world = scriptedWorld();
+    world.store.conflicts = 7;
+    await inNoTime(t, () => applyDeltas([nodeDelta(1)], world));
+    assert.equal(world.store.commits, 8);
+  });
+
+  test('is given up in the end: the queue brings the delta back', async (t) => {
+    const world = scriptedWorld();
+    world.store.conflicts = Number.POSITIVE_INFINITY;
+    await assert.rejects(
+      inNoTime(t, () => applyDeltas([nodeDelta(1)], world)),
+      ContendedPartitionError,
+    );
+    assert.equal(world.store.commits, 8);
+    assert.deepEqual(world.armed, []);
+  });
+});

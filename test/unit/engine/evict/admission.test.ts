@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Method } from '#shared/eviction/policy.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, statesIn } from './evict-bench.ts';
+
+const DEADLINE_MS = 60_000;
+const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
+
+/** As KubeVirt's webhook answers for a VM that it begins to migrate. */
+const MOVES = new ApiError(
+  'Cannot create pods/eviction default/vm at api: 429; admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction triggered evacuation of VMI "default/vm".',
+  429,
+);
+
+/** A node with due pods of a web server, and of VMs that KubeVirt moves. */
+async function beside(webs: number, vms: number, method: Method = evict): Promise<EvictBench> {
+  const named = (kind: string, count: number) =>
+    Array.from({ length: count }, (_, index) => `${kind}${index + 1}`);
+  const [web, vm] = [named('web', webs), named('vm', vms)];
+  const bench = await heard(
+    [nodeDelta(1, { pods: [...vm, ...web].map((uid) => pod(uid)) })],
+    [
+      ...web.map((uid) => livePod(uid, { labels: { app: 'web' } })),
+      ...vm.map((uid) => livePod(uid, { labels: { app: 'vm' } })),
+    ],
+  );
+  bench.ruling = { ...rules, policy: { ...rules.policy, method } };
+  bench.cluster.admission.set('vm', MOVES);
+  return bench;
+}
+
+const recordsOf = async ({ store, clock }: EvictBench) => [
+  ...(await store.load(ref, clock.now())).scheduled.values(),
+];
+
+describe('beside VMs that a webhook refuses to evict', () => {
+  test('80 pods of a node are evicted in one pass, and no call waits', async () => {
+    const bench = await beside(80, 3);
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 80);
+    assert.equal(bench.clock.now(), at(60));
+    const { node } = await bench.store.load(ref, at(60));
+    assert.equal(node?.retry, undefined);
+    assert.deepEqual(
+      (await recordsOf(bench)).map(({ blocked, failure }) => [blocked, failure]),
+      Array(3).fill([
+        { since: at(60), nextTryAt: at(60), by: 'admission', reason: MOVES.message },
+        undefined,
+      ]),
+    );
+    assert.deepEqual(bench.armed, [at(65)]);
+  });
+
+  test('the log and an Event tell of a VM once that it is refused, and by whom', async () => {
+    const bench = await beside(0, 1);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(65));
+    await evictNode(ref, bench);
+    assert.deepEqual(
+      bench.log.lines.flatMap(({ event, fields }) =>
+        event === 'eviction.blocked' ? [[fields['by'], fields['error']]] : [],
+      ),
+      [['admission', MOVES.message]],
+    );
+    assert.deepEqual(
+      bench.cluster.events.map(({ reason, message }) => [reason, message.replace(/ and will .*/, '')]),
+      [['TaintwardEvictionBlocked', 'Eviction rejected by an admission webhook or policy']],
+    );
+  });
+
+  test('a VM that carries the annotation of a migration is blocked because it is being moved', async () => {
+    const bench = await beside(0, 1);
+    bench.cluster.putPod(livePod('vm1', { labels: { app: 'vm' }, moving: true }));
+    await evictNode(ref, bench);
+    const [record] = await recordsOf(bench);
+    assert.equal(
+      record?.blocked?.reason,
+      `It is being moved off its node (annotation descheduler.alpha.kubernetes.io/eviction-in-progress). ${MOVES.message}`,
+    );
+  });
+
+  test('a VM is evicted when the webhook lets it go, and its budget, too', async () => {
+    const bench = await beside(0, 1);
+    bench.cluster.budgets.set('vm', { app: 'vm', allowed: 0 });
+    await evictNode(ref, bench);
+    bench.cluster.admission.clear();
+    await bench.clock.advanceTo(at(65));
+    await evictNode(ref, bench);
+    const [record] = await recordsOf(bench);
+    assert.deepEqual([record?.blocked?.since, record?.blocked?.by], [at(60), undefined]);
+    bench.cluster.budgets.clear();
+    await bench.clock.advanceTo(at(75));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { vm1: 'done' });
+  });
+
+  test('a VM is deleted at the deadline that policy sets', async () => {
+    const bench = await beside(0, 1);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + DEADLINE_MS - 1);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    await bench.clock.advanceTo(at(65) + DEADLINE_MS);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['vm1']);
+  });
+
+  test('a VM fails at the deadline where policy never deletes it, and the pods beside it do not', async () => {
+    const bench = await beside(1, 1, { ...evict, afterDeadline: 'never' });
+    bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(65) + DEADLINE_MS);
+    await evictNode(ref, bench);
+    bench.cluster.budgets.clear();
+    const { node } = await bench.store.load(ref, bench.clock.now());
+    assert.equal(node?.retry?.everything, false);
+    assert.match((await recordsOf(bench)).find(({ uid }) => uid === 'vm1')?.failure?.error ?? '', /denied/);
+  });
+});
+
+test('a webhook that refuses to have a pod marked or deleted fails that pod alone, by whatever status', async () => {
+  for (const status of [404, 409, 429, 503]) {
+    const bench = await beside(3, 0, { kind: 'delete' });
+    const denied = new ApiError('429; admission webhook "x.example.com" denied the request: no', status);
+    const { deletePod } = bench.cluster;
+    bench.cluster.deletePod = async (ref, ...asked) => {
+      if (ref.name === 'pod-web2') throw denied;
+      return deletePod.call(bench.cluster, ref, ...asked);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['web1', 'web3'], String(status));
+    const [record] = await recordsOf(bench);
+    assert.equal(record?.failure?.error, denied.message, String(status));
+  }
+});

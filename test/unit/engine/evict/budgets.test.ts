@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Method, Rules } from '#shared/eviction/policy.ts';
+import { dueOf } from '#shared/eviction/retry.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, statesIn } from './evict-bench.ts';
+
+const DEADLINE_MS = 60_000;
+const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
+const by = (method: Method): Rules => ({ ...rules, policy: { ...rules.policy, method } });
+
+/** A bench with due pods of one budget that lets so many go, where policy says how they go. */
+async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
+  const uids = Array.from({ length: count }, (_, index) => `u${index + 1}`);
+  const pods = uids.map((uid) => livePod(uid, { labels: { app: 'web' } }));
+  const bench = await heard([nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })], pods);
+  bench.ruling = by(method);
+  bench.cluster.budgets.set('web', { app: 'web', allowed });
+  return bench;
+}
+
+function requestsOf({ cluster }: EvictBench): string[] {
+  const requests: string[] = [];
+  cluster.beforeRequest = (verb) => {
+    requests.push(verb);
+  };
+  return requests;
+}
+
+/** Evicts at each moment that is armed, until then. */
+async function until(bench: EvictBench, end: number): Promise<void> {
+  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
+    await bench.clock.advanceTo(next);
+    await evictNode(ref, bench);
+  }
+  await bench.clock.advanceTo(end);
+}
+
+const recordOf = async ({ store, clock }: EvictBench) =>
+  (await store.load(ref, clock.now())).scheduled.get(pod().uid);
+
+describe('where policy has pods evicted by the Eviction API', () => {
+  test('a pod is not marked beforehand, and is recorded and told of as evicted', async () => {
+    const bench = await budgeted(1, 1);
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'create']);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(
+      bench.cluster.events.map(({ message }) => message),
+      ['Marking for deletion Pod default/pod-u1'],
+    );
+  });
+
+  test('a budget lets as many go as it can spare, and the others wait without having failed', async () => {
+    const bench = await budgeted(3, 1);
+    await evictNode(ref, bench);
+    const { node, scheduled } = await bench.store.load(ref, at(60));
+    assert.equal(deletedFrom(bench).length, 1);
+    assert.equal(node?.retry, undefined);
+    assert.deepEqual(
+      [...scheduled.values()].map(({ blocked, failure }) => [blocked?.nextTryAt, failure]),
+      [
+        [at(60), undefined],
+        [at(60), undefined],
+      ],
+    );
+    assert.equal(node?.blocked?.nextTryAt, at(65));
+    assert.deepEqual(bench.armed, [at(65)]);
+  });
+
+  test('they are asked for ever more seldom, by one message, each a write of their node alone, and go when the budget lets them', async () => {
+    const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    const written: number[] = [];
+    const commit = bench.store.commit.bind(bench.store);
+    bench.store.commit = async (...args) => {
+      written.push(args[2].schedule.length);
+      return commit(...args);
+    };
+    await until(bench, at(60 + 5 + 10 + 20 + 40 + 59));
+    assert.deepEqual(bench.armed, []);
+    assert.equal(requests.filter((verb) => verb === 'evict').length, 5 * 2);
+    assert.deepEqual(written, [0, 0, 0, 0]);
+    assert.equal(bench.armed.length, 0);
+    bench.cluster.budgets.clear();
+    await bench.clock.advanceTo(at(60 + 5 + 10 + 20 + 40 + 60));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+    assert.equal(requests.includes('patch'), false);
+  });
+
+  test('that it waits is told once, in the log and by an Event', async () => {
+    const bench = await budgeted(1, 0);
+    await evictNode(ref, bench);
+    await until(bench, at(80));
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.blocked').length, 1);
+    assert.deepEqual(
+      bench.cluster.events.map(({ reason }) => reason),
+      ['TaintwardEvictionBlocked'],
+    );
+  });
+
+  test('what is blocked to the deadline is then marked and deleted', async () => {
+    const bench = await budgeted(1, 0);
+    await evictNode(ref, bench);
+    await until(bench, at(60) + DEADLINE_MS - 1);
+    assert.deepEqual(deletedFrom(bench), []);
+    const requests = requestsOf(bench);
+    await bench.clock.advanceTo(at(60) + DEADLINE_MS);
+    await evictNode(ref, bench);
+    assert.deepEqual(requests.slice(-4), ['patch', 'get', 'delete', 'create']);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+  });
+
+  test('or, where policy says never, is tried ever more seldom, and given up as any other', async () => {
+    const bench = await budgeted(1, 0, { ...evict, afterDeadline: 'never' });
+    await evictNode(ref, bench);
+    await until(bench, at(60) + 2 * DEADLINE_MS);
+    const { node } = await bench.store.load(ref, bench.clock.now());
+    assert.ok((node?.retry?.attempts ?? 0) > 1);
+    assert.match((await recordOf(bench))?.failure?.error ?? '', /budget/);
+    await bench.clock.advanceTo(at(60) + rules.policy.giveUpAfterMs + 3 * DEADLINE_MS);
+    await evictNode(ref, bench);
+    assert.deepEqual([bench.givenUp, deletedFrom(bench)], [1, []]);
+  });
+
+  test('pods of a node that is down are deleted, whatever their budget says', async () => {
+    const bench = await budgeted(1, 0);
+    bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('a server that takes no more calls for now puts the whole node off', async () => {
+    const bench = await budgeted(2, 2);
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'evict') throw new ApiError('too many requests', 429, 'TooManyRequests', 7);
+    };
+    await evictNode(ref, bench);
+    const partition = await bench.store.load(ref, at(60));
+    assert.equal(partition.node?.retry?.everything, true);
+    assert.deepEqual(dueOf(partition, at(66)), []);
+  });
+
+  test('without the right to it the pod fails, and says so', async () => {
+    const bench = await budgeted(1, 1);
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'evict') throw new ApiError('grant create on pods/eviction', 403, 'Forbidden');
+    };
+    await evictNode(ref, bench);
+    assert.match((await recordOf(bench))?.failure?.error ?? '', /grant create on pods\/eviction/);
+  });
+
+  test('a pod that somebody changes meanwhile is judged anew', async () => {
+    const bench = await budgeted(1, 2);
+    let asked = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'evict' && asked++ === 0) bench.cluster.putPod(livePod('u1', { labels: { app: 'web' } }));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual([asked, deletedFrom(bench)], [2, ['u1']]);
+  });
+
+  test('an eviction that is not sent in time is not sent, and its node looked at again', async () => {
+    const bench = await budgeted(1, 1);
+    const requests = requestsOf(bench);
+    let late = true;
+    const evictPod = bench.cluster.evictPod.bind(bench.cluster);
+    bench.cluster.evictPod = async (...asked) => {
+      if (late) await bench.clock.advanceTo(bench.clock.now() + 251);
+      late = false;
+      return evictPod(...asked);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'get', 'evict', 'create']);
+  });
+
+  test('one that went before that was recorded counts as evicted', async () => {
+    const bench = await budgeted(1, 1);
+    bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+  });
+
+  test('a message that comes again brings back the timer that was not armed', async () => {
+    const bench = await budgeted(1, 0);
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench));
+    await evictNode(ref, bench, true);
+    assert.deepEqual(bench.armed, [at(65)]);
+  });
+
+  test('a stop holds what waits for a budget', async () => {
+    const bench = await budgeted(1, 0);
+    await evictNode(ref, bench);
+    const stop = { scope: 'fleet', who: 'anna', at: at(61), why: 'an incident' } as const;
+    bench.ruling = { ...by(evict), stops: [stop] };
+    bench.cluster.budgets.clear();
+    await until(bench, at(70));
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal((await recordOf(bench))?.held?.by.kind, 'stopped');
+  });
+});
+
+test('a pod that somebody else evicts by that API, where pods are deleted, is gone', async () => {
+  const bench = await heard([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
+  bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
+  await evictNode(ref, bench);
+  assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Right } from '#shared/kubernetes/rights.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { rules } from '#test/unit/eviction/builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const MINUTE = 60_000;
+const EVICT: Rules = {
+  ...rules,
+  policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } },
+};
+
+function checked() {
+  const clock = new DrivenClock(0);
+  const log = recordingLog();
+  const state = {
+    rules: async (): Promise<Rules> => EVICT,
+    answer: (): boolean => false,
+    asked: [] as Right[],
+  };
+  const cluster = Object.assign(new FakeCluster(clock), {
+    host: 'one.example.com',
+    allowed: async (right: Right) => {
+      state.asked.push(right);
+      return state.answer();
+    },
+  });
+  const access = new CheckedAccess({
+    clusters: { api: async () => cluster },
+    ...{ rules: () => state.rules(), clock, log },
+  });
+  const reach = async () => assert.equal(await access.api(clusterName('prod')), cluster);
+  const complaints = () => log.lines.filter(({ event }) => event === 'policy.permission-missing');
+  return { clock, state, reach, complaints };
+}
+
+test('where policy evicts by the Eviction API and the right to is missing, one sentence says so, once', async () => {
+  const { state, reach, complaints } = checked();
+  await reach();
+  await reach();
+  const [{ fields } = { fields: {} }, ...more] = complaints();
+  assert.equal(more.length, 0);
+  assert.match(
+    `${(fields as Record<string, unknown>)['error']}`,
+    /^The policy sets method: evict, .* one\.example\.com lack the permission to create pods\/eviction: grant it \(cdk\/rbac\/eviction-api\)/,
+  );
+  assert.deepEqual(state.asked, [{ verb: 'create', resource: 'pods/eviction' }]);
+});
+
+test('it is said again while it is so, and for each policy', async () => {
+  const { clock, state, reach, complaints } = checked();
+  await reach();
+  state.rules = async () => ({ ...EVICT, policyRevision: EVICT.policyRevision + 1 });
+  await reach();
+  assert.equal(complaints().length, 2);
+  await clock.advanceTo(10 * MINUTE);
+  await reach();
+  assert.equal(complaints().length, 3);
+  state.answer = () => true;
+  await clock.advanceTo(20 * MINUTE);
+  await reach();
+  await clock.advanceTo(60 * MINUTE);
+  await reach();
+  assert.deepEqual([complaints().length, state.asked.length], [3, 4]);
+});
+
+test('where policy limits evictions by a percentage and replicas may not be counted, one sentence says so', async () => {
+  const { state, reach, complaints } = checked();
+  const limit = { count: '10%', windowMs: MINUTE };
+  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
+  await reach();
+  assert.match(
+    JSON.stringify(complaints()),
+    /The policy sets maxEvictionsPerWorkload as a percentage, .* lack the permission to get deployments, .*get replicationcontrollers: grant it \(cdk\/rbac\/replicas\). Until then, pods of workloads wait there\./,
+  );
+});
+
+test('where policy limits evictions by a count nobody is asked', async () => {
+  const { state, reach } = checked();
+  const limit = { count: 3, windowMs: MINUTE };
+  state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
+  await reach();
+  assert.deepEqual(state.asked, []);
+});
+
+test('where pods are deleted nobody is asked', async () => {
+  const { state, reach } = checked();
+  state.rules = async () => rules;
+  await reach();
+  assert.deepEqual(state.asked, []);
+});
+
+test('a cluster that does not answer is asked again a minute later, and is reached all the same', async () => {
+  const { clock, state, reach, complaints } = checked();
+  state.answer = () => {
+    throw new ApiError('it does not answer', 0);
+  };
+  await reach();
+  await reach();
+  assert.equal(state.asked.length, 1);
+  state.answer = () => false;
+  await clock.advanceTo(MINUTE);
+  await reach();
+  assert.equal(complaints().length, 1);
+});
+
+test('what governs a cluster need not be read to reach it', async () => {
+  const { state, reach, complaints } = checked();
+  state.rules = async () => {
+    throw new StoreError('the table is away');
+  };
+  await reach();
+  assert.deepEqual(complaints(), []);
+});

@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, statesIn } from './evict-bench.ts';
+
+/** A bench on which one pod is due at second 60, by the clock of `evict`. */
+const due = (): Promise<EvictBench> => heard([nodeDelta(1)], podsNamed(1));
+
+/** Looks at the node at each moment that was armed, for as long as there is one by `endAt`. Returns how often it looked. */
+async function play(bench: EvictBench, endAt: number): Promise<number> {
+  let looks = 0;
+  bench.armed.push(bench.clock.now());
+  for (;;) {
+    const next = bench.armed.length === 0 ? Infinity : Math.min(...bench.armed);
+    if (next > endAt) return looks;
+    bench.armed.splice(0, bench.armed.length, ...bench.armed.filter((moment) => moment > next));
+    await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
+    looks += 1;
+    assert.equal(await evictNode(ref, bench), undefined);
+  }
+}
+
+const recordOf = async ({ store, clock }: EvictBench) => {
+  const { scheduled } = await store.load(ref, clock.now());
+  return [...scheduled.values()][0];
+};
+
+const retryOf = async ({ store, clock }: EvictBench) => (await store.load(ref, clock.now())).node?.retry;
+
+describe('a process that evicts', () => {
+  test('waits until the deadline has passed by the API server, too, where its own clock is ahead', async () => {
+    const bench = await due();
+    bench.cluster.skewMs = -20_000;
+    assert.equal(await evictNode(ref, bench), undefined);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.armed, [at(80)]);
+    await bench.clock.advanceTo(at(80));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('evicts at the deadline where the clocks differ by two seconds at most', async () => {
+    for (const skewMs of [-2_000, 0, 2_000]) {
+      const bench = await due();
+      bench.cluster.skewMs = skewMs;
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), ['u1'], `${skewMs} ms`);
+    }
+  });
+
+  test('evicts once the earliest time that slow answers leave open is past the deadline', async () => {
+    const bench = await due();
+    bench.cluster.otherSkews = [{ leastMs: -45_000, mostMs: 0 }];
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(bench.armed, [at(105)]);
+    assert.equal(await retryOf(bench), undefined);
+    await bench.clock.advanceTo(at(105));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('evicts each pod once, in few looks, and never before its deadline by any clock', async () => {
+    const range = fc
+      .tuple(fc.integer({ min: -30_000, max: 30_000 }), fc.integer({ min: 0, max: 5_000 }))
+      .map(([leastMs, widthMs]) => ({ leastMs, mostMs: leastMs + widthMs }));
+    const skews = fc.array(range, { maxLength: 3 });
+    await fc.assert(
+      fc.asyncProperty(skews, fc.integer({ min: 0, max: 90 }), async (found, seconds) => {
+        const tolerations = [tolerating('a', seconds)];
+        const bench = await heard(
+          [nodeDelta(1, { pods: [pod('u1', { tolerations })] })],
+          [livePod('u1', { tolerations })],
+        );
+        bench.cluster.otherSkews = found;
+        bench.armed.push(at(Math.max(60, seconds)));
+        const looks = await play(bench, at(600));
+        const deadline = at(seconds);
+        const [deletion, ...others] = bench.cluster.deletions;
+        assert.ok(deletion && others.length === 0);
+        for (const { leastMs } of [...found, { leastMs: 0 }]) {
+          assert.ok(deletion.at + leastMs >= deadline - 2_000, `at ${deletion.at - at(0)}`);
+        }
+        assert.ok(looks <= 4, `${looks} looks`);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('waits for a taint that nobody told of by one clock, from begin to end', async () => {
+    const bench = await due();
+    bench.cluster.skewMs = -20_000;
+    const tolerations = [tolerating('b', 300)];
+    bench.cluster.putNode(liveNode('n1', 'b'));
+    bench.cluster.putPod(livePod('u1', { tolerations }));
+    await evictNode(ref, bench);
+    assert.equal((await recordOf(bench))?.fireAt, at(340));
+  });
+});
+
+describe('clocks that differ by more than 30 s', () => {
+  /** A bench on which pods are due, and `evict` is 240 s ahead of the API server. */
+  async function apart(): Promise<EvictBench> {
+    const bench = await due();
+    bench.cluster.skewMs = -240_000;
+    return bench;
+  }
+
+  test('hold evictions, and what is stored of the node says which clocks and by how much', async () => {
+    for (const [skewMs, says] of [
+      [-240_000, '240 s behind'],
+      [240_000, '240 s ahead of'],
+    ] as const) {
+      const bench = await due();
+      bench.cluster.skewMs = skewMs;
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), []);
+      const retry = await retryOf(bench);
+      assert.equal(
+        retry?.error,
+        `evictions are held because clocks differ: the API server's clock is at least ${says} the clock of the evicting process`,
+      );
+      assert.ok(retry.nextTryAt >= at(90) && bench.armed.includes(retry.nextTryAt));
+    }
+  });
+
+  test('let evictions go again once they agree', async () => {
+    const bench = await apart();
+    await evictNode(ref, bench);
+    bench.cluster.skewMs = 0;
+    await play(bench, at(600));
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.equal(await retryOf(bench), undefined);
+  });
+
+  test('hold nothing where one of several API servers agrees: its evictions wait for the earlier of the two', async () => {
+    const bench = await apart();
+    bench.cluster.otherSkews = [{ leastMs: 0, mostMs: 1_000 }];
+    await evictNode(ref, bench);
+    assert.equal(await retryOf(bench), undefined);
+    assert.deepEqual(bench.armed, [at(300)]);
+  });
+
+  test('do not count until an eviction is given up, however long they differ', async () => {
+    const bench = await apart();
+    await play(bench, at(4.5 * 86_400));
+    assert.equal(bench.givenUp, 0);
+    bench.cluster.skewMs = 0;
+    await play(bench, at(5 * 86_400));
+    assert.equal(bench.givenUp, 0);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('do not keep records of pods that are gone, and name what else holds a pod', async () => {
+    const bench = await apart();
+    bench.cluster.removePod(livePod('u1'));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+    const observed = await apart();
+    observed.ruling = { ...observed.ruling, policy: { ...observed.ruling.policy, mode: 'observe' } };
+    await evictNode(ref, observed);
+    assert.equal((await recordOf(observed))?.held?.by.kind, 'observe');
+  });
+
+  test('take neither turns nor permits', async () => {
+    const bench = await apart();
+    bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, rate: 0.01 } };
+    await evictNode(ref, bench);
+    bench.cluster.skewMs = 0;
+    const retry = await retryOf(bench);
+    await bench.clock.advanceTo(retry?.nextTryAt ?? 0);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});
+
+describe('a clock of `evict` that is 240 s ahead', () => {
+  test('evicts no pod of an unreachable node before its deadline by the API server', async () => {
+    const tolerations = [tolerating(NODE_UNREACHABLE, 300)];
+    const taint = {
+      key: NODE_UNREACHABLE,
+      effect: 'NoExecute',
+      known: 'appeared',
+      seenAt: at(0),
+      timeAdded: at(0),
+    } as const;
+    const bench = await heard(
+      [nodeDelta(1, { taints: [taint], pods: [pod('u1', { tolerations })] })],
+      [livePod('u1', { tolerations })],
+    );
+    bench.cluster.putNode({
+      ...liveNode('n1'),
+      taints: [{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(0) }],
+    });
+    bench.cluster.skewMs = -240_000;
+    for (let second = 0; second < 300; second += 5) {
+      await bench.clock.advanceTo(at(second + 240));
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), [], `at second ${second} of the API server`);
+    }
+  });
+});

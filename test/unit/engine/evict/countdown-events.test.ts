@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { createHandler } from '#shared/aws/due/handler.ts';
+import { countdownOf, encodeCountdowns } from '#shared/aws/due-message.ts';
+import { countingDown, heldBack } from '#shared/engine/evict/countdown-events.ts';
+import { EVENT_REASON } from '#shared/engine/evict/events.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Brake } from '#shared/eviction/brake.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { evictBench, heard } from './evict-bench.ts';
+
+const record = recordIn(after(nodeDelta(1)));
+assert.ok(record);
+const countdown = { ...countdownOf(record), moved: false };
+const DUE = '2026-01-01T00:01:00Z';
+const BECAUSE = 'because it tolerates a:NoExecute for 60 s (tolerations[0])';
+
+describe('an Event of ours', () => {
+  test('tells when a pod goes, for which taint and by which toleration', () => {
+    const { reason, type, message } = countingDown(countdown, false);
+    assert.deepEqual(
+      [type, reason, message],
+      ['Normal', 'TaintwardEvictionScheduled', `The pod will be evicted at ${DUE} ${BECAUSE}`],
+    );
+  });
+
+  test('tells when a pod does not tolerate its taint', () => {
+    const intolerant = recordIn(after(nodeDelta(1, { pods: [pod('u1', { tolerations: [] })] })));
+    assert.ok(intolerant);
+    const { message } = countingDown({ ...countdownOf(intolerant), moved: false }, false);
+    assert.equal(
+      message,
+      'The pod will be evicted at 2026-01-01T00:00:01Z because it does not tolerate a:NoExecute',
+    );
+  });
+
+  test('tells of a moment that moved, and of what only would happen', () => {
+    assert.match(
+      countingDown({ ...countdown, moved: true }, false).message,
+      /^Eviction rescheduled\. The pod will be evicted at /,
+    );
+    assert.equal(countingDown({ ...countdown, moved: true }, false).reason, 'TaintwardEvictionRescheduled');
+    assert.match(countingDown(countdown, true).message, /^In enforce mode, the pod would be evicted at /);
+    assert.deepEqual(
+      [heldBack(record, { kind: 'observe' }).reason, heldBack(record, { kind: 'observe' }).message],
+      ['TaintwardWouldEvict', `In enforce mode, the pod would have been evicted at ${DUE} ${BECAUSE}`],
+    );
+  });
+
+  test('tells what holds a pod', () => {
+    const until = at(3600);
+    const words: readonly (readonly [Exclude<Brake, { kind: 'observe' }>, string])[] = [
+      [{ kind: 'paused', until }, 'the policy (paused) until 2026-01-01T01:00:00Z'],
+      [{ kind: 'stopped', scope: 'fleet' }, 'the stop of all clusters'],
+      [{ kind: 'stopped', scope: 'cluster', until }, 'the stop of the cluster until 2026-01-01T01:00:00Z'],
+      [{ kind: 'hold', id: 'h1' }, 'hold h1'],
+      [{ kind: 'excluded', revision: 1, guardRevision: 0 }, 'the policy (excluded)'],
+      [{ kind: 'guard', scope: 'zone', trippedAt: at(0), revision: 1, guardRevision: 1 }, 'the guard'],
+      [
+        { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 },
+        'its node, which is alive: its Lease was renewed at 2026-01-01T00:00:50Z, and is read again when it expires',
+      ],
+    ];
+    for (const [by, text] of words) {
+      const { reason, message } = heldBack(record, by);
+      assert.deepEqual(
+        [reason, message],
+        ['TaintwardEvictionHeld', `Eviction held by ${text}. The pod has been due since ${DUE} ${BECAUSE}`],
+      );
+    }
+  });
+
+  test('is one for each that holds a pod, also at the same moment', () => {
+    const brakes: readonly Brake[] = [
+      { kind: 'paused' },
+      { kind: 'hold', id: 'h1' },
+      { kind: 'stopped', scope: 'fleet' },
+      { kind: 'observe' },
+    ];
+    assert.equal(new Set(brakes.map((brake) => heldBack(record, brake).key)).size, brakes.length);
+  });
+
+  test('is one for a pod and a moment, however often it is told', () => {
+    const moved = { ...countdown, fireAt: at(90), moved: true };
+    const keys = [countdown, countdown, moved].map((each) => countingDown(each, false).key);
+    assert.equal(new Set(keys).size, 2);
+  });
+});
+
+test('countdowns that a delta function announces are told on their pods', async () => {
+  const bench = evictBench();
+  const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
+  await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
+  assert.deepEqual(
+    bench.cluster.events.map(({ reason }) => reason),
+    ['TaintwardEvictionScheduled'],
+  );
+});
+
+test('a countdown is told as one that evicts while its cluster is paused, and not while it is observed', async () => {
+  const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
+  for (const [mode, words] of [
+    ['paused', 'The pod will'],
+    ['observe', 'In enforce mode, the pod would'],
+  ] as const) {
+    const bench = evictBench();
+    bench.ruling = { ...rules, policy: { ...rules.policy, mode } };
+    await createHandler(bench)(sqsEvent(sqsRecord(body)), {} as Context);
+    assert.ok(bench.cluster.events[0]?.message.startsWith(`${words} be evicted`));
+  }
+});
+
+const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
+  const bench = await heard([nodeDelta(1)], [livePod('u1', { tolerations })]);
+  bench.ruling = ruling;
+  await evictNode(ref, bench);
+  await evictNode(ref, bench, true);
+  return bench.cluster.events.map(({ reason }) => reason);
+};
+
+test('what is held, would have gone or is moved by live state is told once', async () => {
+  const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
+  assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardEvictionHeld']);
+  assert.deepEqual(await reasonsIn({ ...rules, policy: { ...rules.policy, mode: 'observe' } }), [
+    'TaintwardWouldEvict',
+  ]);
+  assert.deepEqual(await reasonsIn(rules, [tolerating('a', 90)]), ['TaintwardEvictionRescheduled']);
+  assert.deepEqual(await reasonsIn(rules), [EVENT_REASON]);
+});

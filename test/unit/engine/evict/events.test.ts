@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { markingForDeletion, postEvents } from '#shared/engine/evict/events.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { evictBench, podsNamed, serverError } from './evict-bench.ts';
+
+test('each Event is tried three times, then lost with a word', async () => {
+  const bench = evictBench();
+  let tries = 0;
+  bench.cluster.beforeRequest = () => {
+    tries += 1;
+    throw serverError(500);
+  };
+  await postEvents(bench.cluster, [markingForDeletion(livePod())], bench);
+  assert.equal(tries, 3);
+  assert.deepEqual(
+    bench.log.lines.map(({ event, fields }) => [event, fields['namespace'], fields['pod']]),
+    [['event.dropped', 'default', 'pod-u1']],
+  );
+});
+
+test('one that fails at first is posted', async () => {
+  const bench = evictBench();
+  let tries = 0;
+  bench.cluster.beforeRequest = () => {
+    tries += 1;
+    if (tries < 3) throw serverError(500);
+  };
+  await postEvents(bench.cluster, [markingForDeletion(livePod())], bench);
+  assert.equal(bench.cluster.events.length, 1);
+});
+
+test('a server that does not answer is not asked for each of many', async () => {
+  const bench = evictBench();
+  let tries = 0;
+  bench.cluster.createEvent = async () => {
+    tries += 1;
+    await new Promise((resolve) => setImmediate(resolve));
+    throw serverError(0);
+  };
+  await postEvents(bench.cluster, podsNamed(100).map(markingForDeletion), bench);
+  assert.ok(tries <= 16, `${tries} tries`);
+  assert.equal(bench.log.lines.length, 100);
+});

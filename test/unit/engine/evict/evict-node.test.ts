@@ -1,0 +1,820 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { createHandler } from '#shared/aws/due/handler.ts';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import { TimerError } from '#shared/engine/timers.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { plan } from '#shared/eviction/plan.ts';
+import { ending } from '#shared/eviction/records.ts';
+import type { LivePod, PodEvent } from '#shared/kubernetes/api.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { inNoTime } from '#test/world/driven-timers.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import {
+  deletedFrom,
+  type EvictBench,
+  evictBench,
+  heard,
+  podsNamed,
+  serverError,
+  statesIn,
+} from './evict-bench.ts';
+
+/** A bench on which these pods are due, and there. */
+const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
+  heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+
+const forever = [tolerating('a')];
+
+/** When the node's failures are tried again. */
+const retryOf = async (bench: EvictBench) => (await bench.store.load(ref, bench.clock.now())).node?.retry;
+
+/** Lets the time come for the next try, and tries. */
+async function nextTry(bench: EvictBench): Promise<void> {
+  const retry = await retryOf(bench);
+  assert.ok(retry, 'nothing is to be tried again');
+  await bench.clock.advanceTo(Math.max(retry.nextTryAt, bench.clock.now()));
+  await evictNode(ref, bench);
+}
+
+/** The requests made, in order. */
+function requestsOf({ cluster }: EvictBench): string[] {
+  const requests: string[] = [];
+  cluster.beforeRequest = (verb) => {
+    requests.push(verb);
+  };
+  return requests;
+}
+
+/** Makes each request of a kind fail, as long as `times` lasts. */
+function failing(
+  { cluster }: EvictBench,
+  verb: string,
+  error: Error,
+  times = Number.POSITIVE_INFINITY,
+): void {
+  let left = times;
+  cluster.beforeRequest = (asked) => {
+    if (asked === verb && left-- > 0) throw error;
+  };
+}
+
+describe('a due pod', () => {
+  test('is marked, deleted by its UID, recorded, told and counted', async () => {
+    const bench = await due(livePod());
+    await bench.clock.advanceTo(at(62));
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    assert.deepEqual(requests, ['get', 'list', 'patch', 'get', 'delete', 'create']);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.equal(bench.cluster.deletions[0]?.meant, 'u1');
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(
+      bench.cluster.events.map(({ message, type }) => `${type} ${message}`),
+      ['Normal Marking for deletion Pod default/pod-u1'],
+    );
+    assert.deepEqual(bench.lateness, [2]);
+  });
+
+  test('is marked once, however often its deletion is tried', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(500), 1);
+    await evictNode(ref, bench);
+    const requests = requestsOf(bench);
+    await nextTry(bench);
+    assert.deepEqual(requests, ['get', 'list', 'get', 'delete', 'create']);
+  });
+
+  test('is told of once, and only when it went', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(503), 2);
+    await evictNode(ref, bench);
+    await nextTry(bench);
+    assert.deepEqual(bench.cluster.events, []);
+    await nextTry(bench);
+    await evictNode(ref, bench);
+    assert.equal(bench.cluster.events.length, 1);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('goes although its Event cannot be posted', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'create', serverError(500));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.ok(bench.log.lines.some(({ event }) => event === 'event.dropped'));
+  });
+
+  test('that is many is listed in one request', async () => {
+    const bench = await due(...podsNamed(40));
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    assert.ok(requests.filter((verb) => verb === 'get').length < 20, String(requests));
+    assert.equal(requests.filter((verb) => verb === 'list').length, 1);
+    assert.equal(deletedFrom(bench).length, 40);
+  });
+});
+
+test('nothing due costs no request', async () => {
+  const bench = await due(livePod());
+  const requests = requestsOf(bench);
+  await evictNode({ ...ref, node: nodeName('n2') }, bench);
+  assert.deepEqual(requests, []);
+});
+
+test('what is not due yet stays', async () => {
+  const bench = await heard(
+    [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 61)] })] })],
+    [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
+  );
+  await evictNode(ref, bench);
+  assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'scheduled' });
+});
+
+describe('what live state contradicts is not executed:', () => {
+  test('the taint is gone', async () => {
+    const bench = await due(livePod());
+    bench.cluster.putNode(liveNode());
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+    assert.deepEqual(
+      bench.cluster.events.map(({ message }) => message),
+      ['Cancelling deletion of Pod default/pod-u1'],
+    );
+    assert.equal(
+      bench.log.lines.find(({ event }) => event === 'eviction.canceled')?.fields['reason'],
+      'taint-removed',
+    );
+  });
+
+  test('the pod tolerates the taint now', async () => {
+    const bench = await due(livePod('u1', { tolerations: forever }));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+  });
+
+  test('the pod tolerates the taint for longer now', async () => {
+    const bench = await due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    assert.deepEqual(bench.armed, [at(90)]);
+    await bench.clock.advanceTo(at(90));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+  });
+
+  test('what a newer delta changed meanwhile is left to it', async () => {
+    const bench = await due(livePod('u1', { tolerations: forever }));
+    const { cluster, store } = bench;
+    const getNode = cluster.getNode.bind(cluster);
+    cluster.getNode = async (name) => {
+      const { revision, scheduled } = await store.load(ref, at(60));
+      const newer = [...scheduled.values()].map((record) => ({
+        ...record,
+        version: { epoch: 1, sequence: 9 },
+      }));
+      await store.commit(ref, revision, { schedule: newer, end: [], live: true }, at(60));
+      return getNode(name);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    assert.deepEqual(bench.cluster.events, []);
+  });
+});
+
+describe('what a delta tells in the middle of a pass holds:', () => {
+  /** Has a delta heard before a mark is answered. */
+  function hearWhileMarking(bench: EvictBench, delta: Delta): void {
+    const { cluster, store } = bench;
+    const mark = cluster.markDisrupted.bind(cluster);
+    cluster.markDisrupted = async (...asked) => {
+      const before = await store.load(ref, at(60));
+      const { node } = plan(before, delta, bench.ruling, { now: at(60) });
+      assert.ok(node);
+      await store.commit(ref, before.revision, { node, schedule: [], end: [], live: true }, at(60));
+      return mark(...asked);
+    };
+  }
+
+  test('a node that is gone had lost its taint before', async () => {
+    const bench = await due(livePod());
+    bench.cluster.removeNode(ref.node);
+    hearWhileMarking(bench, nodeDelta(2, { taints: [] }));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('the taint had gone and come back', async () => {
+    const bench = await due(livePod());
+    hearWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+});
+
+describe('the pod that is deleted is the one that was judged:', () => {
+  test('one that tolerates its taints when it is marked is spared', async () => {
+    const bench = await due(livePod());
+    const { cluster } = bench;
+    cluster.beforeRequest = (verb) => {
+      if (verb === 'patch') cluster.putPod(livePod('u1', { tolerations: forever }));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+  });
+
+  test('one that changes between its mark and its deletion is judged once more', async () => {
+    for (const [tolerations, state] of [
+      [forever, 'cancelled'],
+      [[tolerating('a', 60)], 'done'],
+    ] as const) {
+      const bench = await due(livePod());
+      const { cluster } = bench;
+      let changes = 0;
+      cluster.beforeRequest = (verb) => {
+        if (verb === 'delete' && changes++ === 0)
+          cluster.putPod(livePod('u1', { tolerations, disrupted: true }));
+      };
+      await evictNode(ref, bench);
+      assert.deepEqual(await statesIn(bench), { u1: state });
+    }
+  });
+
+  test('one that never stops changing is tried again later', async () => {
+    const bench = await due(livePod());
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete') bench.cluster.putPod(livePod('u1', { disrupted: true }));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.match((await retryOf(bench))?.error ?? '', /changed 10 times/);
+  });
+
+  test('a deletion that waits for its turn too long is not sent, and its node looked at anew', async () => {
+    const bench = await due(livePod());
+    const { cluster, clock } = bench;
+    let asked = 0;
+    cluster.beforeRequest = (verb) => {
+      if (verb !== 'delete' || asked++ > 0) return;
+      cluster.putNode(liveNode());
+      void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
+  });
+});
+
+describe('a look that spares a pod does not cancel what is confirmed meanwhile', () => {
+  const newer = { epoch: 2, sequence: 1 };
+  for (const [by, told] of [
+    ['by a newer delta', { version: newer, podsVersion: newer }],
+    // What it says of the node was known from a newer delta of a pod; that it lists the pods is new.
+    ['by a late node delta, under facts that were known', { podsVersion: { epoch: 1, sequence: 9 } }],
+  ] as const) {
+    test(by, async () => {
+      const bench = await due(livePod());
+      const { cluster, store } = bench;
+      cluster.putNode(liveNode());
+      const load = store.load.bind(store);
+      let loads = 0;
+      store.load = async (...args) => {
+        loads += 1;
+        if (loads === 2) {
+          // Before the correction is committed the taint is back, and a relay tells of it.
+          cluster.putNode(liveNode('n1', 'a'));
+          const { revision, node } = await load(...args);
+          assert.ok(node);
+          const heard = { ...node, ...told };
+          await store.commit(ref, revision, { node: heard, schedule: [], end: [], live: true }, at(60));
+        }
+        return load(...args);
+      };
+      assert.deepEqual(await evictNode(ref, bench), { againInSeconds: 0.25 });
+      assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
+    });
+  }
+});
+
+describe('a put-off pod is never left without a timer:', () => {
+  const putOff = () => due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
+
+  test('its timer is armed before its record moves', async (t) => {
+    const bench = await putOff();
+    bench.store.conflicts = Number.POSITIVE_INFINITY;
+    await assert.rejects(inNoTime(t, () => evictNode(ref, bench)));
+    assert.deepEqual(bench.armed, [at(90)]);
+  });
+
+  test('its record does not move when no timer can be armed', async () => {
+    const bench = await putOff();
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench), TimerError);
+    await evictNode(ref, bench);
+    assert.deepEqual(bench.armed, [at(90)]);
+  });
+});
+
+describe('a pod that is gone already is a success:', () => {
+  const goneRows: readonly (readonly [says: string, change: (bench: EvictBench) => void])[] = [
+    ['before the look', ({ cluster }) => cluster.removePod(livePod())],
+    [
+      'replaced under its name before the look',
+      ({ cluster }) => cluster.putPod(livePod('u2', { name: 'pod-u1' })),
+    ],
+    [
+      'between look and patch',
+      ({ cluster }) => {
+        cluster.beforeRequest = (verb) => verb === 'patch' && cluster.removePod(livePod());
+      },
+    ],
+    [
+      'replaced between look and patch',
+      ({ cluster }) => {
+        cluster.beforeRequest = (verb) =>
+          verb === 'patch' && cluster.putPod(livePod('u2', { name: 'pod-u1' }));
+      },
+    ],
+    [
+      'between patch and deletion',
+      ({ cluster }) => {
+        cluster.beforeRequest = (verb) => verb === 'delete' && cluster.removePod(livePod());
+      },
+    ],
+    [
+      'replaced between patch and deletion',
+      ({ cluster }) => {
+        cluster.beforeRequest = (verb) =>
+          verb === 'delete' && cluster.putPod(livePod('u2', { name: 'pod-u1' }));
+      },
+    ],
+  ];
+  for (const [says, change] of goneRows) {
+    test(says, async () => {
+      const bench = await due(livePod());
+      change(bench);
+      await evictNode(ref, bench);
+      assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+      assert.deepEqual(deletedFrom(bench), []);
+      assert.deepEqual(bench.cluster.events, []);
+      assert.deepEqual(bench.lateness, []);
+    });
+  }
+
+  test('terminating after an eviction whose end nobody recorded', async () => {
+    const bench = await due(livePod('u1', { terminating: true, disrupted: true }));
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+});
+
+describe('a refusal', () => {
+  test('409 that is not the UID is looked into, not taken for gone', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'patch', serverError(409), 1);
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done' });
+  });
+
+  test('of the look is the whole node’s: nothing is tried, and all is tried again together', async () => {
+    for (const error of [serverError(500), serverError(0), serverError(401)]) {
+      const bench = await due(...podsNamed(2));
+      failing(bench, 'get', error, 1);
+      assert.equal(await evictNode(ref, bench), undefined);
+      assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
+      const retry = await retryOf(bench);
+      assert.ok(retry?.everything);
+      assert.deepEqual(bench.armed, [retry.nextTryAt]);
+      await nextTry(bench);
+      assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+      assert.equal(await retryOf(bench), undefined);
+    }
+  });
+
+  test('of single pods has them tried again after the longest wait that was asked for', async () => {
+    const bench = await due(...podsNamed(5));
+    let asked = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete' && asked++ < 3) throw serverError(500, asked * 10);
+    };
+    await evictNode(ref, bench);
+    const states = Object.values(await statesIn(bench)).sort();
+    assert.deepEqual(states, ['done', 'done', 'scheduled', 'scheduled', 'scheduled']);
+    const retry = await retryOf(bench);
+    assert.equal(retry?.everything, false);
+    assert.equal(retry?.nextTryAt, at(60) + 30_000);
+    assert.match(retry?.error ?? '', /the server answered 500/);
+  });
+
+  test('of a server that takes no more spares it the rest', async () => {
+    const bench = await due(...podsNamed(200));
+    let deletions = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb !== 'delete') return;
+      deletions += 1;
+      throw serverError(429, 7);
+    };
+    await evictNode(ref, bench);
+    assert.ok(deletions <= 40, `${deletions} deletions tried`);
+    assert.equal((await retryOf(bench))?.everything, true);
+  });
+
+  test('of some pods for ever does not keep the others from going, nor those that fall due later', async () => {
+    const bench = await due(...podsNamed(50));
+    const { cluster } = bench;
+    const deletePod = cluster.deletePod.bind(cluster);
+    cluster.deletePod = async (given, preconditions) => {
+      if (Number(preconditions.uid.slice(1)) <= 20) throw serverError(403);
+      await deletePod(given, preconditions);
+    };
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 30);
+    assert.deepEqual(await evictNode(ref, bench, true), undefined);
+    const retry = await retryOf(bench);
+    assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
+  });
+
+  test('of one pod does not keep the outcome of the others from being recorded', async () => {
+    const bench = await due(...podsNamed(3));
+    failing(bench, 'delete', serverError(500), 1);
+    await evictNode(ref, bench);
+    assert.equal(Object.values(await statesIn(bench)).filter((state) => state === 'done').length, 2);
+    assert.equal(bench.cluster.events.length, 2);
+  });
+});
+
+describe('what goes on failing', () => {
+  const DAY_MS = 24 * 3_600_000;
+
+  test('is tried a handful of times an hour, by one message at a time, and given up after four days', async () => {
+    const bench = await due(...podsNamed(2));
+    let tries = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get') tries += 1;
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    for (let rounds = 0; (await retryOf(bench)) && rounds < 5_000; rounds++) {
+      assert.equal(bench.armed.length, rounds + 1);
+      await nextTry(bench);
+    }
+    const tookMs = bench.clock.now() - at(60);
+    assert.ok(tookMs >= 4 * DAY_MS && tookMs < 4 * DAY_MS + 300_000, `given up after ${tookMs} ms`);
+    assert.ok(tries / (tookMs / 3_600_000) < 20, `${tries} tries`);
+    const partition = await bench.store.load(ref, bench.clock.now());
+    assert.ok([...partition.scheduled.values()].every(({ gaveUpAt }) => gaveUpAt !== undefined));
+    assert.deepEqual(
+      bench.deadLetters.sent.map(({ body }) => parseDueMessage(body)),
+      [{ v: 1, kind: 'retry', ...ref, pods: ['u1', 'u2'] }],
+    );
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 2);
+    assert.equal(bench.givenUp, 2);
+  });
+
+  test('is left alone once it was given up, until its dead letter is redriven', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    await nextTry(bench);
+    bench.cluster.beforeRequest = () => undefined;
+    const requests = requestsOf(bench);
+    await evictNode(ref, bench);
+    assert.deepEqual(requests, []);
+    const [letter] = bench.deadLetters.sent;
+    assert.ok(letter);
+    await createHandler(bench)(sqsEvent(sqsRecord(letter.body)), {} as Context);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('is not given up by the try that evicts it', async () => {
+    const bench = await due(...podsNamed(2));
+    failing(bench, 'delete', serverError(403), 2);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    bench.cluster.putPod(livePod('u2', { tolerations: forever }));
+    await nextTry(bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'cancelled' });
+    assert.deepEqual(bench.deadLetters.sent, []);
+  });
+
+  test('counts anew once its deadline moved', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    const longer = [tolerating('a', 5 * 24 * 3600)];
+    bench.cluster.putPod(livePod('u1', { tolerations: longer }));
+    await nextTry(bench);
+    await bench.clock.advanceTo(at(0) + 5 * DAY_MS);
+    await evictNode(ref, bench);
+    assert.equal(bench.givenUp, 0);
+    assert.equal((await retryOf(bench))?.attempts, 1);
+  });
+
+  test('and went otherwise before its next try leaves nothing behind', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    const ends = [...scheduled.values()].map((record) => ending(record, { outcome: 'gone' }));
+    await bench.store.end(ref, ends, bench.clock.now());
+    await nextTry(bench);
+    assert.equal(await retryOf(bench), undefined);
+  });
+
+  test('goes on counting while its record is gone for a moment, expired and about to be put back', async () => {
+    const bench = await due(livePod());
+    bench.cluster.beforeRequest = () => {
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    const since = (await retryOf(bench))?.since;
+    bench.store.database.exec(
+      "UPDATE objects SET version = version + 1, json = json_set(json, '$.status.records.scheduled', json('[]'))",
+    );
+    await nextTry(bench);
+    assert.equal((await retryOf(bench))?.since, since);
+  });
+
+  test('is tried once by a redriven dead letter, however often that comes', async () => {
+    const bench = await due(livePod());
+    failing(bench, 'delete', serverError(403));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 4 * DAY_MS);
+    await nextTry(bench);
+    const [letter] = bench.deadLetters.sent;
+    assert.ok(letter);
+    let tries = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb !== 'delete') return;
+      tries += 1;
+      throw serverError(403);
+    };
+    const handler = createHandler(bench);
+    for (const receives of [1, 2, 3]) {
+      await handler(sqsEvent(sqsRecord(letter.body, { receives })), {} as Context);
+    }
+    assert.equal(tries, 1);
+  });
+
+  test('counts from its own first failure, not from that of others', async () => {
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
+      podsNamed(2),
+    );
+    bench.cluster.beforeRequest = () => {
+      throw serverError(0);
+    };
+    await evictNode(ref, bench);
+    for (let rounds = 0; bench.givenUp === 0 && rounds < 5_000; rounds++) await nextTry(bench);
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    assert.deepEqual(
+      [...scheduled.values()].map(({ uid, gaveUpAt }) => [uid, gaveUpAt !== undefined]),
+      [
+        ['u1', true],
+        ['u2', false],
+      ],
+    );
+  });
+});
+
+describe('what is written is told, although no timer can be armed:', () => {
+  test('a cancellation', async () => {
+    const bench = await due(...podsNamed(2));
+    bench.cluster.putPod(livePod('u1', { tolerations: forever }));
+    failing(bench, 'delete', serverError(500));
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench), TimerError);
+    assert.equal((await statesIn(bench))['u1'], 'cancelled');
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.canceled').length, 1);
+    assert.deepEqual(
+      bench.cluster.events.map(({ message }) => message),
+      ['Cancelling deletion of Pod default/pod-u1'],
+    );
+  });
+
+  test('what is given up', async () => {
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 4 * 24 * 3600)] })] })],
+      podsNamed(2),
+    );
+    failing(bench, 'delete', serverError(500));
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(60) + 5 * 24 * 3_600_000);
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench), TimerError);
+    assert.equal(bench.givenUp, 1);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.failed').length, 1);
+  });
+});
+
+test('records of a cluster that nobody manages any more end, with a copy to redrive', async () => {
+  const bench = await due(livePod());
+  const elsewhere = evictBench();
+  const other = { ...ref, cluster: clusterName('c2') };
+  const { node, scheduled } = await bench.store.load(ref, at(0));
+  const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+  await elsewhere.store.commit(other, 0, change, at(0));
+  await evictNode(other, elsewhere);
+  const { scheduled: left, ended } = await elsewhere.store.load(other, at(60));
+  assert.equal(left.size, 0);
+  assert.deepEqual(
+    [...ended.values()].map(({ outcome }) => outcome),
+    ['unregistered'],
+  );
+  assert.equal(elsewhere.deadLetters.sent.length, 1);
+  assert.equal(elsewhere.givenUp, 1);
+});
+
+describe('a long pass', () => {
+  test('looks again, and spares the pods whose taint goes in the middle', async () => {
+    const bench = await due(...podsNamed(200));
+    const { cluster, clock } = bench;
+    cluster.onDeleted = () => {
+      if (cluster.deletions.length !== 20) return;
+      cluster.putNode(liveNode());
+      void clock.advanceTo(clock.now() + LOOK_MAX_AGE_MS + 1);
+    };
+    await evictNode(ref, bench);
+    const states = Object.values(await statesIn(bench));
+    const done = states.filter((state) => state === 'done').length;
+    // Those already on their way when the taint went are as many as go at a time.
+    assert.ok(done >= 20 && done <= 20 + 32, `${done} were deleted`);
+    assert.equal(states.filter((state) => state === 'cancelled').length, 200 - done);
+    assert.equal(cluster.deletions.length, done);
+  });
+
+  test('looks once for all that wait for it', async () => {
+    const bench = await due(...podsNamed(30));
+    let gets = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get') gets += 1;
+      if (verb === 'list') void bench.clock.advanceTo(at(61));
+    };
+    await evictNode(ref, bench);
+    assert.ok(gets < 15, `${gets} looks`);
+    assert.equal(deletedFrom(bench).length, 30);
+  });
+
+  test('whose second look fails leaves the rest for the next one', async () => {
+    const bench = await due(...podsNamed(30));
+    let gets = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get' && ++gets > 1) throw serverError(0);
+      if (verb === 'list') void bench.clock.advanceTo(at(61));
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    bench.cluster.beforeRequest = () => undefined;
+    await nextTry(bench);
+    assert.equal(deletedFrom(bench).length, 30);
+  });
+});
+
+describe('when the end of a deletion cannot be recorded', () => {
+  test('the pod is told of all the same, and recorded by the next pass, without a second deletion', async () => {
+    const bench = await due(livePod());
+    const end = bench.store.end.bind(bench.store);
+    bench.store.end = () => Promise.reject(new StoreError('the table is away'));
+    await assert.rejects(evictNode(ref, bench), StoreError);
+    assert.equal(bench.cluster.events.length, 1);
+    bench.store.end = end;
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'gone' });
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('what went is recorded although something unforeseen ended the pass', async () => {
+    const bench = await due(...podsNamed(2));
+    let asked = 0;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete' && ++asked === 2) throw new TypeError('unforeseen');
+    };
+    await assert.rejects(evictNode(ref, bench), TypeError);
+    assert.deepEqual(Object.values(await statesIn(bench)).sort(), ['done', 'scheduled']);
+  });
+});
+
+test('a server that counts as out of reach is asked one question, and the others once it answers', async () => {
+  const bench = await due(livePod('u1'));
+  const { cluster } = bench;
+  cluster.breakerOpen = true;
+  const getNode = cluster.getNode.bind(cluster);
+  cluster.getNode = async (name) => {
+    const node = await getNode(name);
+    cluster.breakerOpen = false;
+    return node;
+  };
+  cluster.beforeRequest = (verb) => {
+    if (cluster.breakerOpen && verb !== 'get') throw serverError(0);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});
+
+test('a look after which the server counts as out of reach is counted', async () => {
+  const bench = await due(livePod('u1'));
+  bench.cluster.beforeRequest = () => {
+    bench.cluster.breakerOpen = true;
+    throw serverError(0);
+  };
+  await evictNode(ref, bench);
+  assert.equal(bench.silences, 1);
+});
+
+test('a table that is away is the caller’s to retry', async () => {
+  const bench = await due(livePod());
+  bench.store.outages = 1;
+  await assert.rejects(evictNode(ref, bench), StoreError);
+});
+
+test('what is written of a node without taints lets it expire', async () => {
+  const bench = await due(...podsNamed(2));
+  const { node, revision } = await bench.store.load(ref, at(60));
+  assert.ok(node);
+  const untainted = { ...node, taints: [] };
+  await bench.store.commit(ref, revision, { node: untainted, schedule: [], end: [], live: false }, at(60));
+  bench.cluster.putNode(liveNode());
+  await evictNode(ref, bench);
+  assert.deepEqual(await statesIn(bench), { u1: 'cancelled', u2: 'cancelled' });
+  await bench.store.purge(at(60) + 8 * 24 * 3_600_000);
+  assert.equal((await bench.store.load(ref, at(60))).revision, 0);
+});
+
+test('a node that is gone keeps its last taints for its pods', async () => {
+  const bench = await due(livePod());
+  bench.cluster.removeNode(ref.node);
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});
+
+test('of two passes that fail at once one has the node tried again', async () => {
+  const bench = await due(livePod('u1'));
+  failing(bench, 'list', serverError(503));
+  await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
+  const retry = await retryOf(bench);
+  assert.deepEqual(bench.armed, [retry?.nextTryAt]);
+});
+
+test('another installation that evicts there is told of, once', async () => {
+  const bench = await due(livePod('u1'), livePod('u2'));
+  bench.cluster.rivals.push('theirs');
+  await evictNode(ref, bench);
+  await evictNode(ref, bench);
+  const told = bench.log.lines.filter(({ event }) => event === 'cluster.conflicting-installation');
+  assert.deepEqual(
+    told.map(({ level, fields }) => [level, fields['cluster'], fields['otherInstallation']]),
+    [['warn', ref.cluster, 'theirs']],
+  );
+  assert.equal(bench.rivals, 1);
+});
+
+test('two installations, each with a store of its own, have each pod go once, and told once', async () => {
+  const here = await due(...podsNamed(10));
+  const there = { ...(await due(...podsNamed(10))), cluster: here.cluster, clusters: here.clusters };
+  await Promise.all([evictNode(ref, here), evictNode(ref, there)]);
+  assert.equal(deletedFrom(here).length, 10);
+  assert.equal(here.cluster.events.length, 10);
+  const states = [await statesIn(here), await statesIn(there)];
+  for (const { uid } of podsNamed(10)) {
+    assert.deepEqual(states.map((each) => each[uid]).toSorted(), ['done', 'gone'], uid);
+  }
+});
+
+test('two passes at once do no harm', async () => {
+  const bench = await due(...podsNamed(10));
+  await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
+  assert.equal(deletedFrom(bench).length, 10);
+  assert.ok(Object.values(await statesIn(bench)).every((state) => state === 'done' || state === 'gone'));
+  assert.equal(bench.cluster.events.length, 10);
+});
+
+test('Events that are posted behind others tell when the pod went', async () => {
+  const bench = await due(livePod());
+  const told: number[] = [];
+  const createEvent = async (_event: PodEvent, now: number) => {
+    told.push(now);
+  };
+  Object.assign(bench.cluster, { createEvent });
+  const later: (() => Promise<void>)[] = [];
+  const laterEvents = {
+    async post(_cluster: string, _events: number, post: () => Promise<void>) {
+      later.push(post);
+    },
+  };
+  await evictNode(ref, { ...bench, rules: bench.rules, laterEvents });
+  const wentAt = bench.clock.now();
+  assert.deepEqual([deletedFrom(bench), told], [['u1'], []]);
+  await bench.clock.advanceTo(wentAt + 30_000);
+  await Promise.all(later.map((post) => post()));
+  assert.deepEqual(told, [wentAt]);
+});

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { ending, type Partition } from '#shared/eviction/records.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+
+const SLOW_MS = 200;
+
+const due = () => heard([nodeDelta(1, { pods: [pod('u1')] })], [livePod('u1')]);
+
+const recordsIn = async ({ store, clock }: EvictBench) => [
+  ...(await store.load(ref, clock.now())).scheduled.values(),
+];
+
+/** Until when a delete may be sent that follows a look, in ms after the server's answer about the node. */
+async function latestAfterAnswer(bench: EvictBench): Promise<number> {
+  const { cluster, clock } = bench;
+  let answeredAt = 0;
+  const getNode = cluster.getNode.bind(cluster);
+  cluster.getNode = async (name) => {
+    answeredAt = clock.now();
+    return getNode(name);
+  };
+  const deletePod = cluster.deletePod.bind(cluster);
+  let latest = 0;
+  cluster.deletePod = async (found, preconditions, notAfter = Infinity) => {
+    latest = notAfter - answeredAt;
+    return deletePod(found, preconditions, notAfter);
+  };
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+  return latest;
+}
+
+describe('a delete follows the answer about its node within the limit, however long', () => {
+  test('the table takes after that answer', async () => {
+    const bench = await due();
+    const { store, clock } = bench;
+    const load = store.load.bind(store);
+    store.load = async (...args) => {
+      const found = await load(...args);
+      await clock.advanceTo(clock.now() + SLOW_MS);
+      return found;
+    };
+    assert.equal(await latestAfterAnswer(bench), LOOK_MAX_AGE_MS);
+  });
+
+  test('the rules take after that answer', async () => {
+    const bench = await due();
+    const { clock } = bench;
+    const slow = Object.assign(bench, {
+      rules: async () => {
+        await clock.advanceTo(clock.now() + SLOW_MS);
+        return bench.ruling;
+      },
+    });
+    assert.equal(await latestAfterAnswer(slow), LOOK_MAX_AGE_MS);
+  });
+});
+
+test('credentials that are refused in the middle of a pass are the whole node’s failure, and of no pod', async () => {
+  const pods = podsNamed(3);
+  const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  let deletes = 0;
+  bench.cluster.beforeRequest = (verb) => {
+    if (verb === 'delete' && deletes++ > 0) throw serverError(401);
+  };
+  await evictNode(ref, bench);
+  assert.equal(deletedFrom(bench).length, 1);
+  const { node } = await bench.store.load(ref, bench.clock.now());
+  assert.equal(node?.retry?.everything, true);
+  assert.deepEqual(
+    (await recordsIn(bench)).map(({ failure }) => failure),
+    [undefined, undefined],
+  );
+});
+
+describe('a turn under the rate', () => {
+  const at1PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 1 } };
+
+  test('is not written on a record whose deadline another pass moved meanwhile', async () => {
+    const bench = await due();
+    bench.ruling = at1PerSecond;
+    await bench.rates.take(ref.cluster, asking(10), { rate: 1, drain: 50 }, at(60));
+    const { store } = bench;
+    const take = bench.rates.take.bind(bench.rates);
+    const racing = Object.assign(bench, {
+      rates: {
+        take: async (...asked: Parameters<typeof take>) => {
+          const turns = await take(...asked);
+          const { revision, scheduled } = await store.load(ref, at(60));
+          const later = [...scheduled.values()].map((record) => ({ ...record, fireAt: at(90) }));
+          await store.commit(ref, revision, { schedule: later, end: [], live: true }, at(60));
+          return turns;
+        },
+      },
+    });
+    await evictNode(ref, racing);
+    const [record] = await recordsIn(bench);
+    assert.deepEqual([record?.fireAt, record?.turnAt], [at(90), undefined]);
+  });
+
+  test('ends when something holds the pod: it asks for another one afterwards', async () => {
+    const bench = await due();
+    bench.ruling = at1PerSecond;
+    await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
+    await evictNode(ref, bench);
+    assert.equal((await recordsIn(bench))[0]?.turnAt, at(62));
+    await bench.clock.advanceTo(at(62));
+    bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
+    await evictNode(ref, bench);
+    const [record] = await recordsIn(bench);
+    assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['paused', undefined]);
+  });
+
+  test('is asked for by no pod that is due while its cluster is paused', async () => {
+    const bench = await due();
+    bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
+    await evictNode(ref, bench);
+    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, at(60)), [
+      undefined,
+    ]);
+    assert.deepEqual(
+      (await recordsIn(bench)).map(({ held }) => held?.by.kind),
+      ['paused'],
+    );
+  });
+});
+
+describe('what failed on a node, and has a next try,', () => {
+  const failing = async () => {
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 600)] })] })],
+      [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 600)] })],
+    );
+    let isDown = true;
+    bench.cluster.beforeRequest = () => {
+      if (isDown) throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    const retryOf = async () => (await bench.store.load(ref, bench.clock.now())).node?.retry;
+    return {
+      bench,
+      retryOf,
+      mend: () => {
+        isDown = false;
+      },
+    };
+  };
+
+  test('keeps it when a message comes before that moment', async () => {
+    const { bench, retryOf } = await failing();
+    const before = await retryOf();
+    assert.ok(before && before.nextTryAt > bench.clock.now());
+    await evictNode(ref, bench, true);
+    assert.deepEqual(await retryOf(), before);
+  });
+
+  test('keeps the one that another pass sets, or what falls due, while its end is being recorded', async () => {
+    for (const meanwhile of [
+      ({ node, scheduled }: Partition) => ({
+        node: node?.retry && { ...node, retry: { ...node.retry, nextTryAt: at(900) } },
+        schedule: [...scheduled.values()],
+      }),
+      ({ node, scheduled }: Partition) => ({
+        node,
+        schedule: [...scheduled.values()].map((record) => ({ ...record, fireAt: at(60) })),
+      }),
+    ]) {
+      const { bench, retryOf } = await failing();
+      const { store, clock } = bench;
+      const before = await store.load(ref, clock.now());
+      const went = [...before.scheduled.values()].filter(({ uid }) => uid === 'u1');
+      const ends = went.map((record) => ending(record, { outcome: 'gone' }, record.version));
+      await store.commit(ref, before.revision, { schedule: [], end: ends, live: true }, clock.now());
+      await clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
+      const load = store.load.bind(store);
+      let loads = 0;
+      store.load = async (...args) => {
+        loads += 1;
+        if (loads === 2) {
+          const found = await load(...args);
+          const { node, schedule } = meanwhile(found);
+          assert.ok(node);
+          await store.commit(ref, found.revision, { node, schedule, end: [], live: true }, clock.now());
+        }
+        return load(...args);
+      };
+      await evictNode(ref, bench);
+      assert.ok(loads >= 2);
+      assert.notEqual(await retryOf(), undefined);
+    }
+  });
+
+  test('has none any more after a try that evicts all that is due', async () => {
+    const { bench, retryOf, mend } = await failing();
+    mend();
+    await bench.clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
+    await evictNode(ref, bench);
+    assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'scheduled' });
+    assert.equal(await retryOf(), undefined);
+  });
+});
+
+test('what is overdue for long, and has failed before, is evicted after what has just fallen due', async () => {
+  const some = ['u1', 'u2', 'u3'].map((uid) => pod(uid, { tolerations: [tolerating('a', 5)] }));
+  const fresh = ['u4', 'u5', 'u6'].map((uid) => pod(uid));
+  const pods = [...some, ...fresh];
+  const bench = await heard(
+    [nodeDelta(1, { pods })],
+    pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
+  );
+  await bench.clock.advanceTo(at(61));
+  await evictNode(ref, bench);
+  const order = bench.cluster.deletions.map(({ pod: { uid } }) => uid);
+  assert.deepEqual(order.slice(0, 3).sort(), ['u4', 'u5', 'u6']);
+  assert.deepEqual(order.slice(3).sort(), ['u1', 'u2', 'u3']);
+});

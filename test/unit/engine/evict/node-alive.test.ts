@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { LEASE_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { AskingPod } from '#shared/eviction/rate.ts';
+import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
+import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
+
+const LEASE_MS = 40_000;
+
+interface Unreachable {
+  readonly pods?: number;
+  /** Of the node, as the relay told them. */
+  readonly keys?: readonly string[];
+  /** Those that the node has by now; absent: the same. */
+  readonly liveKeys?: readonly string[];
+  /** How old the newest sign of life of its kubelet is; absent: it never gave one. */
+  readonly renewedMsAgo?: number;
+}
+
+/** Pods that tolerate nothing, on a node with these taints; each request is noted in `asked`. */
+async function unreachable({
+  pods = 1,
+  keys = [NODE_UNREACHABLE],
+  liveKeys = keys,
+  renewedMsAgo,
+}: Unreachable): Promise<EvictBench & { readonly asked: string[] }> {
+  const named = podsNamed(pods).map((each) => ({ ...each, tolerations: [] }));
+  const taints = keys.map((key) => taint(key, 1));
+  const facts = named.map(({ uid }) => pod(uid, { tolerations: [] }));
+  const bench = await heard([nodeDelta(1, { taints, pods: facts })], named);
+  bench.cluster.putNode(liveNode('n1', ...liveKeys));
+  if (renewedMsAgo !== undefined) renew(bench, renewedMsAgo);
+  const asked: string[] = [];
+  bench.cluster.beforeRequest = (verb) => asked.push(verb);
+  return Object.assign(bench, { asked });
+}
+
+function renew({ cluster, clock }: EvictBench, msAgo = 0): void {
+  cluster.nodeLeases.set('n1', { renewedAt: clock.now() - msAgo, durationMs: LEASE_MS });
+}
+
+const advance = ({ clock }: EvictBench, ms: number) => clock.advanceTo(clock.now() + ms);
+
+const leaseReads = ({ asked }: { readonly asked: readonly string[] }) =>
+  asked.filter((verb) => verb === 'get-lease').length;
+
+const heldIn = async ({ store, clock }: EvictBench) =>
+  [...(await store.load(ref, clock.now())).scheduled.values()].map(({ held }) => held);
+
+const told = ({ log }: EvictBench, event: string) => log.lines.filter((line) => line.event === event);
+
+describe('pods of a node that is called unreachable', () => {
+  test('are held while the node renews its Lease, and judged again when it expires', async () => {
+    const bench = await unreachable({ pods: 3, renewedMsAgo: 15_000 });
+    const until = bench.clock.now() + 25_000;
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.ok([...bench.cluster.livePods.values()].every(({ disrupted }) => !disrupted));
+    const held = await heldIn(bench);
+    assert.equal(held.length, 3);
+    for (const each of held) {
+      assert.deepEqual([each?.by.kind, each?.until], ['node-alive', until]);
+    }
+    assert.deepEqual(bench.armed, [until]);
+    assert.equal(leaseReads(bench), 1);
+    assert.deepEqual(
+      told(bench, 'eviction.held').map(({ fields }) => fields['by']),
+      ['node-alive', 'node-alive', 'node-alive'],
+    );
+  });
+
+  test('stay held, since the same moment, for as long as it goes on', async () => {
+    const bench = await unreachable({ renewedMsAgo: 0 });
+    const since = bench.clock.now();
+    for (let renewals = 0; renewals < 3; renewals++) {
+      await evictNode(ref, bench);
+      await advance(bench, LEASE_MS);
+      renew(bench, 1_000);
+    }
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(
+      (await heldIn(bench)).map((held) => held?.since),
+      [since],
+    );
+    assert.equal(told(bench, 'eviction.held').length, 1);
+    assert.equal(leaseReads(bench), 4);
+  });
+
+  test('go once it was not renewed any more', async () => {
+    const bench = await unreachable({ pods: 2, renewedMsAgo: 0 });
+    await evictNode(ref, bench);
+    await advance(bench, LEASE_MS - 1);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    await advance(bench, 1);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1', 'u2']);
+    assert.deepEqual(
+      told(bench, 'pod.evicted').map(({ fields }) => fields['lease']),
+      ['expired', 'expired'],
+    );
+  });
+
+  test('go where no Lease shows that the node is alive, and the log says why', async () => {
+    const bench = await unreachable({ pods: 40 });
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 40);
+    assert.equal(leaseReads(bench), 1);
+    const [first] = told(bench, 'pod.evicted');
+    assert.equal(first?.fields['lease'], 'missing');
+  });
+
+  test('go where nobody may read the Lease', async () => {
+    const bench = await unreachable({ renewedMsAgo: 0 });
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get-lease') throw serverError(403);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    const [first] = told(bench, 'pod.evicted');
+    assert.equal(first?.fields['lease'], 'hidden');
+    assert.deepEqual(told(bench, 'eviction.retrying'), []);
+  });
+
+  test('wait for the next try while the Lease cannot be read', async () => {
+    for (const status of [0, 401, 429, 500, 503]) {
+      const bench = await unreachable({ renewedMsAgo: 60_000 });
+      let outages = 1;
+      bench.cluster.beforeRequest = (verb) => {
+        if (verb === 'get-lease' && outages-- > 0) throw serverError(status);
+      };
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), [], String(status));
+      const [retryAt = 0] = bench.armed;
+      assert.equal(told(bench, 'eviction.retrying').length, 1);
+      await advance(bench, retryAt - bench.clock.now());
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), ['u1'], String(status));
+    }
+  });
+
+  test('go although it renews its Lease where policy does not ask for that, and nobody reads it', async () => {
+    const bench = await unreachable({ renewedMsAgo: 0 });
+    bench.ruling = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
+    await evictNode(ref, bench);
+    assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0]);
+  });
+
+  test('wait for the newest sign of life where a pass takes longer than it lasts', async () => {
+    const bench = await unreachable({ pods: 40, renewedMsAgo: LEASE_MS });
+    let deleted = 0;
+    bench.cluster.onDeleted = () => {
+      deleted += 1;
+      // The kubelet is back, and the server takes its time.
+      if (deleted === 1) renew(bench);
+      if (deleted <= 32) void advance(bench, LEASE_MAX_AGE_MS / 8);
+    };
+    await evictNode(ref, bench);
+    assert.ok(deleted < 40, String(deleted));
+    assert.ok((await heldIn(bench)).some((held) => held?.by.kind === 'node-alive'));
+  });
+
+  test('are held where the node has gone so only by now', async () => {
+    const bench = await unreachable({ keys: ['a'], liveKeys: [NODE_UNREACHABLE], renewedMsAgo: 0 });
+    await advance(bench, 60_000);
+    renew(bench);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.equal(leaseReads(bench), 1);
+  });
+
+  test('are held when policy begins to ask for the Lease while the node is being emptied', async () => {
+    const bench = await unreachable({ pods: 40, renewedMsAgo: 0 });
+    const unasked: Rules = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
+    bench.ruling = unasked;
+    bench.cluster.onDeleted = () => {
+      bench.ruling = { ...rules, policyRevision: 2 };
+    };
+    await evictNode(ref, bench);
+    assert.ok(deletedFrom(bench).length < 40);
+    assert.ok((await heldIn(bench)).some((held) => held?.by.kind === 'node-alive'));
+  });
+
+  test('take no turn of the cluster’s rate while they are held', async () => {
+    const bench = await unreachable({ pods: 3, renewedMsAgo: 0 });
+    bench.ruling = { ...rules, policy: { ...rules.policy, rate: 1 } };
+    let taken = 0;
+    const rates = {
+      take: async (_cluster: string, pods: readonly AskingPod[]) => {
+        taken += pods.length;
+        return [];
+      },
+    };
+    await evictNode(ref, { ...bench, rates });
+    assert.equal(taken, 0);
+    assert.equal((await heldIn(bench)).length, 3);
+  });
+});
+
+describe('pods of a node with other taints', () => {
+  test('go although it renews its Lease, which nobody reads', async () => {
+    for (const keys of [['a'], [NODE_NOT_READY], [NODE_OUT_OF_SERVICE]]) {
+      const bench = await unreachable({ keys, renewedMsAgo: 0 });
+      await evictNode(ref, bench);
+      assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0], String(keys));
+    }
+  });
+
+  test('go by these although it is called unreachable, too, and renews its Lease', async () => {
+    for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
+      const bench = await unreachable({ keys: [NODE_UNREACHABLE, key], renewedMsAgo: 0 });
+      await evictNode(ref, bench);
+      assert.deepEqual(deletedFrom(bench), ['u1'], key);
+    }
+  });
+});
+
+test('nobody reads the Lease of a node whose cluster is only observed', async () => {
+  const bench = await unreachable({ renewedMsAgo: 0 });
+  bench.ruling = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+  await evictNode(ref, bench);
+  assert.equal(leaseReads(bench), 0);
+  assert.deepEqual(
+    (await heldIn(bench)).map((held) => held?.by.kind),
+    ['observe'],
+  );
+});
+
+test('pods of a node that is gone wait for no Lease', async () => {
+  const bench = await unreachable({ renewedMsAgo: 0 });
+  bench.cluster.removeNode(ref.node);
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});

@@ -1,0 +1,289 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { type EpochMs, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
+import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import {
+  at,
+  emptyPartition,
+  nodeDelta,
+  planned,
+  pod,
+  ref,
+  rules,
+  taint,
+} from '#test/unit/eviction/builders.ts';
+import type { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { deletedFrom, type EvictBench, evictBench, longBegun } from './evict-bench.ts';
+
+const governed = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
+  ...rules,
+  ...more,
+  policy: { ...rules.policy, ...policy },
+});
+
+/** Limiters of processes that begin one after the other, by where what they know is kept. */
+const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>> = {
+  DynamoDB: (clock) => {
+    const fake = new FakeDynamoDb(clock);
+    const client = fakeClient(async (command) => fake.perform(command));
+    return () => new DynamoDbRateLimiter(new DynamoDbTable({ client, tableName: 'taintward' }));
+  },
+  // With SQLite, and in a cluster.
+  'a single writer': (clock) => {
+    let limiter = longBegun(clock);
+    let first = true;
+    return () => {
+      if (!first) limiter = new EmbeddedRateLimiter(() => clock.now());
+      first = false;
+      return limiter;
+    };
+  },
+};
+
+/** A bench with timers of all nodes, and due pods on these. */
+class Stage {
+  readonly bench: EvictBench = evictBench();
+  readonly #armed: { readonly ref: NodeRef; readonly at: EpochMs }[] = [];
+  readonly begin: () => RateLimiter;
+
+  constructor(host: (clock: DrivenClock) => () => RateLimiter) {
+    this.begin = host(this.bench.clock);
+    this.bench.rates = this.begin();
+    Object.assign(this.bench, {
+      timers: {
+        arm: async (of: NodeRef, moments: readonly EpochMs[]) => {
+          this.#armed.push(...moments.map((moment) => ({ ref: of, at: moment })));
+        },
+      },
+    });
+  }
+
+  async addNode(name: string, pods: number): Promise<NodeRef> {
+    const of = { ...ref, node: nodeName(name) };
+    const uids = Array.from({ length: pods }, (_, index) => `${name}-${index}`);
+    const delta = nodeDelta(1, { ref: of, taints: [taint('a', 0)], pods: uids.map((uid) => pod(uid)) });
+    const { node, schedule } = planned({ ...emptyPartition, ref: of }, delta, { now: at(1) });
+    await this.bench.store.commit(of, 0, { ...(node ? { node } : {}), schedule, end: [], live: true }, at(1));
+    this.bench.cluster.putNode(liveNode(name, 'a'));
+    for (const uid of uids) this.bench.cluster.putPod(livePod(uid, { node: of.node }));
+    return of;
+  }
+
+  arm(of: NodeRef, moment: EpochMs): void {
+    this.#armed.push({ ref: of, at: moment });
+  }
+
+  /** Looks at nodes at each moment that is armed, until then. */
+  async until(end: EpochMs): Promise<void> {
+    const { bench } = this;
+    for (;;) {
+      this.#armed.sort((a, b) => a.at - b.at);
+      const [next] = this.#armed;
+      if (!next || next.at > end) break;
+      this.#armed.shift();
+      await bench.clock.advanceTo(next.at);
+      const again = await evictNode(next.ref, bench);
+      if (again) this.arm(next.ref, bench.clock.now() + again.againInSeconds * 1000);
+    }
+    await bench.clock.advanceTo(end);
+  }
+
+  /** Of all spans of that length, the most pods that went in one. */
+  most(seconds: number): number {
+    const moments = this.bench.cluster.deletions.map((each) => each.at);
+    const counts = moments.map(
+      (begin) => moments.filter((moment) => begin <= moment && moment < begin + seconds * 1000).length,
+    );
+    return Math.max(0, ...counts);
+  }
+
+  get gone(): number {
+    return this.bench.cluster.deletions.length;
+  }
+}
+
+const hold = {
+  id: 'h1',
+  who: 'anna',
+  at: at(0),
+  why: 'an incident',
+  target: { kind: 'node', node: ref.node },
+} as const;
+const guard = { scope: 'people', trippedAt: at(10), nodes: 1, outOf: 1 } as const;
+
+/** Has the store hear that nothing holds a node's pods any more; `wake`: by a wake of the relay. */
+async function release({ bench, arm }: Stage, of: NodeRef, ruling: Rules, wake: boolean): Promise<void> {
+  const now = bench.clock.now();
+  bench.ruling = ruling;
+  const found = await bench.store.load(of, now);
+  const pods = [...found.scheduled.values()].map(({ uid }, rank) => pod(uid, wake ? { rank } : {}));
+  const delta = nodeDelta(2, { ref: of, observedAt: now, wake, taints: [taint('a', 0)], pods });
+  const { node, free } = planned(found, delta, { now }, ruling);
+  await bench.store.commit(
+    of,
+    found.revision,
+    { ...(node ? { node } : {}), schedule: free, end: [], live: true },
+    now,
+  );
+  const momentOf = ({ fireAt, notBefore = 0 }: EvictionRecord) => Math.max(fireAt, notBefore);
+  for (const moment of new Set(free.map(momentOf))) arm(of, moment);
+}
+
+for (const [name, host] of Object.entries(HOSTS)) {
+  const staged = async (pods: number, ruling: Rules): Promise<Stage> => {
+    const stage = new Stage(host);
+    stage.arm = stage.arm.bind(stage);
+    stage.bench.ruling = ruling;
+    stage.arm(await stage.addNode('n1', pods), at(60));
+    return stage;
+  };
+
+  describe(`evictions at the rates of a cluster, with ${name}`, () => {
+    for (const wake of [true, false])
+      test(`release held pods at the rate although the API server was away, ${wake ? 'woken' : 'told of'}`, async () => {
+        const draining = governed({ drain: 5 });
+        const stage = await staged(200, { ...draining, holds: [hold] });
+        await stage.until(at(62));
+        await release(stage, ref, draining, wake);
+        await stage.until(at(72));
+        assert.ok(stage.gone > 40, `${stage.gone} of 50 went`);
+        stage.bench.cluster.beforeRequest = () => {
+          throw new ApiError('the server is away', 503);
+        };
+        await stage.until(at(102));
+        stage.bench.cluster.beforeRequest = () => undefined;
+        await stage.until(at(400));
+        assert.equal(stage.gone, 200);
+        assert.ok(stage.most(1) <= 10, `${stage.most(1)} in one second`);
+        assert.ok(stage.most(10) <= 55, `${stage.most(10)} in ten seconds`);
+      });
+
+    test('release pods at the rate whose exclusion ends at a moment', async () => {
+      const exclude = [{ labels: {}, until: at(120) }];
+      const stage = await staged(50, governed({ drain: 2, exclude }));
+      await stage.until(at(300));
+      assert.equal(stage.gone, 50);
+      assert.ok(stage.most(1) <= 4);
+      assert.ok(stage.most(10) <= 22);
+    });
+
+    test('release pods at the rate that the guard held', async () => {
+      const draining = governed({ drain: 2, guard: rules.policy.guard });
+      const tripped = { ...draining, trips: [guard] };
+      const stage = await staged(50, tripped);
+      await stage.until(at(62));
+      assert.equal(stage.gone, 0);
+      await release(stage, ref, { ...draining, guardRevision: 1 }, true);
+      await stage.until(at(300));
+      assert.equal(stage.gone, 50);
+      assert.ok(stage.most(1) <= 4);
+    });
+
+    test('keep to the rate when the process is replaced again and again', async () => {
+      const stage = await staged(40, governed({ rate: 2 }));
+      for (const second of [61, 62, 63]) stage.arm(await stage.addNode(`n${second}`, 40), at(second));
+      for (const second of [60, 61, 62, 63, 64, 65]) {
+        await stage.until(at(second));
+        stage.bench.rates = stage.begin();
+      }
+      await stage.until(at(300));
+      assert.equal(stage.gone, 160);
+      assert.ok(stage.most(1) <= 4, `${stage.most(1)} in one second`);
+      assert.ok(stage.most(10) <= 22);
+    });
+
+    test('keep to a lower rate from the moment on at which it is applied', async () => {
+      const stage = await staged(200, governed({ rate: 20 }));
+      await stage.until(at(63) - 1);
+      const before = stage.gone;
+      assert.ok(before >= 40);
+      stage.bench.ruling = governed({ rate: 0.1 }, { policyRevision: 2 });
+      await stage.until(at(123));
+      assert.ok(stage.gone - before <= 7, `${stage.gone - before} of 7 went`);
+      assert.ok(stage.gone > before);
+    });
+
+    test('keep to the rate while the clock is set back and forth', async () => {
+      const stage = await staged(60, governed({ rate: 2 }));
+      const { bench } = stage;
+      const { clock } = bench;
+      let aheadMs = 0;
+      // Each look sees a clock that differs by up to two seconds.
+      const looked = { ...bench, clock: { now: () => clock.now() + aheadMs } };
+      for (let second = 60; second < 90; second++) {
+        aheadMs = [0, 2000, -2000, 1000][second % 4] ?? 0;
+        await clock.advanceTo(at(second));
+        await evictNode(ref, looked);
+      }
+      // On DynamoDB there is nothing but clocks: the one furthest ahead counts.
+      assert.ok(stage.gone <= 2 * (30 + 2) + 2, `${stage.gone} went`);
+      assert.ok(stage.gone >= 30, `${stage.gone} went`);
+      assert.ok(stage.most(10) <= 2 * (10 + 2) + 2);
+    });
+
+    test('delete no pod by a permit that has lapsed, and go on where each answer takes seconds', async () => {
+      const stage = await staged(6, governed({ rate: 2 }));
+      const { bench } = stage;
+      let slow = 3;
+      bench.cluster.beforeRequest = (verb) => {
+        if (verb !== 'patch' || slow-- <= 0) return;
+        void bench.clock.advanceTo(bench.clock.now() + RATE_PERMIT_LASTS_MS + 1);
+      };
+      await evictNode(ref, bench);
+      assert.ok(stage.gone > 0);
+      await stage.until(at(120));
+      assert.equal(stage.gone, 6);
+      assert.ok(stage.most(1) <= 4, `${stage.most(1)} in one second`);
+    });
+
+    test('take no permit by another policy than that of the delete', async () => {
+      const stage = await staged(4, governed({ rate: 4 }));
+      const { bench } = stage;
+      bench.cluster.beforeRequest = (verb) => {
+        if (verb === 'patch') bench.ruling = governed({ rate: 1 }, { policyRevision: 2 });
+      };
+      await evictNode(ref, bench);
+      assert.ok(deletedFrom(bench).length <= 1, `${deletedFrom(bench).length} went`);
+    });
+  });
+}
+
+describe('a cluster without a rate', () => {
+  test('asks nobody for pods that were never held', async () => {
+    const stage = new Stage(() => () => ({ take: () => assert.fail('a permit was asked for') }));
+    await stage.addNode('n1', 3);
+    await evictNode(ref, stage.bench);
+    assert.equal(stage.gone, 3);
+  });
+
+  test('asks for pods that were held, once for all that are due', async () => {
+    let asked = 0;
+    const stage = new Stage((clock) => () => {
+      const limiter = longBegun(clock);
+      return {
+        take: (...args) => {
+          asked += 1;
+          return limiter.take(...args);
+        },
+      };
+    });
+    await stage.addNode('n1', 3);
+    stage.bench.ruling = governed({ exclude: [{ labels: {}, until: at(90) }] });
+    await evictNode(ref, stage.bench);
+    const [record] = (await stage.bench.store.load(ref, at(60))).scheduled.values();
+    assert.equal(record?.drains, true);
+    await stage.bench.clock.advanceTo(at(90));
+    await evictNode(ref, stage.bench);
+    assert.deepEqual([stage.gone, asked], [3, 1]);
+  });
+});

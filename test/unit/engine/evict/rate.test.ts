@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+
+const at2PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 2 } };
+
+/** A bench with due pods of a cluster that has a rate. */
+async function limited(count: number, ruling = at2PerSecond): Promise<EvictBench> {
+  const pods = podsNamed(count);
+  const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  bench.ruling = ruling;
+  return bench;
+}
+
+/** Evicts at each moment that is armed, until then. */
+async function until(bench: EvictBench, end: number): Promise<void> {
+  for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
+    await bench.clock.advanceTo(next);
+    await evictNode(ref, bench);
+  }
+}
+
+describe('where the cluster has a rate', () => {
+  test('pods go at it, with one message for those of a second', async () => {
+    const bench = await limited(5);
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 2);
+    assert.deepEqual(bench.armed, [at(61), at(62)]);
+    await until(bench, at(62));
+    assert.deepEqual(
+      bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
+      [0, 0, 1, 1, 2],
+    );
+  });
+
+  test('those that wait have not failed, are not marked, and wait after a crash, too', async () => {
+    const bench = await limited(3);
+    bench.timerOutages = 1;
+    await assert.rejects(evictNode(ref, bench));
+    await evictNode(ref, bench, true);
+    const { node, scheduled } = await bench.store.load(ref, at(60));
+    assert.equal(node?.retry, undefined);
+    assert.equal(
+      [...scheduled.values()].some(({ failure }) => failure !== undefined),
+      false,
+    );
+    assert.equal(
+      [...bench.cluster.livePods.values()].some(({ disrupted }) => disrupted),
+      false,
+    );
+    await until(bench, at(70));
+    assert.equal(deletedFrom(bench).length, 3);
+  });
+
+  test('nodes of a cluster share it', async () => {
+    const bench = await limited(3);
+    await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
+    await evictNode(ref, bench);
+    assert.deepEqual([deletedFrom(bench), bench.armed], [[], [at(65), at(66)]]);
+  });
+
+  test('those for whom there is no turn yet ask again a minute later', async () => {
+    const bench = await limited(2);
+    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
+    await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
+    await evictNode(ref, bench);
+    assert.deepEqual(bench.armed, [at(120)]);
+    await bench.clock.advanceTo(at(120));
+    await evictNode(ref, bench);
+    assert.deepEqual(bench.armed.slice(1), [at(121)]);
+  });
+
+  test('pods of a node that is out of service go at once', async () => {
+    const bench = await limited(5);
+    bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 5);
+  });
+
+  test('a pod whose eviction failed goes before those that wait for their turn', async () => {
+    const bench = await limited(1);
+    let outages = 1;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete' && outages-- > 0) throw serverError(500);
+    };
+    await evictNode(ref, bench);
+    const { node } = await bench.store.load(ref, at(60));
+    await bench.rates.take(ref.cluster, asking(100), { rate: 2, drain: 50 }, at(60));
+    await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('turns that passed while nobody could go do not let all go at once', async () => {
+    const bench = await limited(5);
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(180));
+    await evictNode(ref, bench);
+    await until(bench, at(190));
+    assert.deepEqual(
+      bench.cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000),
+      [0, 0, 120, 120, 121],
+    );
+  });
+
+  test('pods that were held until the same moment go at it from then on', async () => {
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(90) } as const;
+    const held = { ...at2PerSecond, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    const bench = await limited(5, held);
+    await evictNode(ref, bench);
+    await until(bench, at(100));
+    assert.deepEqual(
+      bench.cluster.deletions.map((deletion) => (deletion.at - at(90)) / 1000),
+      [0, 0, 1, 1, 2],
+    );
+  });
+
+  test('no turn is taken for what does not go', async () => {
+    const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
+    await evictNode(ref, bench);
+    assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
+      undefined,
+    ]);
+    assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
+  });
+
+  test('what is to go in its turn is not deleted when its taint is gone by then', async () => {
+    const bench = await limited(5);
+    await evictNode(ref, bench);
+    bench.cluster.putNode(liveNode('n1'));
+    await until(bench, at(70));
+    assert.equal(deletedFrom(bench).length, 2);
+  });
+
+  test('a table that cannot be reached lets none go, and the message comes again', async () => {
+    const bench = await limited(2);
+    const rates = { take: async () => Promise.reject(new Error('the table is away')) };
+    await assert.rejects(evictNode(ref, { ...bench, rates }), /the table is away/);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+});
+
+test('a pod that is to go in its turn goes by its own timer', async () => {
+  const bench = await limited(1);
+  await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
+  await evictNode(ref, bench);
+  bench.cluster.putPod(livePod('u1'));
+  await evictNode(ref, bench);
+  assert.deepEqual(deletedFrom(bench), []);
+  await until(bench, at(65));
+  assert.deepEqual(deletedFrom(bench), ['u1']);
+});

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { AwsTimers } from '#shared/aws/aws-timers.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
+import { deletedFrom, heard, podsNamed, serverError } from './evict-bench.ts';
+
+/** What SQS and a cold function may add to each try. */
+const DELIVERY_MS = 2_000;
+
+for (const [level, status] of [
+  ['its pod', 500],
+  ['its whole node', 503],
+] as const)
+  test(`evicts a pod within 120 s whose delete fails seven times and puts ${level} off, with the delays of SQS`, async () => {
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+    let failures = 7;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete' && failures > 0) {
+        failures -= 1;
+        throw serverError(status);
+      }
+    };
+    const delays: number[] = [];
+    const timers = new AwsTimers({
+      ...{ groupName: '', roleArn: '', dueQueueArn: '', clock: bench.clock },
+      // Nothing is due so late that it takes a schedule.
+      scheduler: { send: () => assert.fail('a retry took a schedule') } as never,
+      dueQueue: {
+        send: async (messages) => {
+          delays.push(...messages.map(({ delaySeconds = 0 }) => delaySeconds * 1_000));
+          return [];
+        },
+      },
+    });
+    const deps = { ...bench, timers };
+    await evictNode(ref, deps);
+    for (let delay = delays.shift(); delay !== undefined; delay = delays.shift()) {
+      await bench.clock.advanceTo(bench.clock.now() + delay + DELIVERY_MS);
+      await evictNode(ref, deps);
+    }
+    assert.equal(failures, 0);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+    assert.ok(bench.clock.now() - at(60) <= 120_000, `${bench.clock.now() - at(60)} ms`);
+  });

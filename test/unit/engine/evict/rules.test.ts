@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { Rules, Stop } from '#shared/eviction/policy.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rulebook.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
+import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
+
+const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+const stopped: Rules = {
+  ...rules,
+  stops: [{ scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' }],
+};
+
+const withPods = (count: number) =>
+  heard([nodeDelta(1, { pods: podsNamed(count).map(({ uid }) => pod(uid)) })], podsNamed(count));
+
+const heldIn = async ({ store, clock }: EvictBench) =>
+  [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
+
+describe('rules of a node', () => {
+  test('are as new as what its relay knew of the guard, before anything is done there', async () => {
+    const bench = await heard([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
+    const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
+    const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
+    await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
+  });
+
+  test('let nothing go there while what the guard decided is not stored', async () => {
+    const bench = await heard([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
+    const read = async () => ({
+      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 } },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    });
+    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock: bench.clock });
+    await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [['u1', undefined]]);
+  });
+});
+
+describe('a stop that is given after the clock was set back', () => {
+  test('keeps all pods, however long the clock takes to catch up', async () => {
+    const bench = await withPods(2);
+    const clock = new SteppedClock(at(7_200));
+    let stop: { readonly stop?: Stop } = {};
+    const read = async () => ({
+      orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 }, ...stop },
+      guard: { revision: 0, trips: [] },
+      fleetRevision: 0,
+    });
+    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock });
+    await reader(ref.cluster);
+    clock.set(-3_600_000);
+    stop = { stop: { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' } };
+    clock.pass(RULES_MAX_AGE_MS);
+    await evictNode(ref, { ...bench, clock, rules: reader });
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'stopped'],
+      ['u2', 'stopped'],
+    ]);
+  });
+});
+
+describe('where the rules forbid evictions', () => {
+  test('no pod is marked or deleted, and each is held once', async () => {
+    const bench = await withPods(2);
+    bench.ruling = observed;
+    await evictNode(ref, bench);
+    await evictNode(ref, bench, true);
+    const marked = [...bench.cluster.livePods.values()].filter(({ disrupted }) => disrupted);
+    assert.deepEqual([marked.length, deletedFrom(bench).length], [0, 0]);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'observe'],
+      ['u2', 'observe'],
+    ]);
+    assert.deepEqual(bench.armed, []);
+    assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length, 2);
+  });
+
+  test('a stop that comes while a node is being emptied spares those that were not deleted by then', async () => {
+    const bench = await withPods(3);
+    bench.cluster.onDeleted = () => {
+      bench.ruling = stopped;
+    };
+    await evictNode(ref, bench);
+    const deleted = deletedFrom(bench);
+    const held = await heldIn(bench);
+    assert.ok(deleted.length < 3, `${deleted}`);
+    assert.equal(held.length, 3 - deleted.length);
+    assert.ok(held.every(([, kind]) => kind === 'stopped'));
+  });
+
+  test('what may go again while it is being noted as held is looked at again', async () => {
+    const bench = await withPods(1);
+    let asked = 0;
+    const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
+    assert.deepEqual(again, { againInSeconds: 0.25 });
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('pods that one hold keeps have one timer for its end, however many passes find them', async () => {
+    const later = pod('u2', { tolerations: [tolerating('a', 70)] });
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
+    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(70));
+    await evictNode(ref, bench);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'hold'],
+      ['u2', 'hold'],
+    ]);
+    assert.deepEqual(bench.armed, [at(900)]);
+  });
+
+  test('what is held until a moment at which its cluster fails is tried again soon', async () => {
+    const bench = await withPods(1);
+    const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
+    bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
+    await evictNode(ref, bench);
+    await bench.clock.advanceTo(at(900));
+    let outages = 1;
+    bench.cluster.beforeRequest = () => {
+      if (outages-- > 0) throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    const [, nextTryAt = Infinity] = bench.armed;
+    assert.ok(nextTryAt <= at(905), 'no next try is armed');
+    await bench.clock.advanceTo(nextTryAt);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+
+  test('a cluster that cannot be looked at is no failure: what is due is held as it was scheduled', async () => {
+    const bench = await withPods(2);
+    bench.ruling = stopped;
+    bench.cluster.beforeRequest = () => {
+      throw serverError(503);
+    };
+    await evictNode(ref, bench);
+    assert.deepEqual(await heldIn(bench), [
+      ['u1', 'stopped'],
+      ['u2', 'stopped'],
+    ]);
+    assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry, undefined);
+  });
+
+  test('who could not look holds nothing by a deadline that another pass moved meanwhile', async () => {
+    const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
+    const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
+    bench.ruling = stopped;
+    let outages = 1;
+    bench.cluster.beforeRequest = () => {
+      if (outages-- > 0) throw serverError(503);
+    };
+    let others = 1;
+    const again = await evictNode(ref, {
+      ...bench,
+      rules: async () => {
+        if (others-- > 0) await evictNode(ref, bench);
+        return stopped;
+      },
+    });
+    assert.deepEqual(again, { againInSeconds: 0.25 });
+    const { scheduled } = await bench.store.load(ref, bench.clock.now());
+    assert.deepEqual(
+      [...scheduled.values()].map(({ fireAt, held }) => [fireAt, held]),
+      [[at(90), undefined]],
+    );
+  });
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as tick } from 'node:timers/promises';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Method } from '#shared/eviction/policy.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
+import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
+import type { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
+import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
+import { deletedFrom, heard } from './evict-bench.ts';
+
+const NODE = nodeName('n1');
+const POD = { namespace: 'shop', name: 'vm' };
+const UID = podUid('7d1f');
+/** More than open the breaker. */
+const CALLS = 10;
+
+/** Calls that a server leaves unanswered until their time is up. */
+async function unanswered(t: TestContext, call: (api: RestApi) => Promise<unknown>) {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const held: ServerResponse[] = [];
+  const { api } = await scriptedServer(t, (response) => held.push(response));
+  const calls = Array.from({ length: CALLS }, () =>
+    call(api).then(
+      () => assert.fail('should have rejected'),
+      (error: unknown) => error,
+    ),
+  );
+  while (held.length < CALLS) await tick();
+  t.mock.timers.tick(CALL_TIMEOUT_MS);
+  const [error] = await Promise.all(calls);
+  assert.ok(error instanceof ApiError, String(error));
+  return { api, error };
+}
+
+describe('calls without an answer in time', () => {
+  for (const [what, call] of [
+    ['evictions', (api) => api.evictPod(POD, { uid: UID })],
+    ['deletions', (api) => api.deletePod(POD, { uid: UID })],
+    ['marks', (api) => api.markDisrupted(POD, UID, at(0))],
+  ] as const satisfies readonly (readonly [string, (api: RestApi) => Promise<unknown>])[]) {
+    test(`${what} say nothing about the server: webhooks may have kept them`, async (t) => {
+      const { api, error } = await unanswered(t, call);
+      assert.equal(refuserOf(error), 'other');
+      assert.match(error.message, /within 10 s; an admission webhook may have kept it waiting\.$/);
+      assert.equal(api.breakerOpen, false);
+    });
+  }
+
+  test('reads are the failure of the server, which is left alone then', async (t) => {
+    const { api, error } = await unanswered(t, (api) => api.getNode(NODE));
+    assert.equal(refuserOf(error), 'server');
+    assert.match(error.message, /within 10 s\.$/);
+    assert.equal(api.breakerOpen, true);
+  });
+
+  test('a write whose connection breaks is the failure of the server', async (t) => {
+    const { api } = await scriptedServer(t, (response) => response.socket?.resetAndDestroy());
+    await assert.rejects(
+      api.evictPod(POD, { uid: UID }),
+      (error) => error instanceof ApiError && refuserOf(error) === 'server',
+    );
+  });
+
+  test('a pod whose eviction is not answered fails alone, and a later one of its node is evicted on time', async (t) => {
+    const { error } = await unanswered(t, (api) => api.evictPod(POD, { uid: UID }));
+    const method: Method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'never' };
+    const bench = await heard(
+      [nodeDelta(1, { pods: [pod('vm'), pod('web'), pod('late', { tolerations: [tolerating('a', 61)] })] })],
+      [
+        livePod('vm', { labels: { app: 'vm' } }),
+        livePod('web'),
+        livePod('late', { tolerations: [tolerating('a', 61)] }),
+      ],
+    );
+    bench.ruling = { ...rules, policy: { ...rules.policy, method } };
+    bench.cluster.admission.set('vm', error);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['web']);
+    const { node, scheduled } = await bench.store.load(ref, bench.clock.now());
+    assert.equal(node?.retry?.everything, false);
+    assert.equal(scheduled.get(podUid('vm'))?.failure?.error, error.message);
+    await bench.clock.advanceTo(at(61));
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['late', 'web']);
+  });
+});

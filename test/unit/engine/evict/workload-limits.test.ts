@@ -1,0 +1,303 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { PERMIT_LASTS_MS } from '#shared/eviction/permits.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import type { Permits } from '#shared/state/permits.ts';
+import { sqlitePermits } from '#shared/state/sqlite/service-state.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { asking } from '#test/contracts/rate-limiter-contract.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { after, at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { deletedFrom, type EvictBench, evictBench, serverError } from './evict-bench.ts';
+
+const other = { ...ref, node: nodeName('n2') };
+const WINDOW_S = 600;
+const LASTS_S = PERMIT_LASTS_MS / 1000;
+
+type Limit = NonNullable<Policy['maxEvictionsPerWorkload']>;
+const limitedTo = (count: Limit['count'], more: Partial<Policy> = {}): Rules => ({
+  ...rules,
+  policy: { ...rules.policy, ...more, maxEvictionsPerWorkload: { count, windowMs: WINDOW_S * 1000 } },
+});
+
+const OF_WEB = {
+  owner: { kind: 'ReplicaSet', name: 'web-7d9f' },
+  labels: { 'pod-template-hash': '7d9f' },
+} as const;
+
+/** A bench with due pods on two nodes of one cluster. */
+async function twoNodes(
+  ruling: Rules,
+  each: number,
+  fields: (index: number) => Partial<LivePod> = () => OF_WEB,
+): Promise<EvictBench> {
+  const bench = evictBench();
+  bench.ruling = ruling;
+  for (const place of [ref, other]) {
+    bench.cluster.putNode(liveNode(place.node, 'a'));
+    const uids = Array.from({ length: each }, (_, index) => `${place.node}-${index + 1}`);
+    const { node, scheduled } = after(nodeDelta(1, { pods: uids.map((uid) => pod(uid)) }));
+    const change = { ...(node ? { node } : {}), schedule: [...scheduled.values()], end: [], live: true };
+    await bench.store.commit(place, 0, change, at(0));
+    uids.forEach(
+      (uid, index) => void bench.cluster.putPod(livePod(uid, { node: place.node, ...fields(index) })),
+    );
+  }
+  return bench;
+}
+
+/** Both nodes are looked at, at the same time, each by a process of its own that begins with that. */
+const look = (bench: EvictBench, open: () => Permits = () => bench.permits) =>
+  Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
+
+/** The same at each moment that is armed, until then. */
+async function until(bench: EvictBench, end: number, open?: () => Permits): Promise<void> {
+  for (;;) {
+    const [next] = bench.armed.splice(0).sort((a, b) => a - b);
+    if (next === undefined || next > end) return;
+    await bench.clock.advanceTo(Math.max(next, bench.clock.now()));
+    await look(bench, open);
+  }
+}
+
+const secondsOf = ({ cluster }: EvictBench) =>
+  cluster.deletions.map((deletion) => (deletion.at - at(60)) / 1000);
+
+const BACKENDS: Readonly<Record<string, () => () => Permits>> = {
+  DynamoDB: () => {
+    const fake = new FakeDynamoDb(new DrivenClock(at(0)));
+    const client = fakeClient(async (command) => fake.perform(command));
+    return () => new DynamoDbPermits(new DynamoDbTable({ client, tableName: 'taintward' }));
+  },
+  SQLite: () => {
+    const database = openDatabase(':memory:');
+    return () => sqlitePermits(database);
+  },
+  'a cluster': () => {
+    const objects = new FakeObjects();
+    return () => new ObjectPermits(objects);
+  },
+};
+
+for (const [backend, connect] of Object.entries(BACKENDS)) {
+  test(`one Deployment on two nodes loses no more pods than its limit, by two evictors that begin anew each time, with ${backend}`, async () => {
+    const open = connect();
+    const bench = await twoNodes(limitedTo(3), 4);
+    await look(bench, open);
+    assert.equal(deletedFrom(bench).length, 3);
+    await bench.clock.advanceTo(at(90));
+    await look(bench, open);
+    assert.equal(deletedFrom(bench).length, 3);
+    await until(bench, at(4000), open);
+    const next = WINDOW_S + LASTS_S;
+    assert.deepEqual(secondsOf(bench), [0, 0, 0, next, next, next, 2 * next, 2 * next]);
+  });
+}
+
+describe('where policy limits evictions of each workload', () => {
+  test('a pod that is over waits, is told what for, and has neither failed nor been marked', async () => {
+    const bench = await twoNodes(limitedTo(1), 1);
+    await look(bench);
+    const held = await Promise.all([ref, other].map((place) => bench.store.load(place, at(60))));
+    const [record] = held.flatMap(({ scheduled }) => [...scheduled.values()]);
+    const untilAt = at(60 + WINDOW_S + LASTS_S);
+    assert.deepEqual(record?.held, {
+      by: {
+        ...{ kind: 'workload-limit', workload: 'Deployment/web', count: 1, windowMs: WINDOW_S * 1000 },
+        ...{ revision: 1, guardRevision: 0, until: untilAt },
+      },
+      ...{ since: at(60), until: untilAt },
+    });
+    assert.ok(bench.armed.includes(untilAt));
+    assert.equal(record.failure, undefined);
+    assert.equal([...bench.cluster.livePods.values()].filter(({ disrupted }) => disrupted).length, 0);
+  });
+
+  for (const [count, replicas, gone] of [
+    ['10%', 30, 3],
+    ['10%', 31, 4],
+    ['10%', 1, 1],
+    ['10%', 0, 1],
+    ['100%', 4, 4],
+  ] as const) {
+    test(`${count} of ${replicas} replicas are ${gone}`, async () => {
+      const bench = await twoNodes(limitedTo(count), 3);
+      bench.cluster.replicas.set('default/Deployment/web', replicas);
+      await look(bench);
+      assert.equal(deletedFrom(bench).length, gone);
+    });
+  }
+
+  test('a percentage of as many as nobody knows is one', async () => {
+    const bench = await twoNodes(limitedTo('50%'), 2, () => ({ owner: { kind: 'Rollout', name: 'web' } }));
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 1);
+  });
+
+  test('without the right to count replicas none goes under a percentage, and all say why; with it they go', async () => {
+    const bench = await twoNodes(limitedTo('50%'), 1);
+    bench.cluster.replicas.set('default/Deployment/web', 4);
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get-replicas') throw new ApiError('is forbidden', 403);
+    };
+    await look(bench);
+    const held = await Promise.all([ref, other].map((place) => bench.store.load(place, at(60))));
+    for (const { scheduled } of held) {
+      const by = [...scheduled.values()][0]?.held?.by;
+      assert.ok(by?.kind === 'workload-limit');
+      assert.equal(by.count, undefined);
+    }
+    assert.deepEqual(deletedFrom(bench), []);
+    bench.cluster.beforeRequest = () => undefined;
+    await until(bench, at(200));
+    assert.equal(deletedFrom(bench).length, 2);
+  });
+
+  test('a server that cannot say how many replicas there are puts the node off as any failure does', async () => {
+    const bench = await twoNodes(limitedTo('50%'), 1);
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'get-replicas') throw serverError(500);
+    };
+    await look(bench);
+    const { node } = await bench.store.load(ref, at(60));
+    assert.equal(node?.retry?.attempts, 1);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('pods that nobody made, and those of other workloads and namespaces, do not wait', async () => {
+    const kinds: readonly Partial<LivePod>[] = [
+      {},
+      { owner: { kind: 'StatefulSet', name: 'web' } },
+      { owner: { kind: 'ReplicaSet', name: 'web' }, labels: { 'pod-template-hash': '7d9f' } },
+      {},
+    ];
+    const bench = await twoNodes(limitedTo(2), kinds.length, (index) => kinds[index] ?? {});
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 2 * kinds.length);
+  });
+
+  test('the ReplicaSets of one Deployment share its limit', async () => {
+    const bench = await twoNodes(limitedTo(1), 2, (index) => ({
+      owner: { kind: 'ReplicaSet', name: `web-${index}` },
+      labels: { 'pod-template-hash': `${index}` },
+    }));
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 1);
+  });
+
+  test('pods of a node that is out of service go at once, and take no permit', async () => {
+    const bench = await twoNodes(limitedTo(1), 2);
+    bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
+    await look(bench);
+    assert.deepEqual(
+      deletedFrom(bench).filter((uid) => uid.startsWith('n1')),
+      ['n1-1', 'n1-2'],
+    );
+    assert.equal(deletedFrom(bench).length, 3);
+  });
+
+  test('pods that wait go at once where their node is out of service by now', async () => {
+    const bench = await twoNodes(limitedTo(1), 2);
+    await look(bench);
+    for (const { node } of [ref, other]) bench.cluster.putNode(liveNode(node, 'a', NODE_OUT_OF_SERVICE));
+    await until(bench, at(60 + WINDOW_S + LASTS_S));
+    assert.equal(deletedFrom(bench).length, 4);
+  });
+
+  test('a pod whose eviction failed is tried again under its own permit', async () => {
+    const bench = await twoNodes(limitedTo(1), 1);
+    let outages = 3;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'delete' && outages-- > 0) throw serverError(500);
+    };
+    await evictNode(ref, bench);
+    for (let tries = 0; tries < 3; tries++) {
+      const { node } = await bench.store.load(ref, bench.clock.now());
+      await bench.clock.advanceTo(node?.retry?.nextTryAt ?? 0);
+      await evictNode(ref, bench);
+    }
+    assert.deepEqual(deletedFrom(bench), ['n1-1']);
+    await evictNode(other, bench);
+    assert.deepEqual(deletedFrom(bench), ['n1-1']);
+  });
+
+  test('a permit that lapsed while the server was slow is asked for anew before the delete', async () => {
+    const bench = await twoNodes(limitedTo(1), 1);
+    let isSlow = true;
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb !== 'patch' || !isSlow) return;
+      isSlow = false;
+      void bench.clock.advanceTo(bench.clock.now() + PERMIT_LASTS_MS + 1);
+    };
+    const again = await evictNode(ref, bench);
+    assert.deepEqual([deletedFrom(bench), again], [[], { againInSeconds: 0.25 }]);
+    await evictNode(ref, bench);
+    assert.deepEqual(deletedFrom(bench), ['n1-1']);
+  });
+
+  test('a limit that is set in the middle of a pass holds for it', async () => {
+    const bench = await twoNodes(rules, 2);
+    bench.cluster.beforeRequest = (verb) => {
+      if (verb === 'patch') bench.ruling = { ...limitedTo(1), policyRevision: 2 };
+    };
+    await look(bench);
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 1);
+  });
+
+  test('pods that are held by another policy than that of now are asked about again', async () => {
+    const bench = await twoNodes(limitedTo(1), 1);
+    await look(bench);
+    const waiting = deletedFrom(bench)[0] === 'n1-1' ? other : ref;
+    bench.ruling = { ...rules, policyRevision: 2 };
+    const { node, scheduled, revision } = await bench.store.load(waiting, bench.clock.now());
+    const woken = [...scheduled.values()].map(({ held, ...record }) => ({
+      ...record,
+      ...(held ? { held: { ...held, until: bench.clock.now() } } : {}),
+    }));
+    await bench.store.commit(
+      waiting,
+      revision,
+      { ...(node ? { node } : {}), schedule: woken, end: [], live: true },
+      bench.clock.now(),
+    );
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 2);
+  });
+
+  test('pods that wait take no turn of the cluster’s rate', async () => {
+    const bench = await twoNodes(limitedTo(1, { rate: 1 }), 3);
+    await evictNode(ref, bench);
+    assert.equal(deletedFrom(bench).length, 1);
+    assert.deepEqual(
+      await bench.rates.take(ref.cluster, asking(1), { rate: 1, drain: 50 }, bench.clock.now()),
+      [{ turnAt: at(61) }],
+    );
+  });
+
+  test('where there is no limit, nobody is asked for anything', async () => {
+    const bench = await twoNodes(rules, 2);
+    bench.permits = { take: () => assert.fail('a permit was asked for') };
+    bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'get-replicas');
+    await look(bench);
+    assert.equal(deletedFrom(bench).length, 4);
+  });
+
+  test('a pod that may not be evicted takes no permit', async () => {
+    const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
+    bench.permits = { take: () => assert.fail('a permit was asked for') };
+    await look(bench);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+});

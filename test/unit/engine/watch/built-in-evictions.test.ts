@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { BuiltInEvictions, REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { livePod } from './live-objects.ts';
+
+const NOW = Date.UTC(2026, 0, 1);
+const ENFORCED = enforced({ comparisonOperators: false });
+const act = { who: 'anna', at: NOW, why: 'it is busy' };
+
+/** A pod that the built-in controller has just evicted. */
+const evicted = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
+  livePod(uid, {
+    ...{ podSince: NOW - 60_000, terminating: true, disrupted: true, tolerations: [] },
+    deleted: { at: NOW, by: 'taint-manager' },
+    ...fields,
+  });
+
+function bench(fields: Partial<Rules> = {}, keys: readonly string[] = ['a']) {
+  const clock = { at: NOW, now: () => clock.at };
+  const faults = new ClusterFaults(clock);
+  const log = recordingLog();
+  const registry = new Registry();
+  const taints = keys.map(
+    (key): TimedTaint => ({ key, effect: 'NoExecute', known: 'appeared', since: NOW - 1_000 }),
+  );
+  const evictions = new BuiltInEvictions(clusterName('c1'), {
+    view: { taintsOf: () => ({ taints, zone: 'a', downSince: undefined }) },
+    rules: () => ({ ...ENFORCED, ...fields }),
+    metrics: relayMetrics(registry),
+    ...{ faults, clock, log },
+  });
+  const counted = async () =>
+    Number(/built_in_evictions_total\{cluster="c1"\} (\d+)/.exec(await registry.metrics())?.[1] ?? 0);
+  return { clock, faults, log, evictions, counted };
+}
+
+const policy = ENFORCED.policy;
+const trip = { scope: 'cluster', trippedAt: NOW - 500, nodes: 5, outOf: 9 } as const;
+
+describe('an eviction by the built-in controller', () => {
+  for (const [what, fields, keys] of [
+    [
+      'held',
+      { holds: [{ ...act, id: 'h1', target: { kind: 'pod', namespace: 'default', name: 'pod-u1' } }] },
+      ['a'],
+    ],
+    ['excluded', { policy: { ...policy, exclude: [{ namespaces: ['default'] }] } }, ['a']],
+    [
+      'excluded by its labels',
+      { policy: { ...policy, exclude: [{ labels: { matchLabels: { app: 'db' } } }] } },
+      ['a'],
+    ],
+    ['stopped', { stops: [{ ...act, scope: 'fleet' }] }, ['a']],
+    ['paused', { policy: { ...policy, mode: 'paused' } }, ['a']],
+    ['guarded', { trips: [trip] }, [NODE_NOT_READY]],
+  ] as const satisfies readonly (readonly [string, Partial<Rules>, readonly string[]])[])
+    test(`of a pod that is ${what} counts, once`, async () => {
+      const { evictions, faults, log, counted } = bench(fields, keys);
+      for (let times = 0; times < 3; times++) evictions.see(evicted('u1', { labels: { app: 'db' } }));
+      assert.deepEqual(
+        faults.list.map(({ type, count, since }) => [type, count, since]),
+        [['built-in-evicts', 1, NOW]],
+      );
+      assert.equal(log.lines.length, 1);
+      assert.equal(await counted(), 1);
+    });
+
+  for (const [what, fields, pod, keys] of [
+    ['that nothing keeps', {}, evicted(), ['a']],
+    ['of a cluster that is only observed', { policy: { ...policy, mode: 'observe' } }, evicted(), ['a']],
+    [
+      'that the policy excludes for another taint alone',
+      { policy: { ...policy, exclude: [{ taints: ['b'] }] } },
+      evicted(),
+      ['a', 'b'],
+    ],
+    [
+      'that somebody deleted otherwise',
+      { stops: [{ ...act, scope: 'fleet' }] },
+      evicted('u1', { deleted: { at: NOW, by: 'other' } }),
+      ['a'],
+    ],
+    [
+      'that this service evicted',
+      { stops: [{ ...act, scope: 'fleet' }] },
+      livePod('u1', { terminating: true, disrupted: true }),
+      ['a'],
+    ],
+    [
+      'that terminates since long ago',
+      { stops: [{ ...act, scope: 'fleet' }] },
+      evicted('u1', { deleted: { at: NOW - REPORTED_FOR_MS, by: 'taint-manager' } }),
+      ['a'],
+    ],
+  ] as const satisfies readonly (readonly [string, Partial<Rules>, LivePod, readonly string[]])[])
+    test(`of a pod ${what} is no fault`, async () => {
+      const { evictions, faults, log, counted } = bench(fields, keys);
+      evictions.see(pod);
+      assert.deepEqual([faults.list, log.lines, await counted()], [[], [], 0]);
+    });
+
+  test('is reported for an hour after the last, and logged of a hundred pods at most', async () => {
+    const { clock, evictions, faults, log, counted } = bench({ stops: [{ ...act, scope: 'cluster' }] });
+    for (let index = 0; index < 150; index++) {
+      clock.at = NOW + index;
+      evictions.see(
+        evicted(`u${index}`, { uid: podUid(`u${index}`), deleted: { at: clock.at, by: 'taint-manager' } }),
+      );
+    }
+    assert.deepEqual([faults.list[0]?.count, log.lines.length, await counted()], [150, 100, 150]);
+    clock.at += REPORTED_FOR_MS - 1;
+    assert.equal(faults.list.length, 1);
+    clock.at += 1;
+    assert.deepEqual(faults.list, []);
+  });
+});

@@ -1,0 +1,756 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
+import { Fleet } from '#shared/engine/watch/fleet.ts';
+import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
+import { RESYNC_MS } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { LEASE_TTL_MS } from '#shared/state/lease.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { StoreError } from '#shared/state/store.ts';
+import type { StuckPod } from '#shared/state/stuck.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { anEnding, aRecord } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { ref, taint } from '#test/unit/eviction/builders.ts';
+import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
+import { PROVEN } from '#test/world/proven.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { ToldRules } from '#test/world/told-rules.ts';
+import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const CLUSTER = clusterName('c1');
+
+interface Bench {
+  readonly time: DrivenTimers;
+  readonly cluster: WatchedCluster;
+  readonly store: SqliteStore;
+  readonly leases: ReturnType<typeof sqliteLeases>;
+  readonly registry: Registry;
+}
+
+function bench(context: TestContext): Bench {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const store = new SqliteStore({ path: ':memory:' });
+  const cluster = new WatchedCluster(Date.now);
+  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
+  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  return {
+    time,
+    cluster,
+    store,
+    leases: sqliteLeases(store.database),
+    registry: new Registry(),
+  };
+}
+
+/** A relay of its own process; stopped at the end of the test. */
+function relayOf(
+  context: TestContext,
+  { cluster, store, leases }: Bench,
+  holder = 'relay-1',
+  clock: Clock = { now: Date.now },
+) {
+  const log = recordingLog();
+  const metrics = relayMetrics(new Registry());
+  const nodes = new OrderedQueue();
+  const pods = new OrderedQueue();
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const rules = new ToldRules();
+  const rulebook = new ScriptedGuardBook();
+  const relay = new ClusterRelay(CLUSTER, cluster, {
+    prover: PROVEN,
+    rules,
+    rulebook,
+    leases,
+    store,
+    history: new SqliteHistory({ database: store.database }),
+    outbox,
+    clock,
+    log,
+    metrics,
+    holder,
+    fleet: new Fleet({ holder, budget: Infinity, stopwatch: Date.now }),
+    limits: new PodFollowLimits(),
+  });
+  context.after(async () => {
+    outbox.stop();
+    await relay.stop();
+  });
+  const events = () => log.lines.map(({ event }) => event);
+  return { relay, rules, rulebook, nodes, pods, outbox, events };
+}
+
+/** Takes the lease whoever has it. */
+const takeOver = async (leases: ReturnType<typeof sqliteLeases>, holder: string) =>
+  leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
+
+const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
+  kind: 'upsert',
+  object: { ...liveNode('n1', ...keys), resourceVersion: '2' },
+});
+
+test('how far clocks differ is told by the relay that speaks for the cluster alone', async (context) => {
+  const given = bench(context);
+  given.cluster.skewMs = 700;
+  const { relay } = relayOf(context, given);
+  assert.equal(relay.skewMs, undefined);
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(relay.skewMs, 700);
+});
+
+test('a relay takes the lease, lists, tells what is tainted, and follows', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [upsert('b')], end: 'quiet' },
+  ];
+  const { relay, nodes, pods } = relayOf(context, given);
+  assert.equal(relay.state.kind, 'standby');
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(relay.state.kind, 'live');
+  assert.deepEqual(nodes.told, ['n1@1']);
+  await given.time.pass(5 * SECOND);
+  assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+  assert.deepEqual(pods.told, []);
+  const [first] = nodes.taken;
+  assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
+});
+
+describe('that nobody evicts', () => {
+  const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'observe' };
+  /** The taint was found a moment ago, and the pod tolerates it for a minute. */
+  const FORGOTTEN_MS = 11 * 60 * SECOND;
+
+  test('is told, once, when a pod is there that the built-in controller should have evicted, and policy forbids it', async (context) => {
+    const given = bench(context);
+    const { relay, rules, events } = relayOf(context, given);
+    rules.say({ policy: POLICY });
+    relay.start();
+    await given.time.pass(FORGOTTEN_MS - 30 * SECOND);
+    assert.equal(relay.nobodyEvicts, false);
+    await given.time.pass(60 * SECOND);
+    assert.equal(relay.nobodyEvicts, true);
+    await given.time.pass(60 * SECOND);
+    assert.equal(events().filter((event) => event === 'cluster.no-eviction-controller').length, 1);
+    rules.say({ policy: { ...POLICY, mode: 'enforce' } });
+    await given.time.pass(20 * SECOND);
+    assert.equal(relay.nobodyEvicts, false);
+  });
+
+  test('is not so of pods that tolerate their taints, and of taints that the built-in controller does not heed', async (context) => {
+    const given = bench(context);
+    given.cluster.nodes.lists = [
+      {
+        items: [
+          { ...liveNode('n1', 'a'), taints: [{ key: 'a', effect: 'NoSchedule' }] },
+          liveNode('n2', 'a'),
+        ],
+        resourceVersion: '1',
+      },
+    ];
+    const forGood = livePod('u2', { node: nodeName('n2'), tolerations: [{ key: 'a', operator: 'Exists' }] });
+    given.cluster.pods.lists = [{ items: [livePod(), forGood], resourceVersion: '1' }];
+    const { relay, rules } = relayOf(context, given);
+    rules.say({ policy: { ...POLICY, virtualKeys: ['a'] } });
+    relay.start();
+    await given.time.pass(2 * FORGOTTEN_MS);
+    assert.equal(relay.state.kind, 'live');
+    assert.equal(relay.nobodyEvicts, false);
+  });
+});
+
+test('a relay renews a takeover while it speaks for the cluster, and policy has it evict', async (context) => {
+  const given = bench(context);
+  const { relay, rules } = relayOf(context, given);
+  const policy: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
+  given.cluster.skewMs = 0;
+  given.cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
+  relay.start();
+  await given.time.pass(2 * HEARTBEAT_MS);
+  assert.equal(given.cluster.takeover?.heartbeat, undefined);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  await given.time.pass(2 * HEARTBEAT_MS);
+  const { heartbeat = 0 } = given.cluster.takeover ?? {};
+  assert.ok(Date.now() - heartbeat <= HEARTBEAT_MS);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY], mode: 'observe' } });
+  await given.time.pass(2 * HEARTBEAT_MS);
+  assert.ok(Date.now() - (given.cluster.takeover?.heartbeat ?? 0) >= 2 * HEARTBEAT_MS);
+  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  await given.time.pass(HEARTBEAT_MS);
+  const last = given.cluster.takeover?.heartbeat;
+  const stopped = relay.stop();
+  await given.time.pass(2 * HEARTBEAT_MS);
+  await stopped;
+  assert.equal(given.cluster.takeover?.heartbeat, last);
+});
+
+test('starting it twice is starting it once', async (context) => {
+  const given = bench(context);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  relay.start();
+  await given.time.pass(SECOND);
+  assert.equal(given.cluster.nodes.listed.length, 1);
+});
+
+test('nothing is told of a node before the list of its pods is in', async (context) => {
+  const given = bench(context);
+  given.cluster.pods.lists = ['hang'];
+  const { relay, nodes } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(LEASE_TTL_MS * 3);
+  assert.deepEqual(nodes.calls, []);
+  assert.equal(relay.state.kind, 'syncing');
+});
+
+describe('a resync', () => {
+  test('tells everything tainted again at each interval, without waking', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    await given.time.pass(RESYNC_MS);
+    await given.time.pass(RESYNC_MS);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true, false, false],
+    );
+  });
+
+  test('is due once after a gap, however many lists it took', async (context) => {
+    const given = bench(context);
+    const gone = new ApiError('too old', 410);
+    given.cluster.nodes.watches = [
+      { events: [], end: gone, afterMs: 5 * SECOND },
+      { events: [], end: 'quiet' },
+    ];
+    given.cluster.pods.watches = [
+      { events: [], end: gone, afterMs: 5 * SECOND },
+      { events: [], end: 'quiet' },
+    ];
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const list = given.store.taintedNodes.bind(given.store);
+    given.store.taintedNodes = async function* (cluster) {
+      await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      yield* list(cluster);
+    };
+    await given.time.pass(20 * SECOND);
+    assert.ok(nodes.told.length >= 2 && nodes.told.length <= 3, String(nodes.told));
+    assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && delta.wake));
+  });
+
+  test('untaints what only the store holds as tainted', async (context) => {
+    const given = bench(context);
+    const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 }, observedAt: 0 };
+    await given.store.commit(ref, 0, { node, schedule: [], end: [], live: true }, Date.now());
+    given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    assert.deepEqual(nodes.taken[0]?.taints, []);
+  });
+
+  test('that the store fails is tried again soon, and nobody is live until then', async (context) => {
+    const given = bench(context);
+    const list = given.store.taintedNodes.bind(given.store);
+    given.store.taintedNodes = () => {
+      throw new StoreError('the table is away');
+    };
+    const { relay, nodes, events } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(10 * SECOND);
+    assert.equal(relay.state.kind, 'syncing');
+    assert.ok(events().filter((event) => event === 'relay.resync-failed').length < 10);
+    given.store.taintedNodes = list;
+    await given.time.pass(3 * SECOND);
+    assert.equal(relay.state.kind, 'live');
+    assert.deepEqual(nodes.told, ['n1@1']);
+  });
+});
+
+describe('a lease', () => {
+  test('is kept for as long as the relay lives', async (context) => {
+    const given = bench(context);
+    const first = relayOf(context, given);
+    const second = relayOf(context, given, 'relay-2');
+    first.relay.start();
+    await given.time.pass(SECOND);
+    second.relay.start();
+    await given.time.pass(10 * LEASE_TTL_MS);
+    assert.equal(first.relay.state.kind, 'live');
+    assert.equal(second.relay.state.kind, 'standby');
+    assert.deepEqual(second.nodes.calls, []);
+  });
+
+  test('that was lost ends the following, and drops what was not sent', async (context) => {
+    const given = bench(context);
+    const { relay, nodes, events } = relayOf(context, given);
+    nodes.onSend = () => {
+      throw new QueueError('away');
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    assert.ok(await takeOver(given.leases, 'relay-2'));
+    await given.time.pass(2 * LEASE_RENEW_MS);
+    assert.equal(relay.state.kind, 'standby');
+    assert.ok(events().includes('relay.lease-lost'));
+    nodes.onSend = () => [];
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(nodes.told, []);
+  });
+
+  test('that cannot be renewed keeps its view: nobody else can take it meanwhile', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const renew = given.leases.renew.bind(given.leases);
+    given.leases.renew = async () => {
+      throw new StoreError('the table is away');
+    };
+    await given.time.pass(3 * LEASE_TTL_MS);
+    assert.equal(relay.state.kind, 'live');
+    given.leases.renew = renew;
+    await given.time.pass(LEASE_RENEW_MS);
+    assert.equal(given.cluster.nodes.listed.length, 1);
+    await given.time.pass(RESYNC_MS);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+  });
+
+  describe('that ran out before it was renewed', () => {
+    /** A node changes at second 11 of a lease of ten, which `renew` may have back at second 12. */
+    async function lapse(context: TestContext, renewed: boolean) {
+      const given = bench(context);
+      given.cluster.nodes.watches = [
+        { events: [], end: undefined, afterMs: 11 * SECOND },
+        { events: [upsert('b')], end: 'quiet' },
+      ];
+      const relay = relayOf(context, given);
+      const renew = given.leases.renew.bind(given.leases);
+      const away = async () => {
+        throw new StoreError('the table is away');
+      };
+      given.leases.renew = away;
+      relay.relay.start();
+      await given.time.pass(11.5 * SECOND);
+      given.leases.look = away;
+      given.leases.renew = renewed ? renew : async () => undefined;
+      return { ...relay, time: given.time };
+    }
+
+    test('nothing is told, and then what there is to tell', async (context) => {
+      const { nodes, relay, time } = await lapse(context, true);
+      assert.deepEqual(nodes.told, ['n1@1']);
+      await time.pass(SECOND);
+      assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+      assert.equal(nodes.taken[1]?.taints[0]?.key, 'b');
+      assert.equal(relay.state.kind, 'live');
+    });
+
+    test('and is lost: nothing is told any more', async (context) => {
+      const { nodes, relay, time } = await lapse(context, false);
+      await time.pass(30 * SECOND);
+      assert.equal(relay.state.kind, 'standby');
+      assert.deepEqual(nodes.told, ['n1@1']);
+    });
+  });
+
+  test('of a dead relay is taken over, with a newer epoch', async (context) => {
+    const given = bench(context);
+    const dead = await takeOver(given.leases, 'dead');
+    const { relay, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(LEASE_TTL_MS - SECOND);
+    assert.equal(relay.state.kind, 'standby');
+    await given.time.pass(5 * SECOND);
+    assert.equal(relay.state.kind, 'live');
+    assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(dead?.epoch));
+  });
+
+  test('says what is known of the cluster with each renewal', async (context) => {
+    const given = bench(context);
+    const { relay } = relayOf(context, given);
+    const startedAt = Date.now();
+    relay.start();
+    await given.time.pass(SECOND + LEASE_RENEW_MS);
+    const record = await given.leases.look(CLUSTER);
+    assert.equal(record?.nodes, 1);
+    assert.ok(Number(record?.heardAt) - startedAt <= SECOND, 'nothing was heard since the watch stood');
+    assert.ok(Number(record?.renewedAt) - startedAt >= LEASE_RENEW_MS);
+  });
+});
+
+describe('a relay that stops', () => {
+  test('gives its lease up, so that another one need not wait', async (context) => {
+    const given = bench(context);
+    const first = relayOf(context, given);
+    const second = relayOf(context, given, 'relay-2');
+    first.relay.start();
+    await given.time.pass(SECOND);
+    const stopped = first.relay.stop();
+    await given.time.settle();
+    await stopped;
+    second.relay.start();
+    await given.time.pass(SECOND);
+    assert.equal(second.relay.state.kind, 'live');
+    const [before, after] = [first, second].map(({ nodes }) => Number(nodes.taken[0]?.version.epoch));
+    assert.ok(Number(after) > Number(before));
+  });
+
+  test('sends first what waits', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    nodes.onSend = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      return [];
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    let released = false;
+    void relay.stop().then(() => {
+      released = true;
+    });
+    await given.time.pass(500);
+    assert.equal(released, false);
+    await given.time.pass(SECOND);
+    assert.equal(released, true);
+    assert.deepEqual(nodes.told, ['n1@1']);
+  });
+
+  test('does not wait for a queue that is away', async (context) => {
+    const given = bench(context);
+    const { relay, nodes } = relayOf(context, given);
+    nodes.onSend = () => {
+      throw new QueueError('away');
+    };
+    relay.start();
+    await given.time.pass(SECOND);
+    let released = false;
+    void relay.stop().then(() => {
+      released = true;
+    });
+    await given.time.pass(6 * SECOND);
+    assert.equal(released, true);
+    assert.equal((await given.leases.look(CLUSTER))?.holder, undefined);
+    nodes.onSend = () => [];
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(nodes.told, [], 'another relay may speak for it by now');
+  });
+
+  test('while it waits for the lease is done at once', async (context) => {
+    const given = bench(context);
+    await takeOver(given.leases, 'other');
+    const { relay } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    const stopped = relay.stop();
+    await given.time.settle();
+    await stopped;
+  });
+});
+
+describe('a cluster that cannot be reached', () => {
+  async function away(context: TestContext) {
+    const given = bench(context);
+    const { lists } = given.cluster.nodes;
+    given.cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
+    const state = { setMs: 0 };
+    const clock = { now: () => Date.now() + state.setMs, stopwatch: Date.now };
+    const relay = relayOf(context, given, 'relay-1', clock);
+    const startedAt = Date.now();
+    relay.relay.start();
+    const comesBack = () => {
+      given.cluster.nodes.lists = lists;
+    };
+    return { ...given, ...relay, startedAt, comesBack, state };
+  }
+
+  test('is deaf, and heard again as soon as it answers', async (context) => {
+    const { time, relay, nodes, events, startedAt, comesBack } = await away(context);
+    await time.pass(60 * SECOND);
+    assert.equal(relay.state.kind, 'disconnected');
+    assert.ok(relay.state.kind === 'disconnected' && relay.state.since - startedAt < SECOND);
+    assert.ok(events().includes('relay.watch-failed'));
+    comesBack();
+    await time.pass(12 * SECOND);
+    assert.equal(relay.state.kind, 'live');
+    assert.deepEqual(nodes.told, ['n1@1']);
+  });
+
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is left to other relays neither sooner nor later when the clock is set ${how}`, async (context) => {
+      const { time, events, state } = await away(context);
+      await time.pass(60 * SECOND);
+      state.setMs = setMs;
+      await time.pass(110 * SECOND);
+      assert.ok(!events().includes('relay.lease-handed-off'));
+      await time.pass(20 * SECOND);
+      assert.ok(events().includes('relay.lease-handed-off'));
+    });
+
+  test('for three minutes is left to other relays, and taken back when there is none', async (context) => {
+    const { time, relay, nodes, leases, events, comesBack } = await away(context);
+    await time.pass(60 * SECOND);
+    const first = await leases.epoch(CLUSTER);
+    await time.pass(3 * 60 * SECOND);
+    assert.ok(events().includes('relay.lease-handed-off'));
+    comesBack();
+    await time.pass(40 * SECOND);
+    assert.equal(relay.state.kind, 'live');
+    assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(first));
+  });
+});
+
+test('evicted pods that do not leave are followed when their node is untainted, and told of until they are gone', async (context) => {
+  const given = bench(context);
+  const leaving = livePod('u1', {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: ['example.com/backup'] },
+  });
+  given.cluster.pods.lists = [
+    { items: [leaving], resourceVersion: '1' },
+    { items: [leaving, livePod('u2')], resourceVersion: '9' },
+  ];
+  given.cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [upsert()], end: undefined, afterMs: 120 * SECOND },
+    { events: [upsert('a')], end: 'quiet' },
+  ];
+  const { relay, nodes, events } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(85 * SECOND);
+  assert.deepEqual([relay.stuck.length, await given.leases.stuck(CLUSTER)], [0, []]);
+  await given.time.pass(20 * SECOND);
+  assert.equal(relay.counts.tainted, 0);
+  assert.deepEqual(
+    (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
+    [['u1', 'there']],
+  );
+  assert.equal(events().filter((event) => event === 'pod.stuck-terminating').length, 1);
+  await given.time.pass(60 * SECOND);
+  const last = nodes.taken.at(-1);
+  assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
+});
+
+test('a pod that names a binding in the future is logged, once', async (context) => {
+  const given = bench(context);
+  const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
+  given.cluster.pods.lists = [
+    { items: [inYear2999, livePod('u2')], resourceVersion: '1' },
+    { items: [inYear2999, livePod('u2')], resourceVersion: '9' },
+  ];
+  given.cluster.nodes.watches = [{ events: [upsert('a')], end: 'quiet' }];
+  const { relay, events } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(60 * SECOND);
+  assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
+});
+
+test('when an evicted pod was gone is noted in the history', async (context) => {
+  const given = bench(context);
+  const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
+  given.cluster.pods.watches = [
+    { events: [], end: undefined, afterMs: 5 * SECOND },
+    { events: [{ kind: 'delete', object: leaving }], end: 'quiet' },
+  ];
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(SECOND);
+  await given.store.end(
+    { cluster: CLUSTER, node: nodeName('n1') },
+    [anEnding(aRecord({ uid: podUid('u1') }))],
+    Date.now(),
+  );
+  const evictedAt = Date.now();
+  await given.time.pass(20 * SECOND);
+  const history = new SqliteHistory({ database: given.store.database });
+  const entries = await Array.fromAsync(history.entries({ cluster: CLUSTER, from: 0, to: Date.now() }));
+  const { goneAt } = entries.find(({ what }) => what === 'done') ?? {};
+  assert.ok(goneAt !== undefined && goneAt > evictedAt && goneAt < evictedAt + 10 * SECOND, `${goneAt}`);
+});
+
+test('what a relay said of evicted pods that do not leave is read by the next one, which looks whether they are gone', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+  const former = await takeOver(given.leases, 'relay-0');
+  assert.ok(former);
+  const stuck: StuckPod = {
+    ...{ node: nodeName('n1'), uid: podUid('u0'), namespace: 'default', name: 'web-0', overAt: 0 },
+    ...{ finalizers: [], nodeState: 'there' },
+  };
+  await given.leases.reportStuck(former, [stuck]);
+  await given.leases.release(former);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(30 * SECOND);
+  assert.deepEqual(await given.leases.stuck(CLUSTER), []);
+  assert.equal(given.cluster.pods.listed.length, 1);
+});
+
+test('pods that were evicted before a relay began, and have not left a node that is untainted since, are followed', async (context) => {
+  const given = bench(context);
+  given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+  const leaving = livePod('u1', {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: Date.now() + 30 * SECOND, finalizers: [] },
+  });
+  given.cluster.pods.lists = [{ items: [leaving], resourceVersion: '1' }];
+  const record = aRecord();
+  await given.store.end(ref, [anEnding(record)], Date.now() - 5 * SECOND);
+  await given.store.end({ ...ref, node: nodeName('n2') }, [anEnding(record)], Date.now() - 20 * 60 * SECOND);
+  const { relay } = relayOf(context, given);
+  relay.start();
+  await given.time.pass(80 * SECOND);
+  assert.equal(relay.stuck.length, 0);
+  await given.time.pass(20 * SECOND);
+  assert.deepEqual(
+    (await given.leases.stuck(CLUSTER)).map(({ uid, nodeState }) => [uid, nodeState]),
+    [['u1', 'there']],
+  );
+  assert.equal(given.cluster.pods.listed.length, 1);
+});
+
+describe('when what governs the cluster changes', () => {
+  test('all that is tainted is woken, at once and once more when what was on its way has settled', async (context) => {
+    const given = bench(context);
+    const { relay, rules, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    rules.say({ policyRevision: 7 });
+    await given.time.pass(SECOND);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    await given.time.pass(RESYNC_MS / 2);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true, true, true],
+    );
+  });
+
+  test('pods that are due are told with their place in the order in which they are to go', async (context) => {
+    const given = bench(context);
+    const owner = { kind: 'ReplicaSet', name: 'web' };
+    const [first, second] = [
+      livePod('u1', { owner, tolerations: [] }),
+      livePod('u2', { owner, tolerations: [] }),
+    ];
+    given.cluster.pods.lists = [
+      { items: [second, first, livePod('u3', { tolerations: [] })], resourceVersion: '1' },
+    ];
+    const { relay, rules, nodes } = relayOf(context, given);
+    relay.start();
+    await given.time.pass(SECOND);
+    rules.say({ policyRevision: 7 });
+    await given.time.pass(SECOND);
+    const told = nodes.taken.at(-1);
+    assert.ok(told?.kind === 'node');
+    assert.deepEqual(Object.fromEntries(told.pods.map(({ uid, rank }) => [uid, rank])), {
+      u1: 0,
+      u3: 1,
+      u2: 2,
+    });
+  });
+});
+
+describe('when nodes go down', () => {
+  const down = (name: string): WatchEvent<LiveNode> => ({
+    kind: 'upsert',
+    object: {
+      ...liveNode(name, NODE_UNREACHABLE),
+      resourceVersion: '2',
+    },
+  });
+
+  /** Five nodes, of which two go down after 5 s, and one more after another 5 s. */
+  function failing(context: TestContext) {
+    const given = bench(context);
+    const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
+    given.cluster.nodes.lists = [{ items: names.map((name) => liveNode(name)), resourceVersion: '1' }];
+    given.cluster.nodes.watches = [
+      { events: [], end: undefined, afterMs: 5 * SECOND },
+      { events: [down('n1'), down('n2')], end: undefined, afterMs: 5 * SECOND },
+      { events: [down('n3')], end: 'quiet' },
+    ];
+    const empty = { items: [], resourceVersion: '1' };
+    given.cluster.pods.lists = [empty, empty, empty];
+    return { given, ...relayOf(context, given) };
+  }
+
+  const told = ({ taken }: OrderedQueue) =>
+    taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
+
+  test('all are told of, as of what is not written yet, while a trip cannot be written', async (context) => {
+    const { given, relay, rulebook, nodes, events } = failing(context);
+    relay.start();
+    await given.time.pass(6 * SECOND);
+    rulebook.isReadOnly = true;
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n1 1', 'n2 1', 'n3 1']);
+    assert.equal(rulebook.state.revision, 0);
+    assert.ok(events().includes('guard.save-failed'));
+    rulebook.isReadOnly = false;
+    await given.time.pass(3 * SECOND);
+    assert.deepEqual(told(nodes).slice(5), []);
+    assert.deepEqual(relay.trips, rulebook.state.trips);
+    assert.ok(events().includes('guard.tripped'));
+  });
+
+  test('the guard goes by the policy of now, also by one that comes when they are down', async (context) => {
+    const { given, relay, rules, rulebook } = failing(context);
+    const guard = { ...DEFAULT_POLICY.guard, cluster: { percent: 100, nodes: 100 } };
+    rules.say({ policy: { ...DEFAULT_POLICY, guard } });
+    relay.start();
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual(rulebook.state.trips, []);
+    rules.say({ policy: DEFAULT_POLICY });
+    await given.time.pass(SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
+  });
+
+  test('the guard lets go by itself when they have been up again for five minutes', async (context) => {
+    const { given, relay, rulebook, events } = failing(context);
+    const up = ['n1', 'n2', 'n3'].map((name) => ({
+      kind: 'upsert' as const,
+      object: { ...liveNode(name), resourceVersion: '3' },
+    }));
+    given.cluster.nodes.watches = [
+      { events: ['n1', 'n2', 'n3'].map(down), end: undefined, afterMs: 5 * SECOND },
+      { events: up, end: 'quiet' },
+    ];
+    relay.start();
+    await given.time.pass(SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
+    await given.time.pass(5 * 60 * SECOND);
+    assert.equal(rulebook.state.trips.length, 1);
+    await given.time.pass(20 * SECOND);
+    assert.deepEqual([rulebook.state.trips, relay.trips], [[], []]);
+    assert.ok(events().includes('guard.released'));
+  });
+});

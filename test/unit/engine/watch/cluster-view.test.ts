@@ -1,0 +1,796 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
+import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import type { TaintedNode } from '#shared/state/store.ts';
+import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
+import { FreeOutbox } from '#test/world/free-outbox.ts';
+import { SpeakingView } from '#test/world/speaking-view.ts';
+import { liveNode, livePod } from './live-objects.ts';
+
+const N1 = nodeName('n1');
+const A = { key: 'a', effect: 'NoExecute' };
+const NOTHING = { nodes: 0, tainted: 0, pods: 0 };
+
+/** A view that has listed these nodes, and hears of these pods. */
+function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
+  const view = new SpeakingView(clusterName('c1'), epoch);
+  view.replaceNodes(nodes, at(0));
+  view.replacePods(pods, at(0));
+  return view;
+}
+
+const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
+  node: nodeName(node),
+  state: {
+    taints: keys.map((key) => ({ key, effect: 'NoExecute', since: at(-100), known: 'appeared' })),
+    version: { epoch: 1, sequence: 1 },
+    observedAt: at(-100),
+  },
+});
+
+/** A view, and what is said of what it hears when that is asked for. */
+function silent() {
+  const view = new ClusterView(clusterName('c1'), 1);
+  const outbox = new FreeOutbox(view);
+  const now = at(99);
+  return {
+    view,
+    hear: (subjects: readonly Subject[]) => outbox.mark(subjects),
+    said: () => told([...outbox.send(now)]),
+  };
+}
+
+/** Deltas in short: what they tell of, and the taints they tell. */
+function told(deltas: readonly Delta[]): readonly string[] {
+  return deltas.map((delta) => {
+    const taints = `${delta.taints.map(({ key }) => key).join('+') || 'untainted'}`;
+    const where = `${delta.ref.node}${delta.deletedAt === undefined ? '' : ' deleted'} ${taints}`;
+    switch (delta.kind) {
+      case 'node':
+        return `${where}: ${delta.pods.map(({ uid }) => uid).join(' ') || 'no pods'}`;
+      case 'pod':
+        return `${where}: has ${delta.pod.uid}`;
+      case 'pod-gone':
+        return `${where}: lost ${delta.uid}`;
+      default:
+        return delta satisfies never;
+    }
+  });
+}
+
+function only(deltas: readonly Delta[]): Delta {
+  const [delta] = deltas;
+  assert.ok(delta && deltas.length === 1);
+  return delta;
+}
+
+describe('nothing is told', () => {
+  test('before the nodes are listed, whatever the store holds', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    assert.equal(view.listed, false);
+    assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), []);
+    assert.deepEqual(view.followed(), []);
+    view.replaceNodes([], at(0));
+    assert.equal(view.listed, true);
+    assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), [{ node: N1 }]);
+  });
+
+  test('of a tainted node and its pods before these are listed', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
+    hear(view.upsertPod(livePod(), at(1)));
+    hear(view.resync([], at(2)));
+    assert.deepEqual([view.tells(N1), view.tells(nodeName('n2'))], [false, true]);
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 0 });
+    assert.equal(view.awaitsPods, true);
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod()], at(3)));
+    assert.deepEqual(view.counts, { nodes: 2, tainted: 1, pods: 1 });
+    assert.equal(view.awaitsPods, false);
+    assert.deepEqual(said(), ['n1 a: u1']);
+  });
+
+  test('of nodes without a NoExecute taint, whatever happens on them', () => {
+    const soft = { ...liveNode(), taints: [{ key: 'a', effect: 'NoSchedule' }] };
+    const view = listed([liveNode()]);
+    const deltas = [
+      view.upsertPod(livePod(), at(1)),
+      view.upsertPod(livePod('u1', { tolerations: [] }), at(2)),
+      view.upsertNode(soft, at(3)),
+      view.deletePod(livePod(), at(4)),
+      view.upsertPod(livePod('u2'), at(5)),
+      view.replacePods([livePod('u3')], at(6)),
+      view.replaceNodes([liveNode()], at(7)),
+      view.resync([], at(8), true),
+      view.deleteNode(N1, at(9)),
+      view.deletePod(livePod('u3'), at(10)),
+    ];
+    assert.deepEqual(deltas.flat(), []);
+  });
+
+  test('of pods that are not bound yet, and of those on their way out', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    assert.deepEqual(view.upsertPod(livePod('u1', { node: undefined }), at(1)), []);
+    assert.deepEqual(view.upsertPod(livePod('u2', { terminating: true }), at(1)), []);
+    assert.deepEqual(told(view.resync([], at(2), false)), ['n1 a: no pods']);
+  });
+
+  test('when a node or a pod changes in what does not matter', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    assert.deepEqual(view.upsertNode({ ...liveNode('n1', 'a'), resourceVersion: '2' }, at(1)), []);
+    const labelled = livePod('u1', { resourceVersion: '2', tolerations: [tolerating('a', 60)] });
+    assert.deepEqual(view.upsertPod(labelled, at(1)), []);
+  });
+});
+
+describe('a node', () => {
+  test('that is tainted is told with all its pods', () => {
+    const view = listed(
+      [liveNode('n1'), liveNode('n2')],
+      [livePod('u1'), livePod('u2', { node: nodeName('n2') })],
+    );
+    const delta = only(view.upsertNode(liveNode('n1', 'a'), at(7)));
+    assert.deepEqual(told([delta]), ['n1 a: u1']);
+    assert.deepEqual(delta.taints, [taint('a', 7)]);
+    assert.equal(delta.observedAt, at(7));
+  });
+
+  test('that is untainted is told, and its pods are forgotten', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
+    assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0 });
+  });
+
+  test('that is untainted forgets what somebody else deleted there: another taint had nothing to do with it', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.replaceNodes([liveNode('n1', 'a')], at(0));
+    view.replacePods(N1, [livePod('u1')], at(0));
+    view.deletePod(livePod('u1', { deleted: { at: at(1), by: 'other' } }));
+    assert.equal(view.nodeDelta(N1, at(2), false).deleted?.length, 1);
+    view.upsertNode(liveNode('n1'), at(2));
+    view.upsertNode(liveNode('n1', 'b'), at(3));
+    view.replacePods(N1, [], at(3));
+    assert.equal(view.nodeDelta(N1, at(3), false).deleted, undefined);
+  });
+
+  test('that is untainted is told at once, also before its pods are listed, whose list then comes too late', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.upsertNode(liveNode('n1'), at(1)));
+    assert.deepEqual(said(), ['n1 untainted: no pods']);
+    hear(view.replacePods(N1, [livePod()], at(2)));
+    assert.deepEqual([said(), view.counts.pods], [[], 0]);
+  });
+
+  test('that is tainted again waits for a new list of its pods', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, [livePod('u1')], at(0)));
+    hear(view.upsertNode(liveNode('n1'), at(1)));
+    said();
+    hear(view.upsertNode(liveNode('n1', 'a'), at(2)));
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod('u2')], at(3)));
+    assert.deepEqual(said(), ['n1 a: u2']);
+  });
+
+  test('keeps the moment its taint was first seen, through changes of value and order', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const changed = {
+      ...liveNode('n1', 'b', 'a'),
+      taints: [...liveNode('n1', 'b').taints, { key: 'a', value: 'v', effect: 'NoExecute' }],
+    };
+    assert.deepEqual(only(view.upsertNode(changed, at(9))).taints, [taint('b', 9), found('a', 0, 'v')]);
+  });
+
+  test('keeps it from not-ready to unreachable and back, and no longer once neither is there', () => {
+    const view = listed([liveNode('n1', NODE_NOT_READY)]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(5))).taints, [
+      found(NODE_UNREACHABLE),
+    ]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(6))).taints, [
+      found(NODE_NOT_READY),
+    ]);
+    view.upsertNode(liveNode('n1'), at(7));
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_NOT_READY), at(8))).taints, [
+      taint(NODE_NOT_READY, 8),
+    ]);
+  });
+
+  test('whose event comes after those of its pods meets them', () => {
+    const view = listed();
+    assert.deepEqual(view.upsertPod(livePod(), at(1)), []);
+    assert.deepEqual(told(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
+  });
+});
+
+describe('a pod on a tainted node', () => {
+  const tainted = (...pods: readonly LivePod[]) => listed([liveNode('n1', 'a')], pods);
+
+  test('is told when it appears, and when its tolerations change', () => {
+    const view = tainted();
+    assert.deepEqual(told(view.upsertPod(livePod(), at(1))), ['n1 a: has u1']);
+    const delta = only(view.upsertPod(livePod('u1', { tolerations: [] }), at(2)));
+    assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
+  });
+
+  test('is told when its labels change, or what runs it: policy may exclude it for them', () => {
+    const web = { kind: 'ReplicaSet', name: 'web-1' };
+    const before = livePod('u1', { labels: { app: 'web' }, owner: web });
+    const view = tainted(before);
+    assert.deepEqual(view.upsertPod({ ...before, resourceVersion: '2' }, at(1)), []);
+    const delta = only(view.upsertPod({ ...before, labels: { app: 'debug' } }, at(2)));
+    assert.deepEqual(delta.kind === 'pod' && Object.keys(delta.pod).toSorted(), [
+      ...['name', 'namespace', 'owner', 'podSince', 'tolerations', 'uid'],
+    ]);
+    assert.deepEqual(told(view.upsertPod(livePod('u1', { labels: { app: 'debug' } }), at(3))), [
+      'n1 a: has u1',
+    ]);
+    assert.deepEqual(told(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
+  });
+
+  test('is told when it goes', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(told(view.deletePod(livePod(), at(1))), ['n1 a: lost u1']);
+    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+  });
+
+  test('is gone as soon as it terminates', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(told(view.upsertPod(livePod('u1', { terminating: true }), at(1))), ['n1 a: lost u1']);
+    assert.deepEqual(view.deletePod(livePod(), at(2)), []);
+  });
+
+  test('goes without a word when we evicted it', () => {
+    const view = tainted(livePod());
+    assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true }), at(1)), []);
+    assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true, terminating: true }), at(1)), []);
+    assert.deepEqual(view.deletePod(livePod('u1', { disrupted: true }), at(2)), []);
+    assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
+  });
+
+  test('that somebody else deleted goes with a word of who did, also in the next deltas of its node', () => {
+    const deleted = { at: at(1), by: 'taint-manager' } as const;
+    const view = tainted(livePod());
+    const gone = only(view.upsertPod(livePod('u1', { disrupted: true, terminating: true, deleted }), at(1)));
+    assert.deepEqual(gone.kind === 'pod-gone' && gone.deleted?.deleted, deleted);
+    const toldAt = (second: number) => {
+      const delta = only(view.resync([], at(second), false));
+      return delta.kind === 'node' && delta.deleted?.map(({ uid }) => uid);
+    };
+    assert.deepEqual([toldAt(3), toldAt(1 + 20 * 60), toldAt(2 + 20 * 60)], [['u1'], ['u1'], undefined]);
+  });
+
+  test('that terminates already when its node is listed is told of with its node, if somebody else deleted it', () => {
+    const deleted = { at: at(0), by: 'taint-manager' } as const;
+    const going = { terminating: true, disrupted: true };
+    const view = tainted(livePod('u1', { ...going, deleted }), livePod('u2', going));
+    const delta = only(view.resync([], at(1), false));
+    assert.ok(delta.kind === 'node');
+    assert.deepEqual(
+      [delta.pods, delta.deleted?.map((pod) => [pod.uid, pod.deleted])],
+      [[], [['u1', deleted]]],
+    );
+  });
+
+  test('is there beside another one of its name until its own end is heard of', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, [livePod()], at(0)));
+    said();
+    hear(view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(1)));
+    assert.deepEqual(said(), ['n1 a: has u2']);
+    hear(view.resync([], at(2)));
+    assert.deepEqual(said(), ['n1 a: u1 u2']);
+    hear(view.deletePod(livePod()));
+    assert.deepEqual(said(), ['n1 a: lost u1']);
+  });
+
+  test('is another one than its namesake in another namespace', () => {
+    const view = tainted(livePod());
+    const namesake = livePod('u2', { name: 'pod-u1', namespace: 'other' });
+    assert.deepEqual(told(view.upsertPod(namesake, at(1))), ['n1 a: has u2']);
+  });
+});
+
+test('of a pod’s tolerations only those are told that decide, each with its place in the list', () => {
+  const tolerations = [tolerating('b', 1), tolerating('a', 60), tolerating('a')];
+  const view = listed([liveNode('n1')], [livePod('u1', { tolerations })]);
+  const ofNode = only(view.upsertNode(liveNode('n1', 'a'), at(1)));
+  assert.deepEqual(ofNode.kind === 'node' && ofNode.pods[0]?.tolerations, [
+    { ...tolerating('a', 60), index: 1 },
+  ]);
+  const ofPod = only(view.upsertPod(livePod('u1', { tolerations: tolerations.slice(1) }), at(2)));
+  assert.deepEqual(ofPod.kind === 'pod' && ofPod.pod.tolerations, [{ ...tolerating('a', 60), index: 0 }]);
+});
+
+describe('the moment of a binding', () => {
+  const podSince = (pod: LivePod, second: number) => {
+    const delta = only(listed([liveNode('n1', 'a')]).upsertPod(pod, second));
+    return delta.kind === 'pod' ? delta.pod.podSince : undefined;
+  };
+
+  test('is the end of the second that Kubernetes cut it to, because no pod may go too early', () => {
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(20)), at(10) + 999);
+  });
+
+  test('is not after it was heard of', () => {
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(10) + 300), at(10) + 300);
+  });
+
+  test('is as Kubernetes says when that is ahead of our clock', () => {
+    assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(8)), at(10));
+  });
+
+  test('is when it was first seen where Kubernetes says a time that no clock explains', () => {
+    const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
+    assert.equal(podSince(inYear2999, at(20)), at(20));
+    const view = listed([liveNode('n1', 'a')]);
+    view.upsertPod(inYear2999, at(20));
+    const later = only(view.upsertPod({ ...inYear2999, tolerations: [] }, at(30)));
+    assert.equal(later.kind === 'pod' && later.pod.podSince, at(20));
+  });
+
+  test('stays as first heard', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);
+    const delta = only(view.upsertPod(livePod('u1', { podSince: at(10), tolerations: [] }), at(30)));
+    assert.equal(delta.kind === 'pod' && delta.pod.podSince, at(10) + 300);
+  });
+});
+
+describe('what is seen by a relay', () => {
+  test('is stamped with the later of its own time and the API server’s, and told as of no earlier', () => {
+    const view = listed([liveNode('n1')]);
+    let aheadMs = 20_600;
+    view.latest = (now) => now + aheadMs;
+    view.upsertPod(livePod('u1', { podSince: at(11) }), at(10));
+    view.upsertNode(liveNode('n1', 'a'), at(10));
+    // More answers leave a smaller range.
+    aheadMs = 20_100;
+    const delta = only(view.resync([], at(10.1), false));
+    assert.ok(delta.kind === 'node');
+    assert.deepEqual(
+      [delta.taints[0]?.seenAt, delta.observedAt, delta.pods[0]?.podSince],
+      [at(30.6), at(30.6), at(11.999)],
+    );
+    view.deleteNode(N1, at(20));
+    assert.equal(only(view.resync([], at(20), false)).deletedAt, at(40.1));
+  });
+
+  test('is not of the future for long: a clock that was set back since does not put countdowns off with each delta', () => {
+    const year = 365 * 86_400;
+    const view = listed([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', 'a'), at(year));
+    const seenAt = (second: number) => only(view.resync([], at(second), false)).taints[0]?.seenAt;
+    assert.deepEqual([seenAt(60), seenAt(600)], [at(60), at(60)]);
+  });
+
+  test('of a taint that names the future, is not that it was set anew then', () => {
+    const view = listed([liveNode('n1')]);
+    const set = (second: number) => ({ ...liveNode('n1', 'a'), taints: [{ ...A, timeAdded: at(second) }] });
+    view.upsertNode(set(10), at(10));
+    for (const second of [20, 30, 40]) view.upsertNode(set(second + 31), at(second));
+    assert.equal(only(view.resync([], at(50), false)).taints[0]?.seenAt, at(10));
+  });
+});
+
+describe('what is known of a taint', () => {
+  const evidence = (deltas: readonly Delta[]) =>
+    only(deltas).taints.map(({ key, known, seenAt }) => [key, known, seenAt]);
+
+  test('that was there when the view first looked is that it was found', () => {
+    assert.deepEqual(evidence(listed([liveNode('n1', 'a')]).resync([], at(5), false)), [
+      ['a', 'found', at(0)],
+    ]);
+  });
+
+  test('that a known node did not have before is that it appeared, and when', () => {
+    assert.deepEqual(evidence(listed([liveNode('n1')]).upsertNode(liveNode('n1', 'a'), at(5))), [
+      ['a', 'appeared', at(5)],
+    ]);
+  });
+
+  test('stays while it stands, also through a list after a gap', () => {
+    const view = listed([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', 'a'), at(5));
+    view.replaceNodes([liveNode('n1', 'a')], at(50));
+    assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'appeared', at(5)]]);
+  });
+
+  test('of a node that nobody knew is that it was found, though the node may be new', () => {
+    const view = listed();
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'found', at(5)]]);
+    view.replaceNodes([liveNode('n2', 'a'), liveNode('n3', 'b')], at(9));
+    assert.deepEqual(
+      view.resync([], at(9), true).map((delta) => delta.taints[0]?.known),
+      ['found', 'found'],
+    );
+  });
+
+  test('of one that was not there once the store was heard is that it appeared', () => {
+    const view = listed();
+    view.resync([], at(1), false);
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'appeared', at(5)]]);
+  });
+
+  test('holds for not-ready and unreachable together', () => {
+    const view = listed([liveNode('n1')]);
+    view.upsertNode(liveNode('n1', NODE_NOT_READY), at(5));
+    assert.deepEqual(evidence(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(9))), [
+      [NODE_UNREACHABLE, 'appeared', at(5)],
+    ]);
+  });
+
+  test('counts from when it was set anew, if it says when', () => {
+    const setAt = (second: number, key = NODE_UNREACHABLE) => ({
+      ...liveNode('n1'),
+      taints: [{ key, effect: 'NoExecute', timeAdded: at(second) }],
+    });
+    const view = listed([liveNode('n1')]);
+    const seenAt = (node: LiveNode, second: number) =>
+      only(view.upsertNode(node, at(second))).taints[0]?.seenAt;
+    assert.equal(seenAt(setAt(3), 4), at(4));
+    assert.equal(seenAt(setAt(8), 8.3), at(8.3));
+    assert.equal(seenAt(setAt(12, NODE_NOT_READY), 12), at(8.3), 'one countdown');
+    assert.equal(seenAt(setAt(20, NODE_NOT_READY), 25), at(20.999), 'Kubernetes cuts moments to the second');
+  });
+
+  test('of not-ready and unreachable is as before while one of them stands through, whatever is set anew beside it', () => {
+    const notReady = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(3) };
+    const unreachable = (second: number) => ({
+      ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
+    });
+    const view = listed([liveNode('n1')]);
+    const seenAt = (second: number, ...taints: LiveNode['taints']) =>
+      only(view.upsertNode({ ...liveNode('n1'), taints }, at(second))).taints.map((taint) => taint.seenAt);
+    assert.deepEqual(seenAt(4, notReady), [at(4)]);
+    assert.deepEqual(seenAt(10, notReady, unreachable(10)), [at(4), at(4)]);
+    assert.deepEqual(seenAt(20, notReady, unreachable(19)), [at(4), at(4)]);
+    assert.deepEqual(seenAt(30, unreachable(19)), [at(4)]);
+    assert.deepEqual(seenAt(40, unreachable(39)), [at(39.999)]);
+  });
+
+  test('includes the moment that the taint itself names', () => {
+    const node = { ...liveNode('n1'), taints: [{ key: 'a', effect: 'NoExecute', timeAdded: at(3) }] };
+    const [seen] = only(listed([liveNode('n1')]).upsertNode(node, at(5))).taints;
+    assert.equal(seen?.timeAdded, at(3));
+  });
+});
+
+describe('a deleted node', () => {
+  test('keeps its taints for the pods that are still there, and is forgotten with the last', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+    const deleted = only(view.deleteNode(N1, at(5)));
+    assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
+    assert.equal(deleted.deletedAt, at(5));
+    assert.deepEqual(view.deleteNode(N1, at(6)), []);
+    assert.deepEqual(told(view.deletePod(livePod('u1'), at(7))), ['n1 deleted a: lost u1']);
+    assert.deepEqual(told(view.deletePod(livePod('u2'), at(8))), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, NOTHING);
+    assert.deepEqual(view.resync([], at(9), false), []);
+  });
+
+  test('is buried also when its last pod was evicted', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
+      'n1 deleted untainted: no pods',
+    ]);
+  });
+
+  test('is not forgotten when a list brings another pod of it, and lacks the one that was known', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1')]);
+    view.deleteNode(N1, at(5));
+    view.replacePods([livePod('u2')], at(6));
+    assert.deepEqual(told(view.resync([], at(7), false)), ['n1 deleted a: u2']);
+  });
+
+  test('without pods is told once and forgotten', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, NOTHING);
+  });
+
+  test('that comes back tainted counts on', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
+    assert.deepEqual(told([back]), ['n1 a: u1']);
+    assert.deepEqual(back.taints, [found('a')]);
+  });
+
+  test('that comes back untainted is told', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: no pods']);
+  });
+
+  test('that was untainted before is forgotten: a taint that comes back with it is a new one', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.resync([stored('n1', 'a')], at(3), false);
+    view.upsertNode(liveNode('n1'), at(4));
+    assert.deepEqual(view.deleteNode(N1, at(5)), []);
+    assert.deepEqual(view.counts, NOTHING);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(7))).taints, [taint('a', 7)]);
+  });
+
+  test('that was untainted before stays so though the store does not know yet', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.upsertNode(liveNode('n1'), at(4));
+    view.deleteNode(N1, at(5));
+    for (const second of [6, 7]) {
+      const resync = view.resync([stored('n1', 'a')], at(second), false);
+      assert.deepEqual(told(resync), ['n1 untainted: no pods']);
+    }
+    assert.deepEqual(view.resync([], at(8), false), []);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
+  });
+
+  test('whose pods are not listed yet is told with them', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.deleteNode(N1, at(1)));
+    assert.deepEqual(said(), []);
+    hear(view.replacePods(N1, [livePod()], at(2)));
+    assert.deepEqual(said(), ['n1 deleted a: u1']);
+  });
+
+  test('of which the first list finds no pods is told and forgotten', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.deleteNode(N1, at(1)));
+    hear(view.replacePods(N1, [livePod('u1', { terminating: true })], at(2)));
+    assert.deepEqual(said(), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, NOTHING);
+  });
+
+  test('that was untainted before comes back, or loses its last pod, without a word', () => {
+    const view = listed([liveNode('n1')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(view.upsertNode(liveNode('n1'), at(6)), []);
+    view.deleteNode(N1, at(7));
+    assert.deepEqual(view.deletePod(livePod(), at(8)), []);
+    assert.deepEqual(view.counts, NOTHING);
+  });
+
+  test('still concerns a pod that is heard of late', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod()]);
+    view.deleteNode(N1, at(5));
+    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
+  });
+});
+
+describe('a new list', () => {
+  test('of nodes tells of those that are gone, new or changed', () => {
+    const view = listed([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
+    const list = [liveNode('n2', 'a'), liveNode('n3', 'b'), liveNode('n4', 'c')];
+    assert.deepEqual(told(view.replaceNodes(list, at(1))), [
+      'n1 deleted a: u1',
+      'n3 b: no pods',
+      'n4 c: no pods',
+    ]);
+  });
+
+  test('of a node’s pods tells of them all, whatever was known of them', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
+    const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
+    assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: u2 u3 u4']);
+  });
+
+  test('of a node’s pods that are as they were known to be is not told', () => {
+    const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
+    const again = [
+      livePod('u2', { resourceVersion: '9', tolerations: [tolerating('a', 60)] }),
+      livePod('u1'),
+    ];
+    assert.deepEqual(view.replacePods(again, at(1)), []);
+    const twins = listed([liveNode('n1', 'a')]);
+    assert.deepEqual(twins.replacePods([], at(1)), []);
+  });
+
+  test('of a node’s pods leaves out those that are going, and those of other nodes', () => {
+    const list = [livePod('u1', { terminating: true }), livePod('u2', { node: nodeName('n2') })];
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
+    hear(view.replacePods(N1, list, at(1)));
+    assert.deepEqual(said(), ['n1 a: no pods']);
+  });
+
+  test('of a node’s pods keeps the moments of their bindings', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const pod = livePod('u1', { podSince: at(10) });
+    view.upsertPod(pod, at(10) + 300);
+    const delta = only(view.replacePods([pod, livePod('u2')], at(60)));
+    assert.equal(delta.kind === 'node' && delta.pods[0]?.podSince, at(10) + 300);
+  });
+});
+
+describe('a resync', () => {
+  test('tells every tainted node once more, newer than before', () => {
+    const view = listed([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
+    const first = only(view.resync([], at(1), false));
+    const second = only(view.resync([], at(2), true));
+    assert.deepEqual(told([second]), ['n1 a: u1']);
+    assert.ok(second.version.sequence > first.version.sequence);
+    assert.deepEqual(
+      [first, second].map((delta) => delta.kind === 'node' && delta.wake),
+      [false, true],
+    );
+  });
+
+  test('tells as untainted what only the store still holds as tainted', () => {
+    const view = listed([liveNode('n1')], [livePod()]);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: no pods']);
+  });
+
+  test('tells as deleted a stored node that is not there, with its stored taints as found', () => {
+    const view = listed([], [livePod()]);
+    const delta = only(view.resync([stored('n1', 'a')], at(1), false));
+    assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
+    assert.equal(delta.deletedAt, at(1));
+    assert.equal(delta.taints[0]?.known, 'found');
+    assert.deepEqual(told(view.upsertPod(livePod('u2'), at(2))), ['n1 deleted a: has u2']);
+    assert.equal(delta.taints[0]?.seenAt, at(-100));
+  });
+
+  test('tells what it had from the store of a node that comes back as found then: nobody saw it in between', () => {
+    const view = listed([], [livePod()]);
+    view.resync([stored('n1', 'a')], at(1), false);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [found('a', 3)]);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a', 'b'), at(5))).taints, [
+      found('a', 3),
+      taint('b', 5),
+    ]);
+  });
+
+  test('keeps the moment a stored node went', () => {
+    const gone = stored('n1', 'a');
+    const view = listed([], [livePod()]);
+    const deltas = view.resync([{ ...gone, state: { ...gone.state, deletedAt: at(-50) } }], at(1), false);
+    assert.equal(only(deltas).deletedAt, at(-50));
+  });
+
+  test('tells as untainted a stored node that is not there and was last heard of without its taint', () => {
+    const view = listed([], [livePod()]);
+    const { node, state } = stored('n1', 'a');
+    const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
+    const delta = only(view.resync([{ node, state: { ...state, taints: doubtful } }], at(1), false));
+    assert.deepEqual(told([delta]), ['n1 untainted: no pods']);
+    assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
+  });
+
+  test('tells and forgets a stored node that is not there and has no pods', () => {
+    const view = listed();
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
+    assert.deepEqual(view.counts, NOTHING);
+  });
+
+  test('tells a node once that both know as tainted', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
+  });
+});
+
+test('every delta is newer than the one before, and those of a later epoch than all before', () => {
+  const view = listed([liveNode('n1', 'a')], [livePod('u1')], 7);
+  const deltas = [
+    view.resync([stored('n9', 'a')], at(1), true),
+    view.upsertPod(livePod('u2', { name: 'pod-u1' }), at(2)),
+    view.deleteNode(N1, at(3)),
+    view.deletePod(livePod('u2'), at(4)),
+  ].flat();
+  assert.ok(deltas.every(({ version }) => version.epoch === 7));
+  const sequences = deltas.map(({ version }) => version.sequence);
+  assert.deepEqual(
+    sequences,
+    [...new Set(sequences)].sort((a, b) => a - b),
+  );
+});
+
+test('a view forgets what is gone: it does not grow with what has been', () => {
+  const view = listed([liveNode('n1', 'a')]);
+  for (let index = 0; index < 100; index++) {
+    const uid = podUid(`u${index}`);
+    view.upsertPod(livePod(uid), at(index));
+    view.upsertNode(liveNode(`n${index}`, 'a'), at(index));
+    view.deleteNode(nodeName(`n${index}`), at(index));
+    view.deletePod(livePod(uid), at(index));
+  }
+  assert.deepEqual(view.counts, NOTHING);
+});
+
+describe('pods without end, as no cluster has them', () => {
+  /** Of these a hundred fill the room there is for them, and one keeps them all. */
+  const LARGE = 'x'.repeat(getHeapStatistics().heap_size_limit / 300);
+  const TOO_MANY = { name: 'ApiError', message: /^The pods of its tainted nodes exceed \d+ MiB/ };
+  const large = (index: number, fields: Partial<LivePod> = {}): LivePod =>
+    livePod(`u${index}`, { tolerations: [{ key: LARGE, operator: 'Exists' }], ...fields });
+  /** How many of 150 get in, one by one. */
+  function takenBy(take: (index: number) => unknown): number {
+    for (let index = 0; index < 150; index++) {
+      try {
+        take(index);
+      } catch (error) {
+        assert.throws(() => {
+          throw error;
+        }, TOO_MANY);
+        return index;
+      }
+    }
+    return 150;
+  }
+  const few = (taken: number) => assert.ok(taken > 90 && taken < 110, `${taken} were taken`);
+
+  test('in a list are refused, and none of them is kept', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const pods = Array.from({ length: 110 }, (_, index) => large(index));
+    assert.throws(() => view.replacePods(pods, at(1)), TOO_MANY);
+    assert.deepEqual(view.counts, { nodes: 1, tainted: 1, pods: 0 });
+  });
+
+  test('in lists of many nodes are refused, too', () => {
+    const nodes = Array.from({ length: 150 }, (_, index) => liveNode(`n${index}`, 'a'));
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.replaceNodes(nodes, at(0));
+    few(
+      takenBy((index) => {
+        const node = nodeName(`n${index}`);
+        view.replacePods(node, [large(index, { node })], at(1));
+      }),
+    );
+  });
+
+  test('one by one are refused, those that are known stay, and when some go there is room again', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const taken = takenBy((index) => view.upsertPod(large(index), at(1)));
+    few(taken);
+    assert.equal(view.counts.pods, taken);
+    view.deletePod(large(0), at(2));
+    view.upsertPod(large(taken), at(2));
+    assert.throws(() => view.upsertPod(large(taken + 1), at(2)), TOO_MANY);
+  });
+
+  test('that leave and do not go are refused', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    const leaving = { overAt: at(30), finalizers: [LARGE] };
+    few(
+      takenBy((index) =>
+        view.upsertPod(livePod(`u${index}`, { terminating: true, disrupted: true, leaving }), at(1)),
+      ),
+    );
+  });
+
+  test('that somebody else deletes again and again are refused', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    few(
+      takenBy((index) => {
+        view.upsertPod(large(index), at(1));
+        view.deletePod(large(index, { deleted: { at: at(1), by: 'other' } }), at(1));
+      }),
+    );
+  });
+
+  test('are none where the same few change again and again', () => {
+    const view = listed([liveNode('n1', 'a')]);
+    for (let index = 0; index < 400; index++) view.upsertPod(large(index % 40), at(index));
+    assert.equal(view.counts.pods, 40);
+  });
+
+  test('that come and go while no queue takes anything are told of with their nodes', () => {
+    const { view, hear, said } = silent();
+    hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
+    for (const name of ['n1', 'n2']) hear(view.replacePods(nodeName(name), [], at(0)));
+    said();
+    for (let index = 0; index <= 50_000; index++) {
+      hear(view.upsertPod(livePod(`u${index}`), at(1)));
+      if (index > 0) hear(view.deletePod(livePod(`u${index}`)));
+    }
+    assert.deepEqual(said(), ['n1 a: u0']);
+  });
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { beforeEach, test } from 'node:test';
+import { Fleet, MAX_HANDICAP_MS, OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Lease } from '#shared/state/lease.ts';
+
+const SECOND = 1000;
+const CLUSTERS = Array.from({ length: 8 }, (_, index) => clusterName(`c${index}`));
+const [C0, C1] = [clusterName('c0'), clusterName('c1')];
+
+let nowMs: number;
+let fleet: Fleet;
+beforeEach(() => {
+  nowMs = 1_000_000;
+  fleet = new Fleet({ holder: 'me', budget: 1000, stopwatch: () => nowMs });
+});
+
+const lease = (cluster: typeof C0, holder: string, more: Partial<Lease> = {}): Lease => ({
+  cluster,
+  holder,
+  epoch: 1,
+  renewals: 0,
+  renewedAt: 0,
+  ...more,
+});
+
+const seeAll = (holder: string) => {
+  for (const cluster of CLUSTERS) fleet.saw(cluster, lease(cluster, holder));
+};
+
+test('a relay with clusters lets others go first, and never for long', () => {
+  fleet.saw(C0, undefined);
+  assert.equal(fleet.hesitationMs(C0), 0);
+  fleet.saw(C1, lease(C1, 'me'));
+  const one = fleet.hesitationMs(C0);
+  assert.ok(one > 0 && one <= MAX_HANDICAP_MS);
+  assert.equal(fleet.load, 100);
+});
+
+test('a relay whose budget would be exceeded lets others go first for longer', () => {
+  const { holder: _holder, ...free } = lease(C0, '', { nodes: 901 });
+  fleet.saw(C0, free);
+  assert.equal(fleet.hesitationMs(C0), OVER_BUDGET_MS);
+  fleet.saw(C0, { ...free, nodes: 900 });
+  assert.equal(fleet.hesitationMs(C0), 0);
+  fleet.saw(C0, lease(C0, 'me', { nodes: 901 }));
+  assert.equal(fleet.excess, 1);
+  fleet.forget(C0);
+  assert.equal(fleet.excess, 0);
+});
+
+test('a lease that was given to another relay is left to that one', () => {
+  const { holder: _holder, ...free } = lease(C0, '', { bid: { holder: 'you', load: 0 } });
+  fleet.saw(C0, free);
+  assert.ok(fleet.hesitationMs(C0) > 2 * SECOND);
+  fleet.saw(C0, { ...free, bid: { holder: 'me', load: 0 } });
+  assert.equal(fleet.hesitationMs(C0), 0);
+});
+
+test('a cluster that was given up is not asked for, and taken only when nobody else does', () => {
+  seeAll('you');
+  for (const cluster of CLUSTERS) fleet.avoid(cluster);
+  nowMs += 59 * SECOND;
+  assert.ok(fleet.hesitationMs(C0) >= 10 * SECOND);
+  nowMs += SECOND;
+  for (const cluster of CLUSTERS) fleet.avoid(cluster);
+  assert.equal(fleet.wanted(CLUSTERS.length), undefined);
+  nowMs += 120 * SECOND;
+  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.ok(fleet.wanted(CLUSTERS.length));
+});
+
+test('nothing is asked for by a relay that is new, or has not seen all leases', () => {
+  seeAll('you');
+  assert.equal(fleet.wanted(CLUSTERS.length), undefined);
+  nowMs += 60 * SECOND;
+  assert.equal(fleet.wanted(CLUSTERS.length + 1), undefined);
+  assert.equal(fleet.wanted(CLUSTERS.length)?.holder, 'you');
+});
+
+test('the next lease is asked for when the last has come, or is not coming', () => {
+  seeAll('you');
+  nowMs += 60 * SECOND;
+  const first = fleet.wanted(CLUSTERS.length);
+  assert.ok(first);
+  nowMs += 5 * SECOND;
+  assert.equal(fleet.wanted(CLUSTERS.length), undefined);
+  fleet.saw(first.cluster, { ...first, holder: 'me' });
+  const second = fleet.wanted(CLUSTERS.length);
+  assert.ok(second && second.cluster !== first.cluster);
+  nowMs += 20 * SECOND;
+  assert.ok(fleet.wanted(CLUSTERS.length));
+});
+
+test('one lease is given away at a time, and only to who has clearly less', () => {
+  seeAll('me');
+  const asked = (cluster: typeof C0, load: number) => lease(cluster, 'me', { bid: { holder: 'you', load } });
+  assert.equal(fleet.gives(lease(C0, 'me')), false, 'nobody asked');
+  assert.equal(fleet.gives(asked(C0, 700)), false, 'he has as much');
+  assert.equal(fleet.gives(asked(C0, 0)), true);
+  assert.equal(fleet.gives(asked(C1, 0)), false, 'another one is on its way');
+  fleet.saw(C0, lease(C0, 'you'));
+  assert.equal(fleet.gives(asked(C1, 100)), true);
+});

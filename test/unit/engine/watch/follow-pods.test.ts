@@ -1,0 +1,533 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
+import { PodFollower, PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import type { Change, ListOptions, LivePod, Page, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { type DrivenTimers, drivenClock, driveTimers } from '#test/world/driven-timers.ts';
+import { livePod } from './live-objects.ts';
+import { PlayedResource, type PlayedWatch } from './played-resource.ts';
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const OWN_WATCHES = 100;
+const WATCHES_IN_ALL = 1_000;
+
+const podOn = (node: string, uid: string, version: string): LivePod =>
+  livePod(uid, { node: nodeName(node), resourceVersion: version });
+const upsert = (node: string, uid: string, version: string): Change<LivePod> => ({
+  kind: 'upsert',
+  object: podOn(node, uid, version),
+});
+const bookmark = (resourceVersion: string): WatchEvent<LivePod> => ({ kind: 'bookmark', resourceVersion });
+const passed = (resourceVersion: string): WatchEvent<LivePod> => ({ kind: 'passed', resourceVersion });
+const page = (resourceVersion: string, ...items: readonly LivePod[]): Page<LivePod> => ({
+  items,
+  resourceVersion,
+});
+const tooLarge = () =>
+  new ApiError('Too large resource version', 504, 'Timeout', 1, { causes: ['ResourceVersionTooLarge'] });
+const gone = () => new ApiError('too old resource version', 410, 'Expired');
+
+interface Bench {
+  readonly pods: PlayedResource<LivePod>;
+  readonly follower: PodFollower;
+  /** What the sink was called with, in short. */
+  readonly heard: string[];
+  readonly failures: unknown[];
+  readonly time: DrivenTimers;
+  readonly abort: () => void;
+  /** Follows n1, n2 and so on. */
+  readonly addMany: (count: number) => Promise<void>;
+  /** Its lists, those of `node` only. */
+  readonly lists: (node?: string) => readonly ListOptions[];
+  /** The last watch of a node, or else the shared one. */
+  readonly watch: (node?: string) => PlayedWatch<LivePod>;
+}
+
+/** A follower of a cluster whose lists are empty at version 10, but where a test says otherwise. */
+function bench(context: TestContext, limits = new PodFollowLimits(), time = driveTimers(context)): Bench {
+  const aborting = new AbortController();
+  context.after(() => aborting.abort());
+  const pods = new PlayedResource<LivePod>(() => page('10'));
+  const heard: string[] = [];
+  const failures: unknown[] = [];
+  const brief = (pod: LivePod) => `${pod.uid}@${pod.resourceVersion}`;
+  const follower = new PodFollower(
+    pods,
+    {
+      replace: (node, all) => heard.push([`${node}:`, ...all.map(brief)].join(' ')),
+      change: ({ kind, object }) => heard.push(`${kind} ${brief(object)}`),
+      failed: (error) => failures.push(error),
+      answered: () => undefined,
+      ended: () => undefined,
+    },
+    { limits, clock: drivenClock, signal: aborting.signal },
+  );
+  return {
+    pods,
+    follower,
+    heard,
+    failures,
+    time,
+    abort: () => aborting.abort(),
+    addMany: async (count) => {
+      for (let index = 1; index <= count; index++) follower.add(nodeName(`n${index}`));
+      // Four at a time take their turns.
+      for (let turns = 0; turns < count / 4; turns++) await time.settle();
+    },
+    lists: (node) => pods.listed.filter(({ onNode }) => node === undefined || onNode === node),
+    watch: (node) => {
+      const found = pods.watched.findLast(({ options }) => options.onNode === node);
+      assert.ok(found, `there is no watch of ${node ?? 'all pods'}`);
+      return found;
+    },
+  };
+}
+
+/** Where the process's other clusters have taken all watches, so that every node shares one. */
+function sharing(context: TestContext): Bench {
+  const limits = new PodFollowLimits();
+  for (let taken = 0; taken < WATCHES_IN_ALL; taken++) limits.takeWatch();
+  return bench(context, limits);
+}
+
+/** Holds back the answers to lists until the test lets them go. */
+function hold(pods: PlayedResource<LivePod>) {
+  const held: { readonly options: ListOptions; readonly answer: (page: Page<LivePod>) => void }[] = [];
+  pods.answer = (options) => new Promise((resolve) => held.push({ options, answer: resolve }));
+  return held;
+}
+
+const n1: NodeName = nodeName('n1');
+
+describe('a node', () => {
+  test('has its pods listed from the cache, all at once, and a watch of its own from there', async (context) => {
+    const given = bench(context);
+    given.pods.answer = () => page('10', podOn('n1', 'u1', '7'));
+    given.follower.add(n1);
+    await given.time.settle();
+    assert.deepEqual(given.heard, ['n1: u1@7']);
+    const [{ onNode, notOlderThan, limit } = {}] = given.lists();
+    assert.deepEqual({ onNode, notOlderThan, limit }, { onNode: 'n1', notOlderThan: '0', limit: undefined });
+    const { options } = given.watch('n1');
+    assert.deepEqual([options.resourceVersion, options.initial], ['10', undefined]);
+    given.watch('n1').tell(upsert('n1', 'u2', '11'), { kind: 'delete', object: podOn('n1', 'u1', '12') });
+    await given.time.settle();
+    assert.deepEqual(given.heard.slice(1), ['upsert u2@11', 'delete u1@12']);
+  });
+
+  test('that is added twice is followed once', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    given.follower.add(n1);
+    await given.time.settle();
+    assert.equal(given.lists().length, 1);
+    assert.equal(given.pods.watched.length, 1);
+  });
+
+  test('that is removed has its requests ended, and nothing more is told of it', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    const watch = given.watch('n1');
+    given.follower.remove(n1);
+    watch.tell(upsert('n1', 'u1', '11'));
+    await given.time.pass(MINUTE);
+    assert.equal(watch.isOpen, false);
+    assert.deepEqual(given.heard, ['n1:']);
+    assert.equal(given.pods.watched.length, 1);
+    assert.deepEqual(given.failures, []);
+  });
+
+  test('that is removed while it is listed has the list aborted; its late answer does not count', async (context) => {
+    const given = bench(context);
+    const held = hold(given.pods);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.follower.remove(n1);
+    given.follower.add(n1);
+    await given.time.settle();
+    assert.equal(held[0]?.options.signal.aborted, true);
+    held[0]?.answer(page('8', podOn('n1', 'phantom', '3')));
+    held[1]?.answer(page('10'));
+    await given.time.settle();
+    assert.deepEqual(given.heard, ['n1:']);
+    assert.deepEqual(given.failures, []);
+  });
+
+  test('goes on where its watch ended or broke, without a list', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.watch('n1').tell(upsert('n1', 'u1', '11'), bookmark('15'));
+    given.watch('n1').end();
+    await given.time.settle();
+    assert.equal(given.watch('n1').options.resourceVersion, '15');
+    given.watch('n1').end(new ApiError('the connection was reset', 0));
+    await given.time.pass(SECOND);
+    assert.equal(given.pods.watched.length, 3);
+    assert.equal(given.watch('n1').options.resourceVersion, '15');
+    assert.equal(given.lists().length, 1);
+    assert.equal(given.failures.length, 1);
+  });
+
+  test('whose version is too old is listed again, not older than what was heard', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.watch('n1').tell(upsert('n1', 'u1', '11'));
+    await given.time.settle();
+    given.pods.answer = () => page('20', podOn('n1', 'u2', '19'));
+    given.watch('n1').end(gone());
+    await given.time.pass(SECOND);
+    assert.equal(given.lists()[1]?.notOlderThan, '11');
+    assert.deepEqual(given.heard, ['n1:', 'upsert u1@11', 'n1: u2@19']);
+    assert.equal(given.watch('n1').options.resourceVersion, '20');
+    assert.deepEqual(given.failures, []);
+  });
+
+  test('whose watch falls silent is listed again', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    await given.time.pass(155 * SECOND);
+    assert.equal(given.lists().length, 2);
+    assert.equal(given.pods.watched.length, 2);
+    assert.match(String(given.failures[0]), /silent for 150 s/);
+  });
+
+  test('whose list is refused is listed again after Retry-After', async (context) => {
+    const given = bench(context);
+    given.pods.answer = () => {
+      throw new ApiError('too many requests', 429, 'TooManyRequests', 20);
+    };
+    given.follower.add(n1);
+    await given.time.pass(19 * SECOND);
+    assert.equal(given.lists().length, 1);
+    given.pods.answer = () => page('10');
+    await given.time.pass(2 * SECOND);
+    assert.deepEqual(given.heard, ['n1:']);
+    assert.equal(given.failures.length, 1);
+  });
+});
+
+test('a server that is behind (504) is asked three times more from its cache, then for its newest', async (context) => {
+  const given = bench(context);
+  given.follower.add(n1);
+  await given.time.settle();
+  given.watch('n1').tell(upsert('n1', 'u1', '11'));
+  await given.time.settle();
+  given.pods.answer = ({ notOlderThan }) => {
+    if (notOlderThan !== undefined) throw tooLarge();
+    return page('12');
+  };
+  given.watch('n1').end(gone());
+  await given.time.pass(10 * SECOND);
+  assert.deepEqual(
+    given.lists().map(({ notOlderThan }) => notOlderThan),
+    ['0', '11', '11', '11', undefined],
+  );
+  assert.deepEqual(given.heard.at(-1), 'n1:');
+  assert.deepEqual(given.failures, []);
+});
+
+describe('a history that is another one than before', () => {
+  test('shows by an older event: everything is listed anew, from any version', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    given.pods.answer = () => page('5');
+    given.watch('n1').tell(upsert('n1', 'u1', '4'));
+    await given.time.settle();
+    for (const node of ['n1', 'n2']) {
+      assert.deepEqual(
+        given.lists(node).map(({ notOlderThan }) => notOlderThan),
+        ['0', '0'],
+      );
+      assert.equal(given.watch(node).options.resourceVersion, '5');
+    }
+    assert.deepEqual(given.heard, ['n1:', 'n2:', 'n1:', 'n2:']);
+  });
+
+  test('shows by a list that is older than what was heard', async (context) => {
+    const given = bench(context);
+    given.follower.add(n1);
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    given.pods.answer = () => page('5');
+    given.watch('n1').end(gone());
+    await given.time.pass(SECOND);
+    for (const node of ['n1', 'n2']) assert.equal(given.watch(node).options.resourceVersion, '5');
+  });
+});
+
+describe('beyond a hundred nodes', () => {
+  test('the others share one watch, which reads of theirs only', async (context) => {
+    const given = bench(context);
+    await given.addMany(OWN_WATCHES + 2);
+    const shared = given.watch();
+    assert.equal(given.pods.watched.filter(({ isOpen }) => isOpen).length, OWN_WATCHES + 1);
+    assert.equal(shared.options.resourceVersion, '10');
+    const { follows } = shared.options;
+    assert.deepEqual(
+      ['n1', `n${OWN_WATCHES + 1}`, 'n999'].map((node) => follows?.(nodeName(node))),
+      [false, true, false],
+    );
+    shared.tell(
+      upsert(`n${OWN_WATCHES + 1}`, 'u1', '11'),
+      upsert('n1', 'u2', '12'),
+      upsert('n999', 'u3', '13'),
+    );
+    await given.time.settle();
+    assert.deepEqual(given.heard.slice(OWN_WATCHES + 2), ['upsert u1@11']);
+  });
+
+  test('a list is not older than the last event that the shared watch read or passed, whatever its bookmarks say', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.watch().tell(upsert('n1', 'u1', '11'), passed('12'), bookmark('99'));
+    await given.time.settle();
+    given.pods.answer = () => page('100');
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    assert.equal(given.lists('n2')[0]?.notOlderThan, '12');
+  });
+
+  test('an event that comes while the list is on its way counts once it is newer', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    const held = hold(given.pods);
+    given.follower.add(nodeName('n2'));
+    await given.time.settle();
+    given.watch().tell({ kind: 'delete', object: podOn('n2', 'u1', '11') }, upsert('n2', 'u2', '13'));
+    await given.time.settle();
+    held[0]?.answer(page('12', podOn('n2', 'u3', '9')));
+    await given.time.settle();
+    assert.deepEqual(given.heard, ['n1:', 'n2: u3@9 u2@13']);
+  });
+
+  test('whose version is too old begins at the newest, and its nodes are listed anew from there', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.pods.answer = () => page('50');
+    given.watch().end(gone());
+    await given.time.pass(SECOND);
+    const [newest, again] = given.lists('n1').slice(-2);
+    assert.deepEqual([newest?.notOlderThan, again?.notOlderThan], [undefined, '50']);
+    assert.equal(given.watch().options.resourceVersion, '50');
+    assert.deepEqual(given.heard, ['n1:', 'n1:']);
+  });
+
+  test('that falls silent begins at the newest, and its nodes are listed anew: its version may be one that was lost', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    given.pods.answer = () => page('50', podOn('n1', 'u1', '49'));
+    await given.time.pass(152 * SECOND);
+    assert.equal(given.watch().options.resourceVersion, '50');
+    assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
+  });
+
+  test('what a gap hid is listed also when the newest version is refused at first', async (context) => {
+    const given = sharing(context);
+    given.follower.add(n1);
+    await given.time.settle();
+    const refusals = [1, 2];
+    given.pods.answer = () => {
+      if (refusals.pop()) throw new ApiError('unavailable', 503);
+      return page('50', podOn('n1', 'u1', '49'));
+    };
+    given.watch().end(gone());
+    await given.time.pass(5 * SECOND);
+    assert.deepEqual(
+      given.lists('n1').map(({ notOlderThan }) => notOlderThan),
+      ['0', '10', undefined, undefined, undefined, '50'],
+    );
+    assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
+  });
+
+  test('each has a watch of its own again when there have been few for five minutes', async (context) => {
+    const given = bench(context);
+    await given.addMany(OWN_WATCHES + 1);
+    const shared = given.watch();
+    const keepAlive = () => {
+      for (const watch of given.pods.watched) if (watch.isOpen) watch.tell(bookmark('20'));
+    };
+    const last = `n${OWN_WATCHES + 1}`;
+    for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
+    for (let minutes = 0; minutes < 4; minutes++) {
+      await given.time.pass(MINUTE);
+      keepAlive();
+    }
+    assert.equal(shared.isOpen, true);
+    await given.time.pass(61 * SECOND);
+    assert.equal(shared.isOpen, false);
+    assert.equal(given.watch(last).isOpen, true);
+    assert.equal(given.lists(last).at(-1)?.notOlderThan, '10');
+  });
+
+  test('the shared watch stays when there are many again meanwhile', async (context) => {
+    const given = bench(context);
+    await given.addMany(OWN_WATCHES + 1);
+    for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
+    await given.time.pass(2 * MINUTE);
+    for (let index = 1; index <= 40; index++) given.follower.add(nodeName(`n${index}`));
+    given.watch().tell(bookmark('20'));
+    await given.time.pass(2 * MINUTE);
+    given.watch().tell(bookmark('21'));
+    await given.time.pass(2 * MINUTE);
+    assert.equal(given.watch().isOpen, true);
+  });
+
+  test('no watch is left when no node is', async (context) => {
+    const given = bench(context);
+    await given.addMany(OWN_WATCHES + 1);
+    for (let index = 1; index <= OWN_WATCHES + 1; index++) given.follower.remove(nodeName(`n${index}`));
+    await given.time.settle();
+    assert.deepEqual(
+      given.pods.watched.filter(({ isOpen }) => isOpen),
+      [],
+    );
+  });
+});
+
+describe('lists', () => {
+  test('are four at a time, of the node that was tainted last first', async (context) => {
+    const given = bench(context);
+    const held = hold(given.pods);
+    await given.addMany(8);
+    const asked = () => held.map(({ options }) => options.onNode);
+    assert.deepEqual(asked(), ['n1', 'n2', 'n3', 'n4']);
+    held[0]?.answer(page('10'));
+    await given.time.settle();
+    held[1]?.answer(page('10'));
+    await given.time.settle();
+    assert.deepEqual(asked().slice(4), ['n8', 'n7']);
+  });
+
+  test('are eight at a time in the whole process', async (context) => {
+    const limits = new PodFollowLimits();
+    const time = driveTimers(context);
+    const clusters = [1, 2, 3].map(() => bench(context, limits, time));
+    const held = clusters.map(({ pods }) => hold(pods));
+    for (const given of clusters) await given.addMany(6);
+    assert.deepEqual(
+      held.map(({ length }) => length),
+      [4, 4, 0],
+    );
+  });
+
+  test('of nodes that were removed while they waited are not asked for', async (context) => {
+    const given = bench(context);
+    const held = hold(given.pods);
+    await given.addMany(8);
+    for (let index = 5; index <= 8; index++) given.follower.remove(nodeName(`n${index}`));
+    for (const { answer } of [...held]) answer(page('10'));
+    await given.time.settle();
+    assert.equal(held.length, 4);
+    assert.deepEqual(given.failures, []);
+  });
+
+  test('are taken again of the hundred nodes whose last one is longest ago', async (context) => {
+    const given = bench(context);
+    const count = OWN_WATCHES + 20;
+    await given.addMany(count);
+    const before = given.lists().length;
+    await given.time.pass(SECOND);
+    given.follower.relist();
+    for (let turns = 0; turns < 40; turns++) await given.time.settle();
+    const first = new Set(
+      given
+        .lists()
+        .slice(before)
+        .map(({ onNode }) => onNode),
+    );
+    assert.equal(first.size, 100);
+    await given.time.pass(SECOND);
+    given.follower.relist();
+    for (let turns = 0; turns < 40; turns++) await given.time.settle();
+    const second = given.lists().slice(before + 100);
+    for (let index = 1; index <= count; index++) {
+      const name = nodeName(`n${index}`);
+      assert.ok(
+        first.has(name) || second.some(({ onNode }) => onNode === name),
+        `${name} was not listed again`,
+      );
+    }
+  });
+
+  test('that are slow, while many wait, give way to one of all pods by pages', async (context) => {
+    const given = bench(context);
+    given.pods.answer = async ({ onNode, continue: token }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      if (onNode !== undefined) return page('10');
+      const next = podOn(token ? 'n2' : 'n90', token ? 'u2' : 'u90', '9');
+      return { ...page('10', next), ...(token ? {} : { continue: 'more' }) };
+    };
+    await given.addMany(90);
+    await given.time.pass(6 * SECOND);
+    const all = given.lists().filter(({ onNode }) => onNode === undefined);
+    assert.deepEqual(
+      all.map(({ limit, continue: token, notOlderThan }) => [limit, token, notOlderThan]),
+      [
+        [500, undefined, undefined],
+        [500, 'more', undefined],
+      ],
+    );
+    assert.equal(new Set(given.heard.map((line) => line.split(':')[0])).size, 90);
+    assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
+  });
+
+  test('of all pods take no room from later ones once they have come', async (context) => {
+    const given = bench(context);
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
+    given.pods.answer = async ({ onNode, continue: token = '0' }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      if (onNode !== undefined) return page('10');
+      const all = page('10', { ...podOn('n90', `u${token}`, '9'), labels });
+      return Number(token) < 60 ? { ...all, continue: `${Number(token) + 1}` } : all;
+    };
+    for (const _ of [1, 2]) {
+      await given.addMany(90);
+      await given.time.pass(20 * SECOND);
+      for (let index = 1; index <= 90; index++) given.follower.remove(nodeName(`n${index}`));
+    }
+    assert.ok(given.lists().filter(({ continue: token }) => token === '60').length === 2);
+    assert.deepEqual(given.failures, []);
+  });
+
+  test('that never end, of pods without end, fill no memory, and those of each node are listed all the same', async (context) => {
+    const given = bench(context);
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
+    given.pods.answer = async ({ onNode }) => {
+      if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+      const made = { ...podOn('n90', `u${given.lists().length}`, '9'), labels };
+      return onNode === undefined ? { ...page('10', made), continue: 'more' } : page('10');
+    };
+    await given.addMany(90);
+    await given.time.pass(60 * SECOND);
+    const all = given.lists().filter(({ onNode }) => onNode === undefined);
+    assert.ok(all.length >= 90 && all.length <= 110, `${all.length} pages`);
+    assert.match((given.failures[0] as Error).message, /^The pods of its tainted nodes exceed /);
+    assert.equal(new Set(given.heard).size, 90);
+  });
+});
+
+test('aborted, it ends all requests and makes no more', async (context) => {
+  const given = bench(context);
+  await given.addMany(3);
+  given.abort();
+  given.follower.add(nodeName('n9'));
+  await given.time.pass(MINUTE);
+  assert.equal(given.lists().length, 3);
+  assert.deepEqual(
+    given.pods.watched.filter(({ isOpen }) => isOpen),
+    [],
+  );
+  assert.deepEqual(given.failures, []);
+});

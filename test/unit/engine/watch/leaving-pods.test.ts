@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { at } from '#test/unit/eviction/builders.ts';
+import { liveNode, livePod } from './live-objects.ts';
+
+const N1 = nodeName('n1');
+
+/** Evicted at second 0, with a grace period of 30 seconds. */
+const leaving = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
+  livePod(uid, {
+    terminating: true,
+    disrupted: true,
+    leaving: { overAt: at(30), finalizers: [] },
+    ...fields,
+  });
+
+/** A view of the node `n1` with this taint and these pods. */
+function viewOf(key: string, ...pods: readonly LivePod[]): ClusterView {
+  const view = new ClusterView(clusterName('c1'), 1);
+  view.replaceNodes([liveNode('n1', key)], at(0));
+  view.replacePods(N1, pods, at(0));
+  return view;
+}
+
+const stuckAt = (view: ClusterView, second: number) => view.stuck(at(second)).map(({ uid }) => uid);
+
+describe('an evicted pod', () => {
+  test('is stuck when it is there a minute after its grace period, until it is gone', () => {
+    const view = viewOf('a', livePod());
+    view.upsertPod(leaving(), at(1));
+    assert.deepEqual([stuckAt(view, 90), stuckAt(view, 91)], [[], ['u1']]);
+    view.deletePod(leaving());
+    assert.deepEqual(stuckAt(view, 91), []);
+  });
+
+  test('is watched until it is gone, also when its node loses its taints', () => {
+    const view = viewOf('a', livePod('u1'), livePod('u2'));
+    view.upsertPod(leaving('u1'), at(1));
+    view.upsertNode(liveNode('n1'), at(2));
+    assert.deepEqual([view.follows(N1), view.watches(N1), view.watched()], [false, true, [N1]]);
+    assert.deepEqual(view.replacePods(N1, [leaving('u1'), livePod('u2')], at(3)), []);
+    assert.deepEqual(stuckAt(view, 91), ['u1']);
+    view.deletePod(leaving('u1'));
+    assert.deepEqual([view.watches(N1), view.watched()], [false, []]);
+  });
+
+  test('that a list lacks is gone', () => {
+    const view = viewOf('a', leaving());
+    view.replacePods(N1, [], at(2));
+    assert.deepEqual(stuckAt(view, 91), []);
+  });
+
+  test('of another node is not taken from the list of this one', () => {
+    const view = viewOf('a', leaving('u1'), leaving('u2', { node: nodeName('n2') }));
+    assert.deepEqual([stuckAt(view, 91), view.watched()], [['u1'], [N1]]);
+  });
+
+  test('is told of with its finalizers, and with how its node is', () => {
+    const finalizers = ['example.com/backup'];
+    const pod = leaving('u1', { leaving: { overAt: at(30), finalizers } });
+    const states = (view: ClusterView) => view.stuck(at(91)).map(({ nodeState }) => nodeState);
+    const view = viewOf(NODE_UNREACHABLE, pod);
+    assert.deepEqual(view.stuck(at(91)), [
+      {
+        ...{ node: N1, uid: 'u1', namespace: 'default', name: 'pod-u1', overAt: at(30) },
+        ...{ finalizers, nodeState: 'unreachable' },
+      },
+    ]);
+    assert.deepEqual(states(viewOf('a', pod)), ['there']);
+    view.deleteNode(N1, at(40));
+    assert.deepEqual(states(view), ['gone']);
+  });
+
+  test('that a relay before this one told of is looked for on its node', () => {
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.replaceNodes([liveNode('n1')], at(0));
+    view.expectLeaving([N1]);
+    assert.deepEqual(view.watched(), [N1]);
+    view.replacePods(N1, [leaving()], at(1));
+    assert.deepEqual(stuckAt(view, 91), ['u1']);
+    view.replacePods(N1, [livePod()], at(2));
+    assert.deepEqual(view.watched(), []);
+  });
+});
+
+test('evicted pods that are gone are told of once, with or without a grace period, also those that only a list lacks', () => {
+  const view = viewOf('a', leaving('u1'), leaving('u2'), livePod('u3'), livePod('u4'), livePod('u5'));
+  view.deletePod(leaving('u1'));
+  view.deletePod(livePod('u3', { disrupted: true }));
+  view.deletePod(livePod('u4', { evicted: true }));
+  view.deletePod(livePod('u5'));
+  assert.deepEqual(view.takeGone(), ['u1', 'u3', 'u4']);
+  view.replacePods(N1, [], at(2));
+  assert.deepEqual([view.takeGone(), view.takeGone()], [['u2'], []]);
+});
+
+test('a pod that was deleted otherwise is not followed when its node loses its taints', () => {
+  const view = viewOf('a', leaving('u1', { disrupted: false }));
+  view.upsertNode(liveNode('n1'), at(1));
+  assert.deepEqual([view.watches(N1), stuckAt(view, 91)], [false, []]);
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate as settle } from 'node:timers/promises';
+import fc from 'fast-check';
+import { ListSlots } from '#shared/engine/watch/list-slots.ts';
+
+const SLOTS = 8;
+
+/** A cluster that asks for its lists at once; each ends when it is told to. */
+class Asking {
+  readonly running: (() => void)[] = [];
+  started = 0;
+
+  ask(slots: ListSlots, lists: number): void {
+    for (let list = 0; list < lists; list++) {
+      void slots.run(this, async () => {
+        this.started += 1;
+        await new Promise<void>((resolve) => this.running.push(resolve));
+      });
+    }
+  }
+}
+
+describe('slots', () => {
+  test('go to the cluster that has the fewest', async () => {
+    const slots = new ListSlots(3);
+    const [sick, well] = [new Asking(), new Asking()];
+    sick.ask(slots, 5);
+    well.ask(slots, 2);
+    await settle();
+    assert.deepEqual([sick.started, well.started], [3, 0]);
+    sick.running.shift()?.();
+    await settle();
+    assert.deepEqual([sick.started, well.started], [3, 1]);
+  });
+
+  test('come back from work that fails', async () => {
+    const slots = new ListSlots(1);
+    const cluster = {};
+    const failing = slots.run(cluster, () => Promise.reject(new Error('refused')));
+    const next = slots.run(cluster, async () => 'listed');
+    await assert.rejects(failing, /refused/);
+    assert.equal(await next, 'listed');
+  });
+
+  test('reach a healthy cluster after as many turns as there are sick ones, however many lists these ask for', async () => {
+    const fleets = fc.record({
+      sick: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }),
+      picks: fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
+      lists: fc.integer({ min: 1, max: 3 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fleets, async ({ sick, picks, lists }) => {
+        const slots = new ListSlots(SLOTS);
+        const hanging = sick.map(() => new Asking());
+        for (const [index, each] of hanging.entries()) each.ask(slots, sick[index] ?? 0);
+        const well = new Asking();
+        await settle();
+        well.ask(slots, lists);
+        await settle();
+        let turns = 0;
+        for (; well.started === 0; turns++) {
+          // A list of some sick cluster runs into its time-out, and is asked for again.
+          const busy = hanging.filter(({ running }) => running.length > 0);
+          const unlucky = busy[(picks[turns] ?? 0) % busy.length];
+          unlucky?.running.shift()?.();
+          unlucky?.ask(slots, 1);
+          await settle();
+          assert.ok(turns < sick.length, `it waits for more than ${sick.length} turns`);
+        }
+      }),
+    );
+  });
+});

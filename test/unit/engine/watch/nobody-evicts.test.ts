@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { parseDelta } from '#shared/aws/delta-message.ts';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
+import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
+import { Fleet } from '#shared/engine/watch/fleet.ts';
+import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
+import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import type { Store } from '#shared/state/store.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { tolerating } from '#test/unit/eviction/builders.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+import { PROVEN } from '#test/world/proven.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { ToldRules } from '#test/world/told-rules.ts';
+import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const CLUSTER = clusterName('c1');
+const LAPSE_MS = 90 * SECOND;
+const DOWN_AFTER_MS = 60 * SECOND;
+const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', virtualKeys: [NODE_NOT_READY] };
+
+/** A node of six goes down after a minute; it has a pod that tolerates that for five minutes, and one that does for good. */
+function bench(context: TestContext, inCluster = false) {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const clock = { now: Date.now };
+  const database = new SqliteStore({ path: ':memory:' });
+  const objects = new FakeObjects();
+  const kept: Store = inCluster
+    ? new KubernetesStore({ objects, own: CLUSTER, unreadable: () => undefined })
+    : database;
+  const loads: string[] = [];
+  const store: Store = {
+    load: (ref, ...asked) => {
+      loads.push(ref.node);
+      return kept.load(ref, ...asked);
+    },
+    commit: (...asked) => kept.commit(...asked),
+    end: (...asked) => kept.end(...asked),
+    taintedNodes: (cluster) => kept.taintedNodes(cluster),
+  };
+  const cluster = new WatchedCluster(Date.now);
+  const names = ['n1', 'n2', 'n3', 'n4', 'n5', 'n6'];
+  cluster.nodes.lists = [{ items: names.map((name) => liveNode(name)), resourceVersion: '1' }];
+  const taint = { key: NODE_NOT_READY, effect: 'NoSchedule', timeAdded: Date.now() + DOWN_AFTER_MS };
+  const down: WatchEvent<LiveNode> = {
+    kind: 'upsert',
+    object: { ...liveNode('n1'), resourceVersion: '2', taints: [taint] },
+  };
+  cluster.nodes.watches = [
+    { events: [], end: undefined, afterMs: DOWN_AFTER_MS },
+    { events: [down], end: 'quiet' },
+  ];
+  const node = nodeName('n1');
+  cluster.pods.lists = [
+    {
+      items: [
+        livePod('u1', { node, tolerations: [tolerating(NODE_NOT_READY, 300)] }),
+        livePod('u2', { node, tolerations: [tolerating(NODE_NOT_READY)] }),
+      ],
+      resourceVersion: '3',
+    },
+  ];
+  cluster.skewMs = 0;
+  cluster.putTakeover([NODE_NOT_READY], LAPSE_MS);
+  const log = recordingLog();
+  const metrics = relayMetrics(new Registry());
+  const leases = sqliteLeases(database.database);
+  /** What deltas are applied by; `applied`: they are. */
+  const deltas = { applied: true };
+  const applying = () => {
+    const queue = new OrderedQueue();
+    queue.onSend = async (messages) => {
+      for (const { body } of deltas.applied ? messages : []) {
+        await applyDeltas([parseDelta(body)], {
+          store: kept,
+          timers: { arm: async () => undefined },
+          announce: async () => undefined,
+          leaseEpoch: (name) => leases.epoch(name),
+          rules: async () => ({ ...enforced({ comparisonOperators: false }), policy: POLICY }),
+          clock,
+          log,
+        });
+      }
+      return [];
+    };
+    return queue;
+  };
+  const [nodes, pods] = [applying(), applying()];
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const rules = new ToldRules();
+  rules.say({ policy: POLICY });
+  const rulebook = new ScriptedGuardBook();
+  const relay = new ClusterRelay(CLUSTER, cluster, {
+    prover: PROVEN,
+    ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    history: new SqliteHistory({ database: database.database }),
+    fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
+    limits: new PodFollowLimits(),
+  });
+  context.after(async () => {
+    outbox.stop();
+    await relay.stop();
+  });
+  const sinceHeartbeat = () => Date.now() - (cluster.takeover?.heartbeat ?? 0);
+  const why = () =>
+    log.lines
+      .filter(({ event }) => event === 'takeover.heartbeat-suspended')
+      .map(({ fields }) => `${fields['reason']}`);
+  return {
+    ...{ time, cluster, store: kept, objects, leases, nodes, deltas, rulebook, relay, loads, rules },
+    ...{ sinceHeartbeat, why },
+  };
+}
+
+type Bench = ReturnType<typeof bench>;
+
+/** The built-in controller is at work this long after the node went down, before the first pod is due. */
+const FOUND_MS = 60 * SECOND + LAPSE_MS + 25 * SECOND;
+
+const UNSTORED =
+  /^node n1 is down, and its stored state is out of date: its deltas aren't sent or processed$/;
+
+describe('the heartbeat stops', () => {
+  const ways: readonly (readonly [string, (given: Bench) => void, RegExp])[] = [
+    [
+      'when nobody processes deltas',
+      ({ deltas }) => {
+        deltas.applied = false;
+      },
+      UNSTORED,
+    ],
+    [
+      'when the pods of a node that is down cannot be listed',
+      ({ cluster }) => {
+        cluster.pods.lists = [new ApiError('pods is forbidden', 403, 'Forbidden')];
+      },
+      /^node n1 is down, and the relay hasn't listed its pods$/,
+    ],
+    [
+      'when the queue of deltas refuses them',
+      ({ nodes }) => {
+        nodes.onSend = (messages) =>
+          messages.map((_, index) => ({ index, reason: 'denied', permanent: false }));
+      },
+      UNSTORED,
+    ],
+    [
+      'when what the guard holds cannot be read',
+      ({ rulebook }) => {
+        rulebook.isAway = true;
+      },
+      /^the guard's state can't be read/,
+    ],
+    [
+      'when what the guard decides cannot be written',
+      ({ rulebook }) => {
+        rulebook.isReadOnly = true;
+      },
+      /^the guard's state can't be saved/,
+    ],
+    [
+      'when the lease cannot be written',
+      ({ leases }) => {
+        leases.renew = () => Promise.reject(new Error('write throttled'));
+      },
+      /^the relay couldn't renew the cluster's lease in time$/,
+    ],
+  ];
+  for (const [what, spoil, reason] of ways) {
+    test(`${what}, before the first pod is due`, async (context) => {
+      const given = bench(context);
+      spoil(given);
+      given.relay.start();
+      await given.time.pass(DOWN_AFTER_MS + FOUND_MS);
+      assert.ok(given.sinceHeartbeat() > LAPSE_MS, `the last is of ${given.sinceHeartbeat() / SECOND} s ago`);
+      assert.equal(given.relay.takeover, 'withheld');
+      assert.match(given.why().at(-1) ?? '', reason);
+    });
+  }
+
+  test('when the object of a node that is down cannot be read', async (context) => {
+    const given = bench(context, true);
+    given.relay.start();
+    await given.time.pass(DOWN_AFTER_MS + 30 * SECOND);
+    assert.ok(given.sinceHeartbeat() <= 20 * SECOND);
+    const object = (await given.objects.get('n1')) as KubernetesObject & { readonly status: object };
+    await given.objects.replace({
+      ...object,
+      status: { ...object.status, records: 'H4sIAAAAAAAAA' },
+    } as never);
+    await given.time.pass(FOUND_MS);
+    assert.ok(given.sinceHeartbeat() > LAPSE_MS, `the last is of ${given.sinceHeartbeat() / SECOND} s ago`);
+    assert.match(given.why().at(-1) ?? '', /n1/);
+  });
+
+  test('when nobody evicts a pod that is due', async (context) => {
+    const given = bench(context);
+    given.relay.start();
+    await given.time.pass(DOWN_AFTER_MS + 300 * SECOND + FOUND_MS);
+    assert.ok(given.sinceHeartbeat() > LAPSE_MS);
+    assert.match(given.why().at(-1) ?? '', /^an eviction is overdue by \d+ s$/);
+  });
+
+  test('and goes on when deltas are processed again', async (context) => {
+    const given = bench(context);
+    given.deltas.applied = false;
+    given.relay.start();
+    await given.time.pass(DOWN_AFTER_MS + FOUND_MS);
+    assert.equal(given.relay.takeover, 'withheld');
+    given.deltas.applied = true;
+    // All is told again, as at each resync.
+    given.rules.say({ ordersRevision: 2 });
+    await given.time.pass(30 * SECOND);
+    assert.equal(given.relay.takeover, 'renewed');
+  });
+});
+
+describe('the heartbeat goes on', () => {
+  for (const inCluster of [false, true]) {
+    test(`while the pods of a node that is down have their deadlines${inCluster ? ', kept in the cluster' : ''}`, async (context) => {
+      const given = bench(context, inCluster);
+      given.relay.start();
+      await given.time.pass(DOWN_AFTER_MS + 290 * SECOND);
+      assert.ok(given.sinceHeartbeat() <= 20 * SECOND);
+      assert.equal(given.relay.takeover, 'renewed');
+      assert.deepEqual(
+        given.why().filter((reason) => reason !== "the relay hasn't listed the whole cluster yet"),
+        [],
+      );
+    });
+  }
+
+  test('without a read of any node while none is down', async (context) => {
+    const given = bench(context);
+    given.relay.start();
+    await given.time.pass(DOWN_AFTER_MS - SECOND);
+    assert.equal(given.relay.takeover, 'renewed');
+    assert.deepEqual(given.loads, []);
+    assert.ok(given.rulebook.touches <= 3, `${given.rulebook.touches} writes of the guard`);
+  });
+});

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { getHeapStatistics } from 'node:v8';
+import fc from 'fast-check';
+import { PodMerge } from '#shared/engine/watch/pod-merge.ts';
+import { PassingPods } from '#shared/engine/watch/pod-room.ts';
+import type { Change, LivePod } from '#shared/kubernetes/api.ts';
+import { livePod } from './live-objects.ts';
+
+const MAX_KEPT = 10_000;
+
+const upsert = (uid: string, version: number): Change<LivePod> => ({
+  kind: 'upsert',
+  object: livePod(uid, { resourceVersion: String(version) }),
+});
+const removal = (uid: string, version: number): Change<LivePod> => ({
+  ...upsert(uid, version),
+  kind: 'delete',
+});
+
+/** Each as its UID and version. */
+const brief = (pods: Iterable<LivePod>) => [...pods].map((pod) => `${pod.uid}@${pod.resourceVersion}`).sort();
+
+/** What a sink of the merge holds. */
+class Sink {
+  readonly pods = new Map<string, LivePod>();
+
+  replace(pods: readonly LivePod[]): void {
+    this.pods.clear();
+    for (const pod of pods) this.pods.set(pod.uid, pod);
+  }
+
+  change({ kind, object }: Change<LivePod>): void {
+    if (kind === 'upsert') this.pods.set(object.uid, object);
+    else this.pods.delete(object.uid);
+  }
+}
+
+/** What a node's pods were after so many of the changes. */
+function stateAt(changes: readonly Change<LivePod>[], count: number): readonly LivePod[] {
+  const state = new Sink();
+  for (const change of changes.slice(0, count)) state.change(change);
+  return [...state.pods.values()];
+}
+
+/** Writes to few pods, the first with version 8, so that versions get longer on the way. A pod that went does not come back. */
+const histories = fc
+  .array(fc.record({ slot: fc.nat(3), goes: fc.boolean() }), { minLength: 1, maxLength: 30, size: 'max' })
+  .map((writes) => {
+    const lives = new Map<number, { readonly uid: string; readonly there: boolean }>();
+    return writes.map(({ slot, goes }, index): Change<LivePod> => {
+      const version = index + 8;
+      const before = lives.get(slot);
+      const uid = before?.there ? before.uid : `u${slot}.${version}`;
+      const there = !(goes && before?.there);
+      lives.set(slot, { uid, there });
+      return there ? upsert(uid, version) : removal(uid, version);
+    });
+  });
+
+/** How the merge hears of a history: the next event is told, a list is asked for, or answers as of a moment. */
+type Turn = 'hear' | 'ask' | { readonly asOf: number };
+
+const turns: fc.Arbitrary<Turn[]> = fc.array(
+  fc.oneof(
+    fc.constant('hear' as const),
+    fc.constant('ask' as const),
+    fc.record({ asOf: fc.double({ min: 0, max: 1, noNaN: true }) }),
+  ),
+  { maxLength: 80, size: 'max' },
+);
+
+describe('lists and events of a node in any order', () => {
+  test('leave neither a phantom nor a gap when all is heard', () => {
+    fc.assert(
+      fc.property(histories, turns, fc.nat(30), (changes, order, missed) => {
+        const merge = new PodMerge(new PassingPods());
+        const sink = new Sink();
+        // A watch that begins in the middle: what was before is only in lists.
+        let heard = Math.min(missed, changes.length);
+        let asks: { readonly id: number; readonly floor: number }[] = [];
+        const ask = () => asks.push({ id: merge.ask(), floor: heard });
+        const answer = (asOf: number) => {
+          const [asked, ...later] = asks;
+          if (!asked) return;
+          asks = later;
+          // Not older than what was heard when it was asked for, and perhaps ahead of the events.
+          const count = asked.floor + Math.round(asOf * (changes.length - asked.floor));
+          const version = changes[count - 1]?.object.resourceVersion ?? '7';
+          const pods = merge.answer(asked.id, stateAt(changes, count), version);
+          assert.equal(pods === undefined, later.length > 0, 'only the answer to the last ask counts');
+          if (pods) sink.replace(pods);
+        };
+        const hear = () => {
+          const change = changes[heard];
+          if (!change) return;
+          heard += 1;
+          if (merge.hear(change)) sink.change(change);
+        };
+        for (const turn of order) {
+          if (turn === 'hear') hear();
+          else if (turn === 'ask') ask();
+          else answer(turn.asOf);
+        }
+        if (!merge.listed) ask();
+        while (asks.length > 0) answer(0);
+        while (heard < changes.length) hear();
+        assert.deepEqual(brief(sink.pods.values()), brief(stateAt(changes, changes.length)));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});
+
+test('before a list has answered, no event counts', () => {
+  const merge = new PodMerge(new PassingPods());
+  assert.equal(merge.hear(upsert('u1', 5)), false);
+  merge.ask();
+  assert.equal(merge.hear(upsert('u1', 6)), false);
+  assert.equal(merge.listed, false);
+});
+
+test('a pod that went before an older list answers does not come back', () => {
+  const merge = new PodMerge(new PassingPods());
+  const asked = merge.ask();
+  merge.hear(removal('u1', 9));
+  assert.deepEqual(merge.answer(asked, [livePod('u1', { resourceVersion: '3' })], '8'), []);
+});
+
+test('a pod that came while a list was on its way is not lost to an older answer', () => {
+  const merge = new PodMerge(new PassingPods());
+  const asked = merge.ask();
+  merge.hear(upsert('u1', 10));
+  assert.deepEqual(brief(merge.answer(asked, [], '9') ?? []), ['u1@10']);
+});
+
+test('an event that a list has told already does not count, however long its number', () => {
+  const merge = new PodMerge(new PassingPods());
+  merge.answer(merge.ask(), [], '10');
+  assert.equal(merge.hear(upsert('u1', 9)), false);
+  assert.equal(merge.hear(upsert('u1', 10)), false);
+  assert.equal(merge.hear(upsert('u1', 11)), true);
+});
+
+test('an answer to an earlier ask does not count', () => {
+  const merge = new PodMerge(new PassingPods());
+  const first = merge.ask();
+  const second = merge.ask();
+  assert.equal(merge.answer(first, [livePod('u1')], '5'), undefined);
+  assert.deepEqual(brief(merge.answer(second, [livePod('u2')], '6') ?? []), ['u2@1']);
+});
+
+test('an answer does not count when more was heard meanwhile than is kept; the next one does', () => {
+  const merge = new PodMerge(new PassingPods());
+  const asked = merge.ask();
+  for (let heard = 0; heard <= MAX_KEPT; heard++) merge.hear(upsert('u1', heard + 2));
+  assert.equal(merge.answer(asked, [], '1'), undefined);
+  assert.equal(merge.listed, false);
+  assert.deepEqual(merge.answer(merge.ask(), [], '10005'), []);
+});
+
+test('an answer does not count either when what was heard is larger than there is room for; what was taken for it is given back', () => {
+  const passing = new PassingPods();
+  const [merge, other] = [new PodMerge(passing), new PodMerge(passing)];
+  const larger = (uid: string, version: number): Change<LivePod> => {
+    const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 60) };
+    return { kind: 'upsert', object: livePod(uid, { resourceVersion: String(version), labels }) };
+  };
+  const [asked, askedOther] = [merge.ask(), other.ask()];
+  for (let heard = 0; heard < 5; heard++) {
+    merge.hear(larger('u1', heard + 2));
+    other.hear(larger('u2', heard + 2));
+  }
+  assert.deepEqual(brief(merge.answer(asked, [], '1') ?? []), ['u1@6']);
+  assert.equal(other.answer(askedOther, [], '1'), undefined);
+  const again = other.ask();
+  for (let heard = 0; heard < 9; heard++) other.hear(larger('u2', heard + 2));
+  assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
+});
+
+test('a list that got no answer leaves what the one before it said', () => {
+  const merge = new PodMerge(new PassingPods());
+  merge.answer(merge.ask(), [], '5');
+  const asked = merge.ask();
+  assert.equal(merge.hear(upsert('u1', 6)), true);
+  merge.giveUp(asked);
+  assert.equal(merge.hear(upsert('u2', 7)), true);
+  assert.equal(merge.answer(asked, [], '5'), undefined);
+});

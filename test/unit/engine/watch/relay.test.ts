@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { Emf } from '#shared/aws/emf.ts';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
+import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { Relay } from '#shared/engine/watch/relay.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/metrics.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { PROVEN } from '#test/world/proven.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { ToldRules } from '#test/world/told-rules.ts';
+import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { liveNode } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const [C1, C2] = [clusterName('c1'), clusterName('c2')];
+const SECOND = 1000;
+
+function bench(context: TestContext) {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const store = new SqliteStore({ path: ':memory:' });
+  const leases = sqliteLeases(store.database);
+  const clock = { now: Date.now };
+  const relayOf = (holder: string, nodeBudget = Infinity) => {
+    const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
+    const log = recordingLog();
+    const registry = new Registry();
+    const written: string[] = [];
+    const emf = new Emf({ namespace: 'taintward', clock, write: (line) => written.push(line) });
+    const metrics = relayMetrics(registry, emf);
+    const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+    const rules = new ToldRules();
+    const history = new SqliteHistory({ database: store.database });
+    const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
+    const deps = { ...common, prover: PROVEN, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
+    const relay = new Relay(deps);
+    context.after(() => relay.stop());
+    return { relay, rules, nodes, log, registry, written };
+  };
+  const holderOf = async (name: ClusterName) => (await leases.look(name))?.holder;
+  const clusterOf = (...keys: readonly string[]) => {
+    const made = new WatchedCluster(clock.now);
+    made.nodes.lists = [{ items: [liveNode('n1', ...keys)], resourceVersion: '1' }];
+    return made;
+  };
+  return { time, leases, relayOf, holderOf, clusterOf };
+}
+
+test('a cluster that cannot be entered has its faults on its lease and in the metrics, until it is added', async (context) => {
+  const { time, relayOf, leases, clusterOf } = bench(context);
+  const { relay, registry } = relayOf('r1');
+  const fault: Fault = { type: 'list-failing', since: 1, error: 'renew the credentials', status: 401 };
+  relay.report(C1, () => [fault]);
+  relay.add(C2, clusterOf('a'));
+  await time.pass(4 * SECOND);
+  assert.deepEqual((await leases.look(C1))?.faults, [fault]);
+  assert.deepEqual(relay.faults().get(C1), [fault]);
+  assert.deepEqual([...relay.states().keys()], [C2], 'it is not in service');
+  const metrics = await registry.metrics();
+  assert.match(metrics, /taintward_cluster_faults\{cluster="c1",type="list-failing"\} 1/);
+  assert.match(metrics, /taintward_cluster_faults\{cluster="c2",type="list-failing"\} 0/);
+  assert.match(metrics, /taintward_relay_synced\{cluster="c1"\} 0/);
+  relay.add(C1, clusterOf('a'));
+  await time.pass(4 * SECOND);
+  assert.deepEqual((await leases.look(C1))?.faults, []);
+  assert.deepEqual(relay.states().get(C1), { kind: 'live' });
+});
+
+test('a relay that stops gives the lease of a cluster up that it could not enter', async (context) => {
+  const { time, relayOf, holderOf } = bench(context);
+  const { relay } = relayOf('r1');
+  relay.report(C1, () => []);
+  await time.pass(SECOND);
+  assert.equal(await holderOf(C1), 'r1');
+  const stopped = relay.stop();
+  await time.pass(10 * SECOND);
+  await stopped;
+  assert.equal(await holderOf(C1), undefined);
+});
+
+test('a relay follows many clusters, each until it is removed', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const { relay, nodes } = relayOf('r1');
+  relay.add(C1, clusterOf('a'));
+  relay.add(C2, clusterOf('b'));
+  await time.pass(SECOND);
+  assert.deepEqual(
+    [...relay.states()],
+    [
+      [C1, { kind: 'live' }],
+      [C2, { kind: 'live' }],
+    ],
+  );
+  assert.deepEqual(
+    nodes.taken.map(({ ref, taints }) => [ref.cluster, taints[0]?.key]),
+    [
+      [C1, 'a'],
+      [C2, 'b'],
+    ],
+  );
+
+  await relay.remove(C1);
+  assert.deepEqual([...relay.states().keys()], [C2]);
+  assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), [undefined, 'r1']);
+
+  await relay.remove(clusterName('unknown'));
+  await relay.stop();
+  assert.equal(await holderOf(C2), undefined);
+});
+
+test('a cluster that is to be reached otherwise is followed anew once its last words are said', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, nodes } = relayOf('r1');
+  nodes.onSend = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
+    return [];
+  };
+  relay.add(C1, clusterOf('a'));
+  await time.pass(SECOND);
+  const removed = relay.remove(C1);
+  relay.add(C1, clusterOf('b'));
+  await time.pass(10 * SECOND);
+  await removed;
+  assert.deepEqual(
+    nodes.taken.map(({ taints }) => taints[0]?.key),
+    ['a', 'b'],
+  );
+  const [before, after] = nodes.taken.map(({ version }) => version.epoch);
+  assert.ok(Number(after) > Number(before));
+  assert.equal(relay.states().get(C1)?.kind, 'live');
+});
+
+test('a relay that joins gets its share, one cluster at a time, and then nothing moves any more', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const names = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'].map((name) => clusterName(name));
+  const holders = () => Promise.all(names.map(holderOf));
+  const join = (holder: string) => {
+    const { relay } = relayOf(holder);
+    for (const name of names) relay.add(name, clusterOf());
+  };
+  join('r1');
+  await time.pass(3 * SECOND);
+  assert.deepEqual(new Set(await holders()), new Set(['r1']));
+  join('r2');
+  const unheldMs = new Map<ClusterName, number>();
+  for (let passed = 0; passed < 180 * SECOND; passed += 250) {
+    await time.pass(250);
+    const now = await holders();
+    for (const [index, name] of names.entries()) {
+      unheldMs.set(name, now[index] === undefined ? (unheldMs.get(name) ?? 0) + 250 : 0);
+      assert.ok(Number(unheldMs.get(name)) <= LEASE_LOOK_MS + 250, 'nobody waits for longer than a look');
+    }
+    assert.ok(now.filter((holder) => holder === undefined).length <= 1, 'one at a time');
+  }
+  const shared = await holders();
+  assert.equal(shared.filter((holder) => holder === 'r2').length, 3);
+  await time.pass(120 * SECOND);
+  assert.deepEqual(await holders(), shared);
+});
+
+test('a relay whose budget is used up takes what nobody else does, later, and says so', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const { relay, log, registry } = relayOf('small', 150);
+  const over = async () => (await registry.getSingleMetric(OVER_BUDGET)?.get())?.values[0]?.value;
+  relay.add(C1, clusterOf());
+  await time.pass(SECOND);
+  relay.add(C2, clusterOf());
+  await time.pass(OVER_BUDGET_MS - SECOND);
+  assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', undefined]);
+  assert.equal(await over(), 0);
+  await time.pass(7 * SECOND);
+  assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
+  const said = log.lines.filter(({ event }) => event === 'relay.over-capacity');
+  assert.equal(said.length, 1);
+  // By its next look at its load the node of the second is listed.
+  await time.pass(5 * SECOND);
+  assert.equal(await over(), 52);
+});
+
+test('the mode in force of each cluster that it speaks for is told by metrics', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, rules, registry } = relayOf('r1');
+  const modes = async () => {
+    const values = (await registry.getSingleMetric('taintward_cluster_mode')?.get())?.values ?? [];
+    assert.ok(values.length === 0 || values.length === 4);
+    return values.filter(({ value }) => value === 1).map(({ labels }) => labels['mode']);
+  };
+  relay.add(C1, clusterOf());
+  assert.deepEqual(await modes(), []);
+  await time.pass(SECOND);
+  assert.deepEqual(await modes(), ['enforce']);
+  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'observe' } });
+  assert.deepEqual(await modes(), ['observe']);
+  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'paused', pausedUntil: Date.now() + SECOND } });
+  assert.deepEqual(await modes(), ['paused']);
+  await time.pass(SECOND);
+  assert.deepEqual(await modes(), ['enforce']);
+  rules.say({ stops: [{ scope: 'fleet', at: 0, who: 'ann', why: 'drill' }] });
+  assert.deepEqual(await modes(), ['stopped']);
+});
+
+test('what the guard of a cluster holds is told by metrics for as long as it does', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, registry, written } = relayOf('r1');
+  relay.add(C1, clusterOf(NODE_UNREACHABLE));
+  relay.add(C2, clusterOf());
+  await time.pass(SECOND);
+  const text = await registry.getSingleMetricAsString(GUARD_TRIPS);
+  const values = text.split('\n').filter((line) => line.startsWith(GUARD_TRIPS));
+  assert.deepEqual(
+    values.filter((line) => line.endsWith(' 1')),
+    ['taintward_guard_active_trips{cluster="c1",scope="cluster"} 1'],
+  );
+  assert.equal(values.length, 6);
+  assert.deepEqual(
+    [...relay.trips()].map(([name, trips]) => [name, trips.length]),
+    [
+      [C1, 1],
+      [C2, 0],
+    ],
+  );
+  await time.pass(10 * SECOND);
+  assert.ok(written.length > 1 && written.every((line) => line.includes(`"${GUARD_TRIPS}":[1]`)));
+});
+
+test('a takeover whose heartbeat is withheld is told by metrics for as long as it is', async (context) => {
+  const { time, relayOf, clusterOf } = bench(context);
+  const { relay, registry, written } = relayOf('r1');
+  const taken = clusterOf();
+  // Nothing makes its virtual keys those of policy.
+  taken.putTakeover([NODE_UNREACHABLE], 90 * SECOND);
+  relay.add(C1, taken);
+  relay.add(C2, clusterOf());
+  await time.pass(10 * SECOND);
+  const values = async () =>
+    (await registry.getSingleMetricAsString(TAKEOVERS_WITHHELD))
+      .split('\n')
+      .filter((line) => line.startsWith(TAKEOVERS_WITHHELD));
+  assert.deepEqual(await values(), [
+    `${TAKEOVERS_WITHHELD}{cluster="c1"} 1`,
+    `${TAKEOVERS_WITHHELD}{cluster="c2"} 0`,
+  ]);
+  assert.ok(written.some((line) => line.includes(`"${TAKEOVERS_WITHHELD}":[1]`)));
+  taken.takeover = undefined;
+  await time.pass(20 * SECOND);
+  assert.deepEqual(await values(), [
+    `${TAKEOVERS_WITHHELD}{cluster="c1"} 0`,
+    `${TAKEOVERS_WITHHELD}{cluster="c2"} 0`,
+  ]);
+});
+
+test('a cluster goes to the relay that has room for it', async (context) => {
+  const { time, relayOf, holderOf, clusterOf } = bench(context);
+  const full = relayOf('full', 1);
+  const free = relayOf('free', 1000);
+  for (const { relay } of [full, free]) relay.add(C1, clusterOf());
+  await time.pass(SECOND);
+  assert.equal(await holderOf(C1), 'free');
+});

@@ -1,0 +1,414 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
+import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
+import { Fleet } from '#shared/engine/watch/fleet.ts';
+import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { ASK_RIGHTS_MS } from '#shared/engine/watch/rights-watch.ts';
+import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
+import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+import { PROVEN } from '#test/world/proven.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const SECOND = 1000;
+const CLUSTER = clusterName('c1');
+const START = Date.UTC(2026, 0, 1);
+/** Longer than any pause between two tries here, and between two renewals. */
+const A_WHILE = 15 * SECOND;
+
+const refused = (status: number) => new ApiError(`Cannot list pods: ${status}`, status);
+
+/** A relay that holds the lease of a cluster with one tainted node. */
+function bench(context: TestContext) {
+  const time = driveTimers(context, START);
+  const clock = { now: Date.now };
+  const fake = new FakeDynamoDb(clock);
+  const table = new DynamoDbTable({ client: fakeClient(async (c) => fake.perform(c)), tableName: 't' });
+  const leases = new DynamoDbLeases(table);
+  const store = new DynamoDbStore(table);
+  const cluster = new WatchedCluster(Date.now);
+  cluster.nodes.lists = [{ items: [liveNode('n1', 'a')], resourceVersion: '1' }];
+  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '1' }];
+  const log = recordingLog();
+  const metrics = relayMetrics(new Registry());
+  const [nodes, pods] = [new OrderedQueue(), new OrderedQueue()];
+  const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
+  const governing = {
+    rules: enforced({ comparisonOperators: false }),
+    read: async (): Promise<Rules> => governing.rules,
+  };
+  const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
+  const rules = new RulesWatch({ readAll, clock, log });
+  const rulebook = new ScriptedGuardBook();
+  const relay = new ClusterRelay(CLUSTER, cluster, {
+    ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    prover: PROVEN,
+    history: new DynamoDbHistory(table),
+    fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
+    limits: new PodFollowLimits(),
+  });
+  context.after(async () => {
+    outbox.stop();
+    await relay.stop();
+    await rules.stop();
+  });
+  const look = async () => (await leases.look(CLUSTER))?.faults;
+  /** In short, as the lease says: what, of which objects, with which status. */
+  const told = async () =>
+    (await look())?.map(({ type, resource, status }) => [type, resource, status].filter(Boolean).join(' '));
+  const govern = (policy: Partial<Policy>) => {
+    governing.rules = { ...governing.rules, policy: { ...governing.rules.policy, ...policy } };
+  };
+  relay.start();
+  return { time, cluster, relay, leases, store, nodes, governing, govern, rulebook, log, look, told };
+}
+
+describe('the lease of a cluster reports', () => {
+  test('nothing, where nothing is wrong', async (context) => {
+    const { time, told } = bench(context);
+    await time.pass(SECOND);
+    assert.equal(await told(), undefined, 'it was not renewed yet');
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(await told(), []);
+  });
+
+  for (const status of [401, 403, 500])
+    test(`that pods cannot be listed (${status}), since when, and no more once they are`, async (context) => {
+      const { time, cluster, look, told } = bench(context);
+      cluster.pods.lists = [refused(status)];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), [`list-failing pods ${status}`]);
+      const [fault] = (await look()) ?? [];
+      assert.ok(fault && fault.since < START + SECOND, 'however often it failed since');
+      assert.equal(fault.error, `Cannot list pods: ${status}`);
+      cluster.pods.lists = [{ items: [], resourceVersion: '2' }];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), []);
+    });
+
+  test('that nodes cannot be listed, also where nobody answers', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing nodes']);
+    cluster.nodes.lists = [{ items: [], resourceVersion: '1' }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  for (const resource of ['nodes', 'pods'] as const)
+    test(`that a watch of ${resource} cannot be begun again, until one stands, however quiet`, async (context) => {
+      const { time, cluster, told } = bench(context);
+      cluster[resource].watches = [
+        { events: [], end: undefined, afterMs: 5 * SECOND },
+        { events: [], end: refused(403) },
+      ];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), [`watch-failing ${resource} 403`]);
+      cluster[resource].watches = [{ events: [], end: 'hang' }];
+      await time.pass(A_WHILE);
+      assert.deepEqual(await told(), []);
+    });
+
+  for (const resource of ['nodes', 'pods'] as const)
+    for (const [when, watches, expected] of [
+      [
+        'is mended',
+        [
+          { events: [], end: refused(410) },
+          { events: [], end: 'quiet' },
+        ],
+        [],
+      ],
+      ['is not mended', [{ events: [], end: refused(410) }], [`watch-failing ${resource} 410`]],
+    ] as const)
+      test(`that the version of ${resource} is too old, where that ${when} by a new list`, async (context) => {
+        const { time, cluster, told } = bench(context);
+        cluster[resource].watches = [...watches];
+        await time.pass(A_WHILE);
+        assert.deepEqual(await told(), expected);
+      });
+
+  test('rights that were lost while every watch goes on and no node is tainted', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.allows = ({ resource }) => resource === 'nodes';
+    await time.pass(ASK_RIGHTS_MS + LEASE_RENEW_MS + SECOND);
+    assert.deepEqual(await told(), ['list-failing pods 403']);
+    cluster.allows = () => {
+      throw new ApiError('the credentials were refused', 401);
+    };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
+    cluster.allows = () => {
+      throw new ApiError('who may not ask does not know', 403);
+    };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the queue of deltas takes nothing', async (context) => {
+    const { time, nodes, told } = bench(context);
+    nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['queue-failing']);
+    nodes.onSend = (messages) =>
+      messages.map((_, index) => ({ index, permanent: false, reason: 'throttled' }));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['queue-failing']);
+    nodes.onSend = () => [];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that what governs the cluster, or what is stored of it, cannot be read', async (context) => {
+    const { time, governing, store, told } = bench(context);
+    const away = async (): Promise<never> => {
+      throw new StoreError('the table is away');
+    };
+    const { read } = governing;
+    governing.read = away;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    const list = store.taintedNodes.bind(store);
+    Object.assign(store, { taintedNodes: () => ({ [Symbol.asyncIterator]: () => ({ next: away }) }) });
+    governing.read = read;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    Object.assign(store, { taintedNodes: list });
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that what is decided cannot be stored, as the process that decides it tells', async (context) => {
+    const { time, relay, told } = bench(context);
+    await time.pass(SECOND);
+    relay.stored(new StoreError('the disk is full'));
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['store-failing']);
+    relay.stored();
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the guard cannot be saved', async (context) => {
+    const { time, cluster, rulebook, told } = bench(context);
+    cluster.nodes.lists = [
+      { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
+    ];
+    rulebook.isReadOnly = true;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['guard-unsaved']);
+    rulebook.isReadOnly = false;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('which clocks differ by more than 30 s, and by how much; the log says it once for each time', async (context) => {
+    const { time, cluster, log, nodes, look, told } = bench(context);
+    cluster.skewMs = 20_000;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.skewMs = -240_000;
+    await time.pass(4 * A_WHILE);
+    assert.deepEqual(await told(), ['clocks-differ']);
+    const behind = "The API server's clock is at least 240 s behind the clock of relay r1";
+    assert.equal((await look())?.[0]?.error, `${behind}: evictions are held.`);
+    cluster.otherSkews = [{ leastMs: 0, mostMs: 500 }];
+    await time.pass(A_WHILE);
+    assert.equal(
+      (await look())?.[0]?.error,
+      `${behind}: evictions wait until their deadlines have passed by both clocks.`,
+    );
+    const lines = () => log.lines.filter(({ event }) => event === 'cluster.clocks-differ').length;
+    assert.equal(lines(), 1);
+    cluster.skewMs = 0;
+    cluster.otherSkews = [];
+    nodes.taken.length = 0;
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.skewMs = 31_000;
+    await time.pass(A_WHILE);
+    assert.equal(lines(), 2);
+  });
+
+  test('no difference that a slow answer leaves open', async (context) => {
+    const { time, cluster, told } = bench(context);
+    cluster.otherSkews = [{ leastMs: -45_000, mostMs: 500 }];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('wakes what was held because clocks differed once they agree', async (context) => {
+    const { time, cluster, nodes } = bench(context);
+    cluster.skewMs = -240_000;
+    await time.pass(A_WHILE);
+    nodes.taken.length = 0;
+    cluster.skewMs = 0;
+    await time.pass(A_WHILE);
+    assert.deepEqual(
+      nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
+      [true],
+    );
+  });
+
+  test('which taint names a time in the future, and no more once it does not', async (context) => {
+    const { time, cluster, log, look, told } = bench(context);
+    const tainted = (timeAdded: number) => ({
+      ...liveNode('n1'),
+      taints: [{ key: 'a', effect: 'NoExecute', timeAdded }],
+    });
+    const upsert = (timeAdded: number) => ({ kind: 'upsert' as const, object: tainted(timeAdded) });
+    const inYear2999 = Date.UTC(2999, 0);
+    cluster.nodes.lists = [{ items: [tainted(inYear2999)], resourceVersion: '1' }];
+    cluster.nodes.watches = [
+      { events: [upsert(inYear2999)], end: undefined, afterMs: 30 * SECOND },
+      { events: [upsert(START)], end: 'quiet' },
+    ];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['taint-time-in-future']);
+    assert.equal(
+      (await look())?.[0]?.error,
+      'The taint a:NoExecute of node n1 says that it was added at 2999-01-01T00:00:00Z, which is in the future. The time is ignored.',
+    );
+    await time.pass(2 * A_WHILE);
+    assert.deepEqual(await told(), []);
+    assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
+  });
+
+  test('that the heartbeat of a takeover is suspended, and why', async (context) => {
+    const { time, cluster, govern, look, told } = bench(context);
+    cluster.skewMs = 0;
+    cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
+    govern({ mode: 'observe', virtualKeys: [NODE_NOT_READY] });
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), ['heartbeat-suspended']);
+    assert.match((await look())?.[0]?.error ?? '', /observe/);
+    govern({ mode: 'enforce' });
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('no suspended heartbeat in a cluster that nobody took over, though it cannot be asked', async (context) => {
+    const { time, cluster, log, told } = bench(context);
+    cluster.getTakeover = () => Promise.reject(refused(401));
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.deepEqual(await told(), []);
+    assert.ok(!log.lines.some(({ event }) => event === 'takeover.heartbeat-suspended'));
+  });
+
+  test('that nobody evicts, and the log says why', async (context) => {
+    const { time, govern, log, told } = bench(context);
+    govern({ mode: 'observe' });
+    await time.pass(12 * 60 * SECOND);
+    assert.deepEqual(await told(), ['no-eviction-controller']);
+    const line = log.lines.find(({ event }) => event === 'cluster.no-eviction-controller');
+    assert.match(`${line?.fields['reason']}`, /more than 10 minutes overdue.*built-in.*observe/);
+    govern({ mode: 'enforce' });
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('that the built-in controller evicts what is held, for an hour', async (context) => {
+    const { time, cluster, governing, log, look } = bench(context);
+    const act = { who: 'anna', at: START, why: 'it is busy' };
+    const [kept, free] = [livePod('u1'), livePod('u2')].map((pod) => ({ ...pod, tolerations: [] }));
+    assert.ok(kept && free);
+    const target = { kind: 'pod', namespace: 'default', name: kept.name } as const;
+    governing.rules = { ...governing.rules, holds: [{ ...act, id: 'h1', target }] };
+    cluster.pods.lists = [{ items: [kept, free], resourceVersion: '1' }];
+    const evicted = [kept, free].map((pod) => ({
+      ...{ ...pod, resourceVersion: '2', terminating: true, disrupted: true },
+      deleted: { at: START + 5 * SECOND, by: 'taint-manager' } as const,
+    }));
+    cluster.pods.watches = [
+      { events: [], end: undefined, afterMs: 5 * SECOND },
+      { events: evicted.map((object) => ({ kind: 'upsert', object })), end: 'quiet' },
+    ];
+    await time.pass(A_WHILE);
+    const faults = (await look()) ?? [];
+    assert.deepEqual(
+      faults.map(({ type, count }) => [type, count]),
+      [['built-in-evicts', 1]],
+    );
+    assert.match(faults[0]?.error ?? '', /default\/pod-u1 \(hold h1\)/);
+    assert.deepEqual(
+      log.lines.filter(({ event }) => event === 'pod.evicted-despite-hold').map(({ fields }) => fields),
+      [
+        {
+          cluster: CLUSTER,
+          node: 'n1',
+          namespace: 'default',
+          pod: kept.name,
+          uid: 'u1',
+          by: 'hold',
+          hold: 'h1',
+        },
+      ],
+    );
+    await time.pass(REPORTED_FOR_MS);
+    assert.deepEqual(await look(), []);
+  });
+
+  test('that another installation evicts there, for an hour, but not who led before', async (context) => {
+    const { time, cluster, look, told } = bench(context);
+    cluster.lastRival = { installation: 'former', markedAt: START + 5 * SECOND };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), []);
+    cluster.lastRival = { installation: 'theirs', markedAt: START + 25 * SECOND };
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['conflicting-installation']);
+    assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, evicts/);
+    await time.pass(REPORTED_FOR_MS);
+    assert.deepEqual(await told(), []);
+  });
+
+  test('nothing that a holder before found', async (context) => {
+    const { time, cluster, relay, leases, told } = bench(context);
+    cluster.pods.lists = [refused(403)];
+    await time.pass(A_WHILE);
+    assert.deepEqual(await told(), ['list-failing pods 403']);
+    await leases.take(CLUSTER, await leases.look(CLUSTER), 'r2', Date.now());
+    assert.equal(await told(), undefined);
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(relay.faults, [], 'it holds the lease no longer');
+  });
+});
+
+test('while the lease cannot be renewed, the relay itself says so, and the lease once it can', async (context) => {
+  const { time, relay, leases, told } = bench(context);
+  await time.pass(SECOND);
+  const renew = leases.renew.bind(leases);
+  leases.renew = () => Promise.reject(new StoreError('the disk is full'));
+  await time.pass(A_WHILE);
+  assert.deepEqual(
+    relay.faults.map(({ type, error }) => `${type}: ${error}`),
+    ['store-failing: the disk is full'],
+  );
+  leases.renew = renew;
+  await time.pass(2 * LEASE_RENEW_MS);
+  assert.deepEqual([relay.faults, await told()], [[], []]);
+});

@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { rules } from '#test/unit/eviction/builders.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const [C1, C2] = [clusterName('c1'), clusterName('c2')];
+const SECOND = 1000;
+const START = Date.UTC(2026, 0, 1);
+
+function bench(context: TestContext) {
+  const time = driveTimers(context, START);
+  const written = new Map<ClusterName, Rules>([
+    [C1, rules],
+    [C2, rules],
+  ]);
+  const asked: (readonly ClusterName[])[] = [];
+  const log = recordingLog();
+  const away = { table: false, cluster: undefined as ClusterName | undefined };
+  const watch = new RulesWatch({
+    readAll: async (clusters) => {
+      asked.push(clusters);
+      if (away.table) throw new StoreError('the table is away');
+      const readable = clusters.filter((name) => name !== away.cluster);
+      return new Map(readable.map((name) => [name, written.get(name) ?? rules] as const));
+    },
+    clock: { now: Date.now },
+    log,
+  });
+  context.after(() => watch.stop());
+  const told: string[] = [];
+  const follow = (name: ClusterName, signal = new AbortController().signal) =>
+    watch.follow(name, ({ policy }) => told.push(`${name} ${policy.mode}`), signal);
+  return { time, written, asked, log, away, told, follow };
+}
+
+test('whoever begins to follow a cluster hears its rules at once, and then only what is new', async (context) => {
+  const { time, written, told, follow } = bench(context);
+  follow(C1);
+  await time.pass(1);
+  assert.deepEqual(told, ['c1 enforce']);
+  await time.pass(10 * SECOND);
+  assert.deepEqual(told, ['c1 enforce']);
+  written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
+  await time.pass(2 * SECOND);
+  assert.deepEqual(told, ['c1 enforce', 'c1 observe']);
+});
+
+test('a cluster whose rules cannot be read keeps those of before, is complained of once, and keeps no other waiting', async (context) => {
+  const { time, written, told, log, away, follow } = bench(context);
+  follow(C1);
+  follow(C2);
+  await time.pass(1);
+  away.cluster = C1;
+  written.set(C2, { ...rules, policy: { ...rules.policy, mode: 'observe' } });
+  await time.pass(10 * SECOND);
+  assert.deepEqual(told, ['c1 enforce', 'c2 enforce', 'c2 observe']);
+  assert.deepEqual(
+    log.lines.map(({ event, fields }) => [event, fields['cluster']]),
+    [['rules.unreadable', C1]],
+  );
+});
+
+test('nobody is asked while nothing is followed, and all clusters are asked for in one call', async (context) => {
+  const { time, asked, follow } = bench(context);
+  await time.pass(10 * SECOND);
+  assert.deepEqual(asked, []);
+  const leaving = new AbortController();
+  follow(C1, leaving.signal);
+  follow(C2);
+  await time.pass(3 * SECOND);
+  assert.deepEqual(asked.at(-1), [C1, C2]);
+  leaving.abort();
+  await time.pass(3 * SECOND);
+  assert.deepEqual(asked.at(-1), [C2]);
+});
+
+test('what ends by itself is told when its time is over', async (context) => {
+  const { time, written, told, follow } = bench(context);
+  const pausedUntil = START + 30 * SECOND;
+  written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'paused', pausedUntil } });
+  follow(C1);
+  await time.pass(29 * SECOND);
+  assert.deepEqual(told, ['c1 paused']);
+  await time.pass(3 * SECOND);
+  assert.deepEqual(told, ['c1 paused', 'c1 paused']);
+  await time.pass(60 * SECOND);
+  assert.equal(told.length, 2);
+});
+
+test('while nothing can be read, what was read last stands', async (context) => {
+  const { time, away, written, log, told, follow } = bench(context);
+  follow(C1);
+  await time.pass(SECOND);
+  away.table = true;
+  written.set(C1, { ...rules, policyRevision: 9 });
+  await time.pass(10 * SECOND);
+  assert.deepEqual(told, ['c1 enforce']);
+  assert.ok(log.lines.some(({ event }) => event === 'rules.unreadable'));
+  away.table = false;
+  await time.pass(3 * SECOND);
+  assert.equal(told.length, 2);
+});
+
+test('a word that was taken back before anybody read it is told all the same: what it held meanwhile is to be woken', async (context) => {
+  const { time, written, told, follow } = bench(context);
+  follow(C1);
+  await time.pass(SECOND);
+  written.set(C1, { ...rules, ordersRevision: rules.ordersRevision + 2 });
+  await time.pass(3 * SECOND);
+  assert.deepEqual(told, ['c1 enforce', 'c1 enforce']);
+});

@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { versionOf } from '#shared/engine/watch/resource-version.ts';
+import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+
+const BOOKMARK_MS = 60_000;
+
+interface ScriptedWatch<T> {
+  readonly events: readonly WatchEvent<T>[];
+  /**
+   * 'quiet': it stays open, with a bookmark every minute, until its signal aborts, and then ends without an error,
+   * as the real one does; 'hang': the same without bookmarks; `undefined`: the server ends it.
+   */
+  readonly end: Error | 'quiet' | 'hang' | undefined;
+  /** How long after the events it ends. */
+  readonly afterMs?: number;
+}
+
+/**
+ * A kind of object whose lists and watches are answered by a script, the last answer again and again. A list is streamed by
+ * the watch that begins with what is there, if it does.
+ */
+export class ScriptedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
+  readonly listed: ListOptions[] = [];
+  readonly watched: WatchOptions[] = [];
+  lists: (Page<T> | Error | 'hang')[] = [{ items: [], resourceVersion: '1' }];
+  /** Whether a watch that is to begin with what there is takes that from `lists`; else its script says all. */
+  streams = true;
+  watches: ScriptedWatch<T>[] = [{ events: [], end: 'quiet' }];
+
+  async list(options: ListOptions): Promise<Page<T>> {
+    return this.#answer(options);
+  }
+
+  async #answer(options: ListOptions): Promise<Page<T>> {
+    this.listed.push(options);
+    const answer = next(this.lists);
+    if (answer === 'hang') {
+      await once(options.signal, 'abort');
+      throw new ApiError('the call was aborted', 0);
+    }
+    if (answer instanceof Error) throw answer;
+    return answer;
+  }
+
+  async *watch(options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    this.watched.push(options);
+    let { resourceVersion = '' } = options;
+    if (options.initial && this.streams) {
+      const page = await this.#answer(options);
+      for (const object of page.items) yield { kind: 'upsert', object };
+      ({ resourceVersion } = page);
+      yield { kind: 'bookmark', resourceVersion, initialEnd: true };
+    }
+    options.opened?.();
+    const { events, end, afterMs = 0 } = next(this.watches);
+    for (const event of events) {
+      resourceVersion = versionOf(event);
+      yield event;
+    }
+    while (end === 'quiet') {
+      await delay(BOOKMARK_MS, undefined, { signal: options.signal }).catch(() => undefined);
+      if (options.signal.aborted) return;
+      yield { kind: 'bookmark', resourceVersion };
+    }
+    if (end === 'hang') {
+      if (!options.signal.aborted) await once(options.signal, 'abort');
+      return;
+    }
+    if (afterMs > 0) await delay(afterMs, undefined, { signal: options.signal }).catch(() => undefined);
+    if (options.signal.aborted) return;
+    if (end) throw end;
+  }
+}
+
+function next<Item>(script: Item[]): Item {
+  const [first] = script.length > 1 ? script.splice(0, 1) : script;
+  if (first === undefined) throw new Error('the script is empty');
+  return first;
+}

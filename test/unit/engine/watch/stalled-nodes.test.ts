@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { StalledNodes } from '#shared/engine/watch/stalled-nodes.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import type { DownNode } from '#shared/eviction/stalled.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { after, at, nodeDelta, pod, ref, rules, taint, tolerating } from '#test/unit/eviction/builders.ts';
+
+const STORED = after(nodeDelta(1));
+const NOTHING = after();
+const N1: DownNode = { node: ref.node, taints: [taint('a')], pods: [pod()] };
+
+/** A check that begins with a lease of that second; what is down and stored, and both clocks, are the test's. */
+function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
+  const given = { down, stored, second: begun, stopwatchSecond: begun, reads: 0, most: 0, fails: false };
+  let under = 0;
+  const nodes = new StalledNodes(ref.cluster, {
+    store: {
+      load: async () => {
+        given.reads += 1;
+        under += 1;
+        given.most = Math.max(given.most, under);
+        await setImmediate();
+        under -= 1;
+        if (given.fails) throw new StoreError('node n1 cannot be read');
+        return given.stored;
+      },
+    },
+    view: { downNodes: () => given.down },
+    rules: () => rules,
+    epoch: 1,
+    clock: { now: () => at(given.second), stopwatch: () => given.stopwatchSecond * 1000 },
+  });
+  const why = (second: number, stopwatchSecond = second) => {
+    Object.assign(given, { second, stopwatchSecond });
+    return nodes.why(['a']);
+  };
+  return { given, why };
+}
+
+test('a relay that has just taken the lease has a minute to store what is down', async () => {
+  const { why } = bench({ stored: NOTHING, begun: 300 });
+  assert.equal(await why(360), undefined);
+  assert.match((await why(361)) ?? '', /^node n1 is down, and its stored state is out of date/);
+});
+
+test('a minute passes by the stopwatch where the clock is set back', async () => {
+  const { why } = bench({ stored: NOTHING });
+  assert.equal(await why(20), undefined);
+  assert.equal(await why(-3600, 80), undefined);
+  assert.match((await why(-3599, 81)) ?? '', /^node n1 is down/);
+});
+
+test('a pod that has just come has a minute to get a deadline, and each has its own', async () => {
+  const long = pod('u1', { tolerations: [tolerating('a', 600)] });
+  const { given, why } = bench({ stored: after(nodeDelta(1, { pods: [long] })) });
+  const more = (...uids: readonly string[]) => {
+    given.down = [{ ...N1, pods: [long, ...uids.map((uid) => pod(uid))] }];
+  };
+  more('u2');
+  assert.equal(await why(62), undefined);
+  more('u3');
+  assert.equal(await why(100), undefined);
+  assert.equal(await why(119), undefined);
+  assert.match((await why(161)) ?? '', /has no stored deadline$/);
+});
+
+test('a storm of a thousand nodes is read eight nodes at a time, and stalls nothing when all is stored', async () => {
+  const down = Array.from({ length: 1000 }, (_, index) => ({ ...N1, node: nodeName(`n${index}`) }));
+  const { given, why } = bench({ down });
+  assert.equal(await why(90), undefined);
+  assert.deepEqual([given.reads, given.most], [1000, 8]);
+});
+
+test('nothing is read while no node is down', async () => {
+  const { given, why } = bench({ down: [] });
+  assert.equal(await why(90), undefined);
+  assert.equal(given.reads, 0);
+});
+
+test('what cannot be read is not known to proceed', async () => {
+  const { given, why } = bench();
+  given.fails = true;
+  await assert.rejects(why(1), StoreError);
+});

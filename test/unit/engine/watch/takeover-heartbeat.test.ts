@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import {
+  HEARTBEAT_MS,
+  keepTakeover,
+  PROVEN_MS,
+  type TakeoverHeartbeatDeps,
+} from '#shared/engine/watch/takeover-heartbeat.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { rules } from '#test/unit/eviction/builders.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const START = Date.UTC(2026, 0, 1);
+const LAPSE_MS = 90_000;
+
+function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {}) {
+  const time = driveTimers(context, START);
+  const clock = { now: Date.now };
+  const api = new FakeCluster(clock);
+  api.skewMs = 0;
+  const log = recordingLog();
+  const states: string[] = [];
+  const stopping = new AbortController();
+  const deps: TakeoverHeartbeatDeps = {
+    api,
+    policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
+    hearing: () => 'live',
+    holdsLease: () => true,
+    whyStalled: async () => undefined,
+    prove: async () => ({ asOf: Date.now() }),
+    told: (state) => states.push(state),
+    clock,
+    log,
+    ...given,
+  };
+  const kept = keepTakeover(clusterName('c1'), deps, stopping.signal);
+  context.after(async () => {
+    stopping.abort();
+    await kept;
+  });
+  const told = () => log.lines.map(({ event, fields }) => `${event} ${fields['reason'] ?? ''}`.trim());
+  const beats = () => api.takeover?.heartbeat;
+  return { time, api, told, beats, states };
+}
+
+/** Lets a fake cluster's policy work, or not, and counts how often a node is tried. */
+function tried(api: FakeCluster) {
+  const works = api.keepsOut;
+  let tries = 0;
+  api.beforeRequest = (verb) => {
+    tries += verb === 'try' ? 1 : 0;
+  };
+  return {
+    tries: () => tries,
+    breaks: () => {
+      api.keepsOut = () => false;
+    },
+    mended: () => {
+      api.keepsOut = works;
+    },
+  };
+}
+
+test('a takeover is renewed every twenty seconds from its first moment, and said once', async (context) => {
+  const { time, api, told, beats } = bench(context);
+  await time.pass(HEARTBEAT_MS);
+  assert.deepEqual([told(), beats()], [[], undefined]);
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(3 * HEARTBEAT_MS);
+  assert.equal(beats(), START + 4 * HEARTBEAT_MS);
+  assert.equal(api.takeover?.aliveSince, START + 2 * HEARTBEAT_MS);
+  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
+});
+
+test('what it says is the API server’s time, as of before anything was looked at', async (context) => {
+  const { time, api, beats } = bench(context, {
+    whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
+  });
+  api.skewMs = -20_000;
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS + 6_000);
+  assert.equal(beats(), START + HEARTBEAT_MS - 20_000);
+});
+
+test('it waits for some answers to know the API server’s time, and says nothing without', async (context) => {
+  const { time, api, told, beats } = bench(context);
+  let gets = 0;
+  api.skewMs = undefined;
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS + 1_000);
+  assert.deepEqual(
+    [told(), beats()],
+    [["takeover.heartbeat-suspended the API server's clock is not known yet"], undefined],
+  );
+  api.beforeRequest = (verb) => {
+    gets += verb === 'get' ? 1 : 0;
+    if (gets === 2) api.skewMs = 0;
+  };
+  await time.pass(HEARTBEAT_MS + 1_000);
+  assert.ok(beats() !== undefined);
+  assert.deepEqual(told().slice(1), ['takeover.heartbeat-renewed']);
+});
+
+test('it is withheld while the clocks differ by more than 30 s, for nobody knows what is due', async (context) => {
+  const { time, api, told, beats } = bench(context);
+  api.putTakeover(['a'], LAPSE_MS);
+  api.skewMs = -120_000;
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  api.skewMs = 0;
+  await time.pass(HEARTBEAT_MS);
+  assert.ok(beats() !== undefined);
+  assert.deepEqual(told(), [
+    "takeover.heartbeat-suspended the API server's clock is at least 120 s behind the clock of the relay",
+    'takeover.heartbeat-renewed',
+  ]);
+});
+
+test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
+  let hearing: 'live' | 'disconnected' = 'live';
+  const { time, api, told, beats, states } = bench(context, { hearing: () => hearing });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  hearing = 'disconnected';
+  const last = START + HEARTBEAT_MS;
+  await time.pass(6 * HEARTBEAT_MS);
+  assert.equal(beats(), last);
+  hearing = 'live';
+  await time.pass(HEARTBEAT_MS);
+  assert.equal(
+    api.takeover?.aliveSince,
+    START + 8 * HEARTBEAT_MS,
+    'the built-in controller was at work meanwhile',
+  );
+  assert.deepEqual(told(), [
+    'takeover.heartbeat-renewed',
+    'takeover.heartbeat-suspended the relay is disconnected from the cluster',
+    'takeover.heartbeat-renewed',
+  ]);
+  assert.deepEqual([...new Set(states)], ['none', 'renewed', 'withheld']);
+  assert.equal(states.at(-1), 'renewed');
+});
+
+test('it is withheld when it is not known whether evictions proceed', async (context) => {
+  const { time, api, told } = bench(context, {
+    whyStalled: () => Promise.reject(new Error('the table is away')),
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  assert.deepEqual(told(), ['takeover.heartbeat-suspended Error: the table is away']);
+});
+
+test('it is not renewed once the lease ran out, be it while all was looked at', async (context) => {
+  let holdsLease = true;
+  const { time, api, told, beats } = bench(context, {
+    holdsLease: () => holdsLease,
+    whyStalled: async () => {
+      holdsLease = false;
+      return undefined;
+    },
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  assert.deepEqual(told(), [
+    "takeover.heartbeat-suspended the relay couldn't renew the cluster's lease in time",
+  ]);
+});
+
+test('nothing is asked for a heartbeat that policy forbids', async (context) => {
+  let asked = 0;
+  const { time, api } = bench(context, {
+    policy: () => ({ ...rules.policy, virtualKeys: ['a'], mode: 'observe' }),
+    whyStalled: async () => {
+      asked += 1;
+      return undefined;
+    },
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(asked, 0);
+});
+
+test('a refusal is met with the next try, and the end of a takeover with silence', async (context) => {
+  const { time, api, told, beats } = bench(context);
+  api.putTakeover(['a'], LAPSE_MS);
+  api.beforeRequest = (verb) => {
+    if (verb === 'patch') throw new ApiError('the object has been modified', 409, 'Conflict');
+  };
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  api.beforeRequest = () => undefined;
+  await time.pass(HEARTBEAT_MS);
+  api.takeover = undefined;
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.deepEqual(
+    told().map((line) => line.split(' ')[0]),
+    ['takeover.heartbeat-suspended', 'takeover.heartbeat-renewed', 'takeover.ended'],
+  );
+});
+
+test('a takeover that does not keep a taint out of a node written by dry run is never renewed, and its object says why', async (context) => {
+  const { time, api, told, beats, states } = bench(context);
+  const { breaks, mended } = tried(api);
+  breaks();
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  const why =
+    "in a dry run, a node kept a:NoExecute: the takeover's admission policy doesn't work in this cluster";
+  assert.deepEqual(told(), [`takeover.heartbeat-suspended ${why}`]);
+  assert.deepEqual([api.takeover?.withheld, beats(), states.at(-1)], [why, undefined, 'withheld']);
+  mended();
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.deepEqual([api.takeover?.withheld, states.at(-1)], [undefined, 'renewed']);
+  assert.ok(beats() !== undefined);
+});
+
+test('it is proven when a relay begins, and every ten minutes from then on', async (context) => {
+  const { time, api, beats } = bench(context);
+  const { tries, breaks } = tried(api);
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  const once = tries();
+  assert.ok(once > 0);
+  await time.pass(PROVEN_MS - HEARTBEAT_MS);
+  assert.equal(tries(), once);
+  breaks();
+  const last = beats();
+  // Within a minute of the first proof that fails.
+  await time.pass(3 * HEARTBEAT_MS);
+  assert.ok(tries() > once);
+  assert.ok(beats() === last || beats() === (last ?? 0) + HEARTBEAT_MS);
+  assert.match(api.takeover?.withheld ?? '', /kept a:NoExecute/);
+});
+
+for (const [what, keys, lapseMs] of [
+  ['keys', ['a', 'b'], LAPSE_MS],
+  ['lapse', ['a'], 2 * LAPSE_MS],
+] as const) {
+  test(`it is proven anew when its ${what} change`, async (context) => {
+    const { time, api, states } = bench(context, {
+      policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
+    });
+    const { breaks } = tried(api);
+    api.putTakeover(['a'], LAPSE_MS);
+    await time.pass(HEARTBEAT_MS);
+    assert.equal(states.at(-1), 'renewed');
+    breaks();
+    api.putTakeover([...keys], lapseMs);
+    await time.pass(2 * HEARTBEAT_MS);
+    assert.equal(states.at(-1), 'withheld');
+  });
+}
+
+test('an API server that knows a new policy a moment later is asked again before anything is withheld', async (context) => {
+  const { time, api, told } = bench(context);
+  const { breaks, mended, tries } = tried(api);
+  breaks();
+  const count = api.beforeRequest;
+  api.beforeRequest = (verb) => {
+    count(verb);
+    if (tries() === 3) mended();
+  };
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS + 5_000);
+  assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
+});
+
+test('a proof that the relay has no right to is none', async (context) => {
+  const { time, api, beats, told } = bench(context);
+  api.beforeRequest = (verb) => {
+    if (verb === 'try') throw new ApiError('nodes is forbidden', 403, 'Forbidden');
+  };
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(beats(), undefined);
+  assert.deepEqual(told(), [
+    "takeover.heartbeat-suspended the takeover couldn't be verified (taintward takeover apply grants the permission): nodes is forbidden",
+  ]);
+});
+
+test('each new reason is told, but not how long an eviction is overdue by now', async (context) => {
+  let overdueMs = 0;
+  let hearing: 'syncing' | 'live' = 'syncing';
+  const { time, api, told } = bench(context, {
+    hearing: () => hearing,
+    whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
+  });
+  api.putTakeover(['a'], LAPSE_MS);
+  await time.pass(HEARTBEAT_MS);
+  hearing = 'live';
+  for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
+  assert.deepEqual(told(), [
+    "takeover.heartbeat-suspended the relay hasn't listed the whole cluster yet",
+    'takeover.heartbeat-suspended an eviction is overdue by 61 s',
+  ]);
+  assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');
+});
+
+test('beside a relay that renews it another one notes nothing, until that one is silent', async (context) => {
+  const { time, api } = bench(context, { policy: () => rules.policy });
+  api.putTakeover(['a'], LAPSE_MS);
+  const renew = async () => {
+    if (api.takeover) await api.renewTakeover(api.takeover, Date.now());
+    await time.pass(HEARTBEAT_MS);
+  };
+  for (let beats = 0; beats < 5; beats++) await renew();
+  assert.equal(api.takeover?.withheld, undefined);
+  await time.pass(2 * HEARTBEAT_MS);
+  assert.equal(api.takeover?.withheld, 'policy does not name a in treatAsNoExecute');
+});

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
+import type { Delta } from '#shared/eviction/facts.ts';
+import {
+  clusterName,
+  type EpochMs,
+  type NodeName,
+  nodeName,
+  type PodUid,
+} from '#shared/eviction/identity.ts';
+import type { LivePod } from '#shared/kubernetes/api.ts';
+import { at } from '#test/unit/eviction/builders.ts';
+import { FreeOutbox } from '#test/world/free-outbox.ts';
+import { liveNode, livePod } from './live-objects.ts';
+
+const NODES = ['n1', 'n2', 'n3'].map(nodeName);
+const KEYS = ['a', 'b'];
+
+/** A cluster, the view of a relay that hears of it, and what a store holds that takes what it tells. */
+class Scene {
+  readonly view = new ClusterView(clusterName('c1'), 1);
+  readonly #outbox = new FreeOutbox(this.view);
+  readonly #nodes = new Map<NodeName, readonly string[]>();
+  readonly #pods = new Map<PodUid, LivePod>();
+  readonly #stored = new Map<NodeName, { taints: readonly string[]; readonly pods: Set<PodUid> }>();
+  #sequence = 0;
+  #seconds = 0;
+
+  get now(): EpochMs {
+    return at(this.#seconds++);
+  }
+
+  start(): void {
+    this.#hear(this.view.replaceNodes([], this.now));
+    this.#hear(this.view.resync([], this.now));
+  }
+
+  setNode(name: NodeName, keys: readonly string[]): void {
+    this.#nodes.set(name, keys);
+    this.#hear(this.view.upsertNode(liveNode(name, ...keys), this.now));
+  }
+
+  removeNode(name: NodeName): void {
+    this.#nodes.delete(name);
+    this.#hear(this.view.deleteNode(name, this.now));
+  }
+
+  /** A pod is bound to a node that is there. */
+  addPod(uid: string, node: NodeName): void {
+    const pod = livePod(uid, { node });
+    if (!this.#nodes.has(node) || this.#pods.has(pod.uid)) return;
+    this.#pods.set(pod.uid, pod);
+    this.#hear(this.view.upsertPod(pod, this.now));
+  }
+
+  /** `ends`: by a deletion; else it begins to terminate. `disrupted`: by a taint manager, who records that. */
+  removePod(uid: string, ends: boolean, disrupted: boolean): void {
+    const pod = [...this.#pods.values()].find((each) => each.uid === uid);
+    if (!pod) return;
+    this.#pods.delete(pod.uid);
+    if (disrupted && pod.node) this.#stored.get(pod.node)?.pods.delete(pod.uid);
+    const last = { ...pod, disrupted };
+    this.#hear(
+      ends ? this.view.deletePod(last) : this.view.upsertPod({ ...last, terminating: true }, this.now),
+    );
+  }
+
+  /** The list of a node's pods answers. */
+  list(node: NodeName): void {
+    if (this.view.follows(node)) this.#hear(this.view.replacePods(node, this.#podsOn(node), this.now));
+  }
+
+  send(): void {
+    const { view, now } = this;
+    for (const delta of this.#outbox.send(now)) {
+      assert.ok(view.tells(delta.ref.node), 'nothing is told of a node whose pods are not listed');
+      assert.ok(delta.version.sequence > this.#sequence, 'every delta is newer than the one before');
+      this.#sequence = delta.version.sequence;
+      this.#take(delta);
+    }
+  }
+
+  /** What is stored and what there is, of tainted nodes; of one that is gone while it has pods. */
+  settled() {
+    for (const node of this.view.followed()) if (!this.view.tells(node)) this.list(node);
+    this.send();
+    const stored = [...this.#stored].filter(([, { taints }]) => taints.length > 0);
+    return {
+      stored: stored.map(([node, { taints, pods }]) => told(node, taints, [...pods])),
+      real: [...this.#nodes]
+        .filter(([, keys]) => keys.length > 0)
+        .map(([node, keys]) =>
+          told(
+            node,
+            keys,
+            this.#podsOn(node).map(({ uid }) => uid),
+          ),
+        ),
+      gone: (node: NodeName) => !this.#nodes.has(node),
+      podsOn: (node: NodeName) => this.#podsOn(node).map(({ uid }) => uid),
+    };
+  }
+
+  #podsOn(node: NodeName): readonly LivePod[] {
+    return [...this.#pods.values()].filter((pod) => pod.node === node);
+  }
+
+  #hear(subjects: readonly Subject[]): void {
+    this.#outbox.mark(subjects);
+  }
+
+  #take(delta: Delta): void {
+    const { node } = delta.ref;
+    const taints = delta.taints.map(({ key }) => key);
+    const pods = this.#stored.get(node)?.pods ?? new Set<PodUid>();
+    if (delta.kind === 'pod') pods.add(delta.pod.uid);
+    if (delta.kind === 'pod-gone') pods.delete(delta.uid);
+    const all = delta.kind === 'node' ? new Set(delta.pods.map(({ uid }) => uid)) : pods;
+    this.#stored.set(node, { taints, pods: all });
+  }
+}
+
+const told = (node: NodeName, taints: readonly string[], pods: readonly PodUid[]) => ({
+  node,
+  taints: [...taints].sort().join(' '),
+  pods: [...pods].sort().join(' '),
+});
+
+const byNode = (a: { readonly node: NodeName }, b: { readonly node: NodeName }) => (a.node < b.node ? -1 : 1);
+
+const node = fc.constantFrom(...NODES);
+const uid = fc.constantFrom('u1', 'u2', 'u3', 'u4');
+const step = fc.oneof(
+  fc.tuple(node, fc.subarray(KEYS)).map(
+    ([name, keys]) =>
+      (scene: Scene) =>
+        scene.setNode(name, keys),
+  ),
+  node.map((name) => (scene: Scene) => scene.removeNode(name)),
+  fc.tuple(uid, node).map(
+    ([pod, name]) =>
+      (scene: Scene) =>
+        scene.addPod(pod, name),
+  ),
+  fc.tuple(uid, fc.boolean(), fc.boolean()).map(
+    ([pod, ends, disrupted]) =>
+      (scene: Scene) =>
+        scene.removePod(pod, ends, disrupted),
+  ),
+  node.map((name) => (scene: Scene) => scene.list(name)),
+  fc.constant((scene: Scene) => scene.send()),
+);
+
+test('whatever happens, and whenever lists answer and words are sent, the store is told what there is', () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+      const scene = new Scene();
+      scene.start();
+      for (const happen of steps) happen(scene);
+      const { stored, real, gone, podsOn } = scene.settled();
+      const there = stored.filter((each) => !gone(each.node));
+      assert.deepEqual(there.sort(byNode), [...real].sort(byNode));
+      for (const { node: name, pods } of stored.filter((each) => gone(each.node))) {
+        assert.equal(pods, podsOn(name).sort().join(' '));
+        assert.notEqual(pods, '', 'a node that is gone is remembered no longer than its pods');
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { Registry } from 'prom-client';
+import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
+import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
+import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
+import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { Rules } from '#shared/eviction/policy.ts';
+import type { LiveNode } from '#shared/kubernetes/api.ts';
+import { NODE_NOT_READY } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { at, rules } from '#test/unit/eviction/builders.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { liveNode, livePod } from './live-objects.ts';
+import { WatchedCluster } from './watched-cluster.ts';
+
+const N1 = nodeName('n1');
+const twin = { key: NODE_NOT_READY, effect: 'NoSchedule', timeAdded: at(2) };
+const real = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(20) };
+const ruled = (virtualKeys: readonly string[]): Rules => ({
+  ...rules,
+  policy: { ...rules.policy, virtualKeys },
+});
+const nodeWith = (...taints: LiveNode['taints']): LiveNode => ({ ...liveNode('n1'), taints });
+
+describe('a view with virtual keys', () => {
+  function viewOf(...taints: LiveNode['taints']): ClusterView {
+    const view = new ClusterView(clusterName('c1'), 1);
+    view.virtualKeys = [NODE_NOT_READY];
+    view.replaceNodes([nodeWith(...taints)], at(0));
+    return view;
+  }
+  const taintsOf = (view: ClusterView) =>
+    view.nodeDelta(N1, at(99), false).taints.map(({ effect, virtual, seenAt }) => [effect, virtual, seenAt]);
+
+  test('follows nodes with a NoSchedule taint of such a key, and tells it as virtual', () => {
+    const view = viewOf();
+    assert.equal(view.follows(N1), false);
+    assert.deepEqual(view.upsertNode(nodeWith(twin), at(2)), [{ node: N1 }]);
+    assert.equal(view.follows(N1), true);
+    assert.deepEqual(taintsOf(view), [['NoSchedule', true, at(2)]]);
+    assert.equal(view.follows(nodeName('n2')), false);
+  });
+
+  test('counts on when the NoExecute taint comes, and when it goes again', () => {
+    const view = viewOf();
+    view.upsertNode(nodeWith(twin), at(2));
+    view.upsertNode(nodeWith(twin, real), at(20));
+    assert.deepEqual(taintsOf(view), [['NoExecute', undefined, at(2)]]);
+    view.upsertNode(nodeWith(twin), at(40));
+    assert.deepEqual(taintsOf(view), [['NoSchedule', true, at(2)]]);
+  });
+
+  test('tells with a pod what tolerates the taint as NoSchedule', () => {
+    const view = viewOf(twin);
+    const tolerations = [{ key: 'x' }, { key: NODE_NOT_READY, operator: 'Exists', effect: 'NoSchedule' }];
+    view.replacePods(N1, [livePod('u1', { tolerations })], at(3));
+    const [pod] = view.nodeDelta(N1, at(4), false).pods;
+    assert.deepEqual(pod?.tolerations, [{ ...tolerations[1], index: 1 }]);
+  });
+});
+
+test('a change of the virtual keys has the nodes listed anew, and those told that it concerns', async (context) => {
+  const time = driveTimers(context, at(0));
+  const cluster = new WatchedCluster(Date.now);
+  cluster.nodes.lists = [{ items: [nodeWith(twin)], resourceVersion: '7' }];
+  cluster.pods.lists = [{ items: [livePod()], resourceVersion: '7' }];
+  const told: string[] = [];
+  const view = new ClusterView(clusterName('c1'), 1);
+  const watch = new ClusterWatch(clusterName('c1'), cluster, view, {
+    rules: ruled([]),
+    counted: () => undefined,
+    deleted: () => undefined,
+    gone: () => undefined,
+    store: { async *taintedNodes() {} },
+    limits: new PodFollowLimits(),
+    clock: { now: Date.now },
+    log: recordingLog(),
+    metrics: relayMetrics(new Registry()),
+    faults: new ClusterFaults({ now: Date.now }),
+    tell: (subjects) => told.push(...subjects.map(({ node }) => node)),
+  });
+  context.after(() => watch.stop());
+  watch.start();
+  await time.pass(1_000);
+  assert.deepEqual([cluster.nodes.listed.length, told], [1, []]);
+
+  watch.ruled(ruled([NODE_NOT_READY]));
+  await time.pass(1_000);
+  assert.equal(cluster.nodes.listed.length, 2);
+  assert.ok(told.includes('n1'));
+  assert.equal(view.nodeDelta(N1, at(9), false).pods.length, 1);
+
+  watch.ruled(ruled([NODE_NOT_READY]));
+  await time.pass(1_000);
+  assert.equal(cluster.nodes.listed.length, 2, 'the same keys are no change');
+
+  told.length = 0;
+  watch.ruled(ruled([]));
+  await time.pass(1_000);
+  assert.ok(told.includes('n1'));
+  assert.equal(view.follows(N1), false);
+});

@@ -1,0 +1,236 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import fc from 'fast-check';
+import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { backoffMs } from '#shared/time/backoff.ts';
+import { type Clock, systemClock } from '#shared/time/clock.ts';
+import { clusterOf, NaiveWorkQueue } from './naive-work-queue.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const DAY_MS = 24 * 3600 * 1000;
+const BACKOFF = { firstMs: 5, longestMs: 40 };
+
+const newQueue = (clock: Clock = systemClock) =>
+  new WorkQueue<string>({
+    clock,
+    backoff: BACKOFF,
+    clusterOf: (key) => clusterName(clusterOf(key)),
+  });
+
+/** All that may be taken now, which stays taken. */
+function takeAll(queue: WorkQueue<string>): readonly string[] {
+  const taken: string[] = [];
+  for (let key = queue.take(); key !== undefined; key = queue.take()) taken.push(key);
+  return taken;
+}
+
+describe('WorkQueue', () => {
+  beforeEach(() => {
+    mock.timers.enable({ apis: ['setTimeout', 'Date'], now: NOW });
+    mock.method(Math, 'random', () => 1);
+  });
+  afterEach(() => {
+    mock.restoreAll();
+    mock.timers.reset();
+  });
+
+  const pass = (ms: number) => mock.timers.tick(ms);
+
+  test('does what a naive queue does, whatever happens', () => {
+    const key = fc.constantFrom('1a', '1b', '1c', '2a', '2b', '3a');
+    const step = fc.oneof(
+      fc.record({ does: fc.constant('add' as const), key }),
+      // Never at the moment at which a rest ends: those come in no order.
+      fc.record({ does: fc.constant('addAt' as const), key, inMs: fc.constantFrom(-7, 3, 13, 33, 83) }),
+      fc.record({ does: fc.constant('take' as const) }),
+      fc.record({
+        does: fc.constantFrom('done' as const, 'failed' as const, 'untake' as const),
+        nth: fc.nat(3),
+      }),
+      fc.record({ does: fc.constant('pass' as const), ms: fc.constantFrom(10, 20, 50) }),
+    );
+    let rests = 0;
+    let again = 0;
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 20, maxLength: 60, size: 'max' }), (steps) => {
+        const queue = newQueue();
+        const naive = new NaiveWorkQueue(Date.now(), (failures) => backoffMs(failures, BACKOFF));
+        for (const each of steps) {
+          switch (each.does) {
+            case 'add':
+              again += naive.underWay.includes(each.key) ? 1 : 0;
+              queue.add(each.key);
+              naive.add(each.key);
+              break;
+            case 'addAt':
+              queue.addAt(each.key, Date.now() + each.inMs);
+              naive.addAt(each.key, Date.now() + each.inMs);
+              break;
+            case 'take':
+              naive.taken(queue.take());
+              break;
+            case 'pass':
+              for (let ms = 0; ms < each.ms; ms++) pass(1);
+              naive.pass(each.ms);
+              break;
+            default: {
+              const taken = naive.underWay[each.nth % naive.underWay.length];
+              if (taken === undefined) break;
+              rests += each.does === 'failed' ? 1 : 0;
+              queue[each.does](taken);
+              naive[each.does](taken);
+            }
+          }
+          assert.equal(queue.size, naive.size);
+          assert.equal(queue.resting, naive.resting);
+        }
+        for (let key = queue.take(); key !== undefined; key = queue.take()) naive.taken(key);
+        naive.taken(undefined);
+        queue.stop();
+      }),
+      { numRuns: 500 },
+    );
+    assert.ok(rests > 100 && again > 100, 'the histories had failures, and keys that were added meanwhile');
+  });
+
+  test('has a key wait once, and come back once when it was added while it was worked on', () => {
+    const queue = newQueue();
+    for (let times = 0; times < 3; times++) queue.add('1a');
+    assert.deepEqual(takeAll(queue), ['1a']);
+    for (let times = 0; times < 3; times++) queue.add('1a');
+    assert.deepEqual(takeAll(queue), []);
+    queue.done('1a');
+    assert.deepEqual(takeAll(queue), ['1a']);
+    queue.done('1a');
+    assert.equal(queue.size, 0);
+  });
+
+  test('brings back what failed, later each time, and as soon as at first once it was done', () => {
+    const queue = newQueue();
+    queue.add('1a');
+    for (const restMs of [5, 10, 20, 40, 40]) {
+      assert.deepEqual(takeAll(queue), ['1a']);
+      queue.failed('1a');
+      queue.add('1a');
+      pass(restMs - 1);
+      assert.deepEqual(takeAll(queue), []);
+      pass(1);
+    }
+    assert.deepEqual(takeAll(queue), ['1a']);
+    queue.done('1a');
+    queue.add('1a');
+    takeAll(queue);
+    queue.failed('1a');
+    pass(5);
+    assert.deepEqual(takeAll(queue), ['1a']);
+  });
+
+  for (const [how, setMs] of [
+    ['forward', DAY_MS],
+    ['back', -DAY_MS],
+  ] as const)
+    test(`brings back what failed no sooner and no later when the clock is set ${how}`, () => {
+      let byMs = 0;
+      const queue = newQueue({ now: () => Date.now() + byMs });
+      queue.add('1a');
+      takeAll(queue);
+      queue.failed('1a');
+      byMs = setMs;
+      pass(4);
+      assert.deepEqual(takeAll(queue), []);
+      pass(1);
+      assert.deepEqual(takeAll(queue), ['1a']);
+    });
+
+  test('brings a key that failed back for a moment of its own, and not once more when it would have come', () => {
+    const queue = newQueue();
+    queue.add('1a');
+    takeAll(queue);
+    queue.failed('1a');
+    queue.addAt('1a', NOW + 2);
+    pass(2);
+    assert.deepEqual(takeAll(queue), ['1a']);
+    queue.done('1a');
+    pass(DAY_MS);
+    assert.deepEqual(takeAll(queue), []);
+  });
+
+  test('wakes for moments in their order, on the millisecond, with one timer for all', () => {
+    const queue = newQueue();
+    const timers = new Set<unknown>();
+    const { setTimeout: real, clearTimeout: clear } = globalThis;
+    mock.method(globalThis, 'setTimeout', (ring: () => void, ms: number) => {
+      const timer = real(ring, ms);
+      timers.add(timer);
+      return timer;
+    });
+    mock.method(globalThis, 'clearTimeout', (timer: NodeJS.Timeout) => {
+      timers.delete(timer);
+      clear(timer);
+    });
+    const moments = Array.from({ length: 1_000 }, (_, index) => ((index * 7919) % 1_000) + 1);
+    for (const ms of moments) queue.addAt(`1${ms}`, NOW + ms);
+    assert.equal(timers.size, 1);
+    for (let ms = 1; ms <= 1_000; ms++) {
+      pass(1);
+      assert.deepEqual(takeAll(queue), [`1${ms}`]);
+    }
+  });
+
+  test('reaches further than setTimeout does', () => {
+    const queue = newQueue();
+    queue.addAt('1a', NOW + 100 * DAY_MS);
+    for (let day = 0; day < 99; day++) pass(DAY_MS);
+    assert.deepEqual(takeAll(queue), []);
+    pass(DAY_MS);
+    assert.deepEqual(takeAll(queue), ['1a']);
+  });
+
+  test('lets no cluster with much to do keep another waiting', () => {
+    const queue = newQueue();
+    for (let index = 0; index < 100; index++) queue.add(`1${index}`);
+    queue.add('2a');
+    queue.add('3a');
+    queue.add('3b');
+    const first = [queue.take(), queue.take(), queue.take(), queue.take(), queue.take()];
+    assert.deepEqual(first, ['10', '2a', '3a', '11', '3b']);
+    queue.add('2b');
+    queue.done('2a');
+    assert.equal(queue.take(), '2b');
+  });
+
+  test('leaves keys of a cluster that may not be worked on where they are', () => {
+    const queue = newQueue();
+    for (const key of ['1a', '2a', '1b']) queue.add(key);
+    const isSecond = (cluster: string) => cluster === '2';
+    assert.equal(queue.take(isSecond), '2a');
+    assert.equal(queue.take(isSecond), undefined);
+    assert.equal(queue.sizeOf(clusterName('1')), 2);
+    assert.equal(queue.take(), '1a');
+  });
+
+  test('has a key that was not begun after all be the next of its cluster', () => {
+    const queue = newQueue();
+    for (const key of ['1a', '1b', '2a']) queue.add(key);
+    assert.equal(queue.take(), '1a');
+    queue.untake('1a');
+    assert.deepEqual(takeAll(queue), ['2a', '1a', '1b']);
+  });
+
+  test('once stopped, hands nothing out and has nothing come back', () => {
+    const queue = newQueue();
+    for (const key of ['1a', '1b', '1c']) queue.add(key);
+    queue.addAt('1d', NOW + 10);
+    assert.deepEqual([queue.take(), queue.take()], ['1a', '1b']);
+    queue.add('1a');
+    queue.stop();
+    queue.done('1a');
+    queue.failed('1b');
+    queue.add('1e');
+    queue.addAt('1f', NOW + 20);
+    pass(DAY_MS);
+    assert.equal(queue.take(), undefined);
+    assert.equal(queue.size, 0);
+  });
+});

@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as tick } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { wholeBody } from '#shared/kubernetes/http/answer-body.ts';
+import {
+  ANSWER_BYTES,
+  ANSWER_STRUCTURE,
+  AnswerLimitError,
+  UNDER_WAY_BYTES,
+  UnderWay,
+} from '#shared/kubernetes/http/answer-limits.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { type Answer, json, scriptedServer } from '../scripted-server.ts';
+
+const NODE = nodeName('n1');
+const POD = { namespace: 'shop', name: 'web-0' };
+const UID = podUid('7d1f');
+const { signal } = new AbortController();
+const EVENT = { pod: POD, key: 'k', type: 'Normal', reason: 'TaintManagerEviction', message: 'm' } as never;
+const FEW = [1, 2, 3, 4].map((n) => ({ namespace: 'shop', name: `web-${n}` }));
+
+/** Each call, by the kind of its answer. */
+const CALLS: Readonly<
+  Record<'short' | 'object' | 'list', Readonly<Record<string, (api: RestApi) => unknown>>>
+> = {
+  short: {
+    'an access review': (api) => api.allowed({ verb: 'delete', resource: 'pods' } as never),
+    'the version': (api) => api.serverVersion(),
+    'an eviction': (api) => api.evictPod(POD, { uid: UID }),
+    'an Event': (api) => api.createEvent(EVENT, 0),
+  },
+  object: {
+    'a node': (api) => api.getNode(NODE),
+    'a pod': (api) => api.getPod(POD),
+    'a mark': (api) => api.markDisrupted(POD, UID, 0),
+    'a delete': (api) => api.deletePod(POD, { uid: UID }),
+    'the takeover': (api) => api.getTakeover(),
+    'a watch': (api) => Array.fromAsync(api.pods.watch({ resourceVersion: '1', timeoutSeconds: 60, signal })),
+  },
+  list: {
+    'a list of nodes': (api) => api.nodes.list({ signal }),
+    'a list of pods': (api) => api.pods.list({ signal }),
+  },
+};
+
+async function failureOf(call: unknown): Promise<string> {
+  const error = await Promise.resolve(call).then(
+    () => assert.fail('should have rejected'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof ApiError, String(error));
+  assert.equal(error.status, 0);
+  return error.message;
+}
+
+const podsOnNode = (api: RestApi) => api.podsOnNode(NODE, FEW);
+
+const VERSION = json({ major: '1', minor: '36' });
+const answering = (t: TestContext, answer: Answer) =>
+  scriptedServer(t, (response, request) =>
+    (request.url === '/version' ? VERSION : answer)(response, request),
+  );
+
+describe('an answer of more bytes than its kind may have', () => {
+  for (const [kind, calls] of Object.entries(CALLS)) {
+    const limit = ANSWER_BYTES[kind as keyof typeof CALLS];
+    for (const [what, ask] of Object.entries(calls)) {
+      test(`fails the call, in a sentence that names it: ${what}`, async (t) => {
+        const { api, host } = await scriptedServer(t, json(`{"a":"${'x'.repeat(limit)}"}`));
+        const text = limit < 1024 * 1024 ? `${limit / 1024} KiB` : `${limit / 1024 / 1024} MiB`;
+        const message = await failureOf(ask(api));
+        assert.match(message, /^Cannot (get|list|watch|create|patch|delete) \S/);
+        assert.ok(message.includes(` at ${host}: it`), message);
+        assert.ok(message.includes(` more than ${text}`), message);
+      });
+    }
+  }
+
+  test('fails a refused call', async (t) => {
+    const { api } = await scriptedServer(t, json(`{"a":"${'x'.repeat(ANSWER_BYTES.refusal)}"}`, 403));
+    assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 256 KiB\.$/);
+  });
+
+  test('fails the call by what its gzip trailer says, before it is decompressed', async (t) => {
+    const zipped = gzipSync('{"metadata":{"name":"n1"}}');
+    zipped.writeUInt32LE(ANSWER_BYTES.object + 1, zipped.length - 4);
+    const { api } = await scriptedServer(t, (response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
+    });
+    assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 10 MiB\.$/);
+  });
+
+  test('fails the call where its gzip trailer says less', async (t) => {
+    const zipped = gzipSync(JSON.stringify({ metadata: { name: 'n1', x: ' '.repeat(10_000) } }));
+    zipped.writeUInt32LE(100, zipped.length - 4);
+    const { api } = await scriptedServer(t, (response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped);
+    });
+    assert.match(await failureOf(api.getNode(NODE)), /decompressed, is larger than its gzip trailer says\.$/);
+  });
+});
+
+test('a pod of the greatest size that etcd takes is read, marked and deleted', async (t) => {
+  // As the API server writes it: each `<` of 1.4 MB of environment variables as six characters.
+  const pod = `{"metadata":{"name":"web-0","namespace":"shop","uid":"7d1f","creationTimestamp":"2026-11-21T11:00:00Z"},"spec":{"x":"${'\\u003c'.repeat(1_400_000)}"}}`;
+  const { api } = await scriptedServer(t, json(pod));
+  assert.equal((await api.getPod(POD))?.uid, UID);
+  assert.equal((await api.markDisrupted(POD, UID, 0)).uid, UID);
+  await api.deletePod(POD, { uid: UID });
+});
+
+const many = (piece: string): string => `${piece},`.repeat(ANSWER_STRUCTURE.characters / 2);
+/** Few bytes for what they hold: each more than an answer may. */
+const HELD: Readonly<Record<string, string>> = {
+  objects: `[${many('{}')}{}]`,
+  arrays: `[${many('[]')}[]]`,
+  numbers: `[${many('1')}${many('1')}1]`,
+  strings: `[${many('""')}${many('""')}""]`,
+  'objects in one another': '{"a":'.repeat(ANSWER_STRUCTURE.characters),
+  'the same key': `{${many('"a":1')}"a":1}`,
+  'keys that differ': `{${Array.from({ length: ANSWER_STRUCTURE.characters / 2 + 1 }, (_, n) => `"${n}":1`)}}`,
+};
+
+describe('an answer of few bytes and many values', () => {
+  const why = /: one object of its answer has more than 1572864 structural characters \({, \[, : and ,\)\.$/;
+  for (const [what, held] of Object.entries(HELD)) {
+    test(`fails the call before it is parsed: ${what}`, async (t) => {
+      const reason = what === 'objects in one another' ? /: its answer nests / : why;
+      const [node, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
+      for (const [text, ask] of [
+        [`{"metadata":{"name":"n1"},"x":${held}}`, node],
+        [`{"metadata":{"resourceVersion":"1"},"x":${held},"items":[]}`, list],
+        [`{"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"n1"},"x":${held}}]}`, list],
+        [`{"metadata":{"resourceVersion":"1"}, "items" : [{"x":${held}}]}`, podsOnNode],
+        [`{"type":"ADDED","object":{"metadata":{"name":"n1"},"x":${held}}}\n`, CALLS.object['a watch']],
+      ] as const) {
+        const { api } = await answering(t, json(text));
+        // Of keys that differ there are so many bytes, too, that they are too many in one object.
+        assert.match(
+          await failureOf(ask?.(api)),
+          text.length > ANSWER_BYTES.object ? /more than 10 MiB/ : reason,
+        );
+      }
+    });
+  }
+
+  test('fails a list of whose items too much would be kept', async (t) => {
+    const tolerations = '{},'.repeat(ANSWER_STRUCTURE.kept / 4);
+    const pod = `{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":"2026-11-21T11:00:00Z"},"spec":{"tolerations":[${tolerations}{}]}}`;
+    const list = (count: number) => `{"metadata":{},"items":[${Array.from({ length: count }, () => pod)}]}`;
+    const few = await answering(t, json(list(3)));
+    assert.equal((await few.api.pods.list({ signal })).items.length, 3);
+    const { api } = await answering(t, json(list(4)));
+    const kept =
+      /: the items of its list have more than 1000000 tolerations, labels, finalizers and taints\.$/;
+    assert.match(await failureOf(api.pods.list({ signal })), kept);
+  });
+
+  test('fails a list of too many items, however it is written', async (t) => {
+    for (const item of ['{"metadata":{"name":"n1"}}', '{"kind":"Node","metadata":{"name":"n1"}}']) {
+      const items = Array.from({ length: ANSWER_STRUCTURE.items + 1 }, () => item);
+      const { api } = await answering(t, json(`{"metadata":{},"items":[${items}]}`));
+      assert.match(await failureOf(api.nodes.list({ signal })), /: its list has more than 50000 items\.$/);
+    }
+  });
+});
+
+describe('an answer that goes deep', () => {
+  const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
+  const pad = ' '.repeat(ANSWER_STRUCTURE.characters);
+
+  test('is read down to a limit', async (t) => {
+    const body = (depth: number) => `{"metadata":{"name":"n1"},"x":${deep(depth)}${pad}}`;
+    const fine = await scriptedServer(t, json(body(ANSWER_STRUCTURE.depth - 1)));
+    assert.equal((await fine.api.getNode(NODE))?.name, 'n1');
+    const { api } = await scriptedServer(t, json(body(ANSWER_STRUCTURE.depth)));
+    assert.match(
+      await failureOf(api.getNode(NODE)),
+      /: its answer nests objects and arrays more than 10000 deep\.$/,
+    );
+  });
+
+  test('ends no list by an error of another kind, beside a long integer', async (t) => {
+    const item = `{"metadata":{"name":"n1"},"n":9223372036854775807,"x":${deep(100_000)}}`;
+    const { api } = await answering(t, json(`{"metadata":{},"items":[${item}]}`));
+    assert.match(await failureOf(api.nodes.list({ signal })), /: its answer is not JSON/);
+  });
+});
+
+describe('the answers under way from one API server', () => {
+  test('hold so many bytes together and no more, whatever their number', () => {
+    const underWay = new UnderWay();
+    const large = underWay.hold();
+    large.take(UNDER_WAY_BYTES.free + UNDER_WAY_BYTES.cluster);
+    const other = underWay.hold();
+    other.take(UNDER_WAY_BYTES.free);
+    assert.throws(() => other.take(1), AnswerLimitError);
+    large.release();
+    other.take(UNDER_WAY_BYTES.cluster);
+    other.release();
+    underWay.hold().take(UNDER_WAY_BYTES.free + UNDER_WAY_BYTES.cluster);
+  });
+
+  test('count what they become when they are decompressed', async () => {
+    const text = Buffer.alloc(ANSWER_BYTES.object, ' ');
+    const zipped = gzipSync(text);
+    const underWay = new UnderWay();
+    const other = underWay.hold();
+    // Room for what arrives, and not for what that becomes.
+    other.take(UNDER_WAY_BYTES.cluster);
+    const answer = { status: 200, headers: { 'content-encoding': 'gzip' }, sentAt: 0 };
+    const read = () =>
+      wholeBody({ ...answer, body: Readable.from([zipped]) }, ANSWER_BYTES.list, underWay.hold());
+    await assert.rejects(read(), AnswerLimitError);
+    other.release();
+    assert.deepEqual(await read(), text);
+  });
+
+  test('count the lines that watches have begun', async (t) => {
+    const { api } = await scriptedServer(t, (response) => {
+      response.write(Buffer.alloc(ANSWER_BYTES.object - 1, ' '));
+    });
+    const stop = new AbortController();
+    const watch = async () => {
+      const options = { resourceVersion: '1', timeoutSeconds: 60, signal: stop.signal };
+      for await (const _ of api.nodes.watch(options));
+    };
+    const watches = Array.from({ length: 10 }, watch);
+    assert.match(
+      await failureOf(Promise.race(watches)),
+      /: its answers under way have more than 64 MiB together\.$/,
+    );
+    stop.abort();
+    await Promise.allSettled(watches);
+  });
+
+  test('fail the large ones beyond that, not the others, and none of another cluster', async (t) => {
+    const begun: ServerResponse[] = [];
+    const large = Buffer.alloc(ANSWER_BYTES.object - 1, ' ');
+    const { api } = await scriptedServer(t, (response, { url }) => {
+      if (url.endsWith('/n1')) response.end('{"metadata":{"name":"n1"}}');
+      else begun.push(response.writeHead(200));
+      if (!url.endsWith('/n1')) response.write(large);
+    });
+    const healthy = await scriptedServer(t, json({ metadata: { name: 'n1' } }));
+    const failed: string[] = [];
+    const calls = Array.from({ length: 10 }, () =>
+      api.getNode(nodeName('n2')).catch((error: Error) => failed.push(error.message)),
+    );
+    while (failed.length < 4) await tick();
+    assert.match(
+      failed[0] ?? '',
+      /^Cannot get nodes n2 .*: its answers under way have more than 64 MiB together\.$/,
+    );
+    assert.equal((await api.getNode(NODE))?.name, 'n1');
+    assert.equal((await healthy.api.getNode(NODE))?.name, 'n1');
+    for (const response of begun) response.end();
+    await Promise.all(calls);
+    assert.match((await api.getNode(nodeName('n1')))?.name ?? '', /n1/);
+  });
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Breaker, PAUSE_MS } from '#shared/kubernetes/http/breaker.ts';
+
+const NOW = 1_000_000;
+
+/** Makes so many calls fail, one after the other. */
+function failing(breaker: Breaker, times: number, now = NOW): Breaker {
+  for (let i = 0; i < times; i++) breaker.failed(breaker.begin(now), now);
+  return breaker;
+}
+
+test('it opens with the fifth failure in a row', () => {
+  assert.equal(failing(new Breaker(), 4).open, false);
+  const breaker = failing(new Breaker(), 5);
+  assert.equal(breaker.open, true);
+  assert.equal(breaker.refusesUntil(NOW), NOW + PAUSE_MS);
+});
+
+test('an answer in between begins the row anew', () => {
+  const breaker = failing(new Breaker(), 4);
+  breaker.answered();
+  assert.equal(failing(breaker, 4).open, false);
+});
+
+test('each pause ends with one call, whether it is heard of again or not', () => {
+  const breaker = failing(new Breaker(), 5);
+  assert.equal(breaker.refusesUntil(NOW + PAUSE_MS - 1), NOW + PAUSE_MS);
+  assert.equal(breaker.refusesUntil(NOW + PAUSE_MS), undefined);
+  breaker.begin(NOW + PAUSE_MS);
+  assert.equal(breaker.refusesUntil(NOW + PAUSE_MS), NOW + 2 * PAUSE_MS);
+  assert.equal(breaker.refusesUntil(NOW + 2 * PAUSE_MS), undefined);
+});
+
+test('an answer closes it at once', () => {
+  const breaker = failing(new Breaker(), 5);
+  breaker.answered();
+  assert.equal(breaker.open, false);
+  assert.equal(breaker.refusesUntil(NOW), undefined);
+});
+
+test('a call that began before an answer says nothing by failing after it', () => {
+  const breaker = new Breaker();
+  const begun = Array.from({ length: 20 }, () => breaker.begin(NOW));
+  breaker.answered();
+  for (const call of begun) breaker.failed(call, NOW);
+  assert.equal(breaker.open, false);
+});
+
+test('a clock that is set back does not lengthen the pause', () => {
+  const breaker = failing(new Breaker(), 5);
+  assert.equal(breaker.refusesUntil(NOW - 3_600_000), undefined);
+});
+
+test('whatever happens, it never refuses for longer than one pause', () => {
+  const step = fc.record({
+    kind: fc.constantFrom('begin', 'fail', 'answer'),
+    afterMs: fc.integer({ min: -10_000, max: 10_000 }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 100 }), (steps) => {
+      const breaker = new Breaker();
+      const begun: number[] = [];
+      let now = NOW;
+      for (const { kind, afterMs } of steps) {
+        now += afterMs;
+        if (kind === 'begin' && breaker.refusesUntil(now) === undefined) begun.push(breaker.begin(now));
+        else if (kind === 'fail') breaker.failed(begun.shift() ?? 0, now);
+        else if (kind === 'answer') breaker.answered();
+        const until = breaker.refusesUntil(now);
+        assert.ok(until === undefined || (until > now && until <= now + PAUSE_MS));
+        assert.ok(until === undefined || breaker.open);
+      }
+    }),
+  );
+});

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { parseInt64Json } from '#shared/kubernetes/http/api-json.ts';
+import { type Trim, trimNode, trimPod } from '#shared/kubernetes/http/bulk.ts';
+import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
+
+const KEYS = [
+  'managedFields',
+  'spec',
+  'dnsPolicy',
+  'nodeName',
+  'tolerations',
+  'containerStatuses',
+  'qosClass',
+  'conditions',
+  'status',
+  'taints',
+  'uid',
+];
+/** Texts that look like keys, or like the ends of cuts, were it not for the escapes. */
+const text = fc.constantFrom(
+  ...KEYS,
+  ']},"spec":{',
+  '"nodeName":"evil"',
+  '],"qosClass":"',
+  ',"status":{',
+  'ä\\"',
+);
+const bulk = fc.dictionary(fc.constantFrom(...KEYS.map((key) => `f:${key}`), 'name'), fc.array(text));
+/** Of whoever announced a disruption. */
+const DISRUPTION = { 'f:status': { 'f:conditions': { 'k:{"type":"DisruptionTarget"}': {} } } };
+const taint = fc.record({ key: text, effect: fc.constantFrom('NoExecute', 'NoSchedule') });
+const toleration = fc.record(
+  { key: text, operator: fc.constant('Exists'), tolerationSeconds: fc.constant(10) },
+  { requiredKeys: ['key', 'operator'] },
+);
+
+const metadata = fc.record(
+  {
+    name: fc.constant('p'),
+    namespace: fc.constant('default'),
+    uid: fc.constantFrom('u1', 'u2'),
+    resourceVersion: fc.constant('7'),
+    creationTimestamp: fc.constant('2026-01-01T00:00:00Z'),
+    annotations: fc.dictionary(
+      fc.oneof(text, fc.constant('taintward.dev/takeover')),
+      fc.oneof(text, fc.constant('uid=5+5')),
+    ),
+    ownerReferences: fc.constant([{ kind: 'Job', name: 'j', uid: 'o', controller: true }]),
+    deletionTimestamp: fc.constant('2026-01-01T00:01:00Z'),
+    managedFields: fc.array(fc.record({ manager: text, fieldsV1: fc.oneof(bulk, fc.constant(DISRUPTION)) })),
+  },
+  { requiredKeys: ['name', 'namespace', 'uid', 'resourceVersion', 'creationTimestamp'] },
+);
+const pod = fc.record({
+  metadata,
+  spec: fc.record(
+    {
+      volumes: fc.array(bulk),
+      containers: fc.array(bulk),
+      restartPolicy: fc.constant('Always'),
+      dnsPolicy: fc.constant('ClusterFirst'),
+      nodeName: fc.constantFrom('n1', 'n2'),
+      tolerations: fc.array(toleration),
+    },
+    { requiredKeys: [] },
+  ),
+  status: fc.record(
+    {
+      conditions: fc.constantFrom(
+        [{ type: 'PodScheduled', status: 'True', lastTransitionTime: '2026-01-01T00:00:05Z' }],
+        [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' }],
+      ),
+      initContainerStatuses: fc.array(bulk),
+      containerStatuses: fc.array(bulk),
+      qosClass: text,
+    },
+    { requiredKeys: [] },
+  ),
+});
+const node = fc.record({
+  metadata,
+  spec: fc.record({ taints: fc.array(taint), podCIDR: text }, { requiredKeys: [] }),
+  status: fc.record(
+    { conditions: fc.array(bulk), images: fc.array(bulk), nodeInfo: bulk },
+    { requiredKeys: [] },
+  ),
+});
+
+/** The same object with its fields in another order, at each level. */
+function reordered(value: unknown, order: (keys: string[]) => string[]): unknown {
+  if (Array.isArray(value)) return value.map((item) => reordered(item, order));
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value);
+  const names = order(fields.map(([name]) => name));
+  return Object.fromEntries(names.map((name) => [name, reordered(Object(value)[name], order)]));
+}
+
+/** What is read of an object, from its JSON without bulk; of JSON that the cuts broke, as its reader does, from all of it. */
+function read<T>(object: unknown, trim: Trim, project: (json: unknown) => T): T {
+  const json = Buffer.from(JSON.stringify(object));
+  let trimmed: unknown;
+  try {
+    trimmed = parseInt64Json(trim(json, 1));
+  } catch {
+    trimmed = parseInt64Json(json.toString());
+  }
+  return project(trimmed);
+}
+
+const ORDERS = {
+  'as the API server writes it': (keys: string[]) => keys,
+  'by the alphabet': (keys: string[]) => keys.toSorted(),
+  backwards: (keys: string[]) => keys.toReversed(),
+} as const;
+
+describe('what is read of an object is the same without its bulk, its fields', () => {
+  for (const [name, order] of Object.entries(ORDERS)) {
+    test(`${name}: a pod`, () => {
+      fc.assert(
+        fc.property(pod, (given) => {
+          const object = reordered(given, order);
+          assert.deepEqual(read(object, trimPod, projectPod), projectPod(object));
+        }),
+        { numRuns: 500 },
+      );
+    });
+    test(`${name}: a node`, () => {
+      fc.assert(
+        fc.property(node, (given) => {
+          const object = reordered(given, order);
+          assert.deepEqual(read(object, trimNode, projectNode), projectNode(object));
+        }),
+        { numRuns: 500 },
+      );
+    });
+  }
+});
+
+test('most of a pod is bulk', () => {
+  const images = Array.from({ length: 20 }, (_, index) => ({ name: `image-${index}` }));
+  const object = {
+    metadata: { name: 'p', uid: 'u', managedFields: images },
+    spec: { containers: images, dnsPolicy: 'Default', nodeName: 'n1' },
+    status: { containerStatuses: images, qosClass: 'Burstable' },
+  };
+  assert.equal(
+    trimPod(Buffer.from(JSON.stringify(object)), 1),
+    '{"metadata":{"name":"p","uid":"u","managedFields":[]},"spec":{"dnsPolicy":"Default","nodeName":"n1"},"status":{"containerStatuses":[],"qosClass":"Burstable"}}',
+  );
+});
+
+test('of an event of a node nothing is left of its status', () => {
+  const event = { type: 'MODIFIED', object: { metadata: { name: 'n' }, spec: {}, status: { images: [1] } } };
+  assert.equal(
+    trimNode(Buffer.from(JSON.stringify(event)), 2),
+    '{"type":"MODIFIED","object":{"metadata":{"name":"n"},"spec":{}}}',
+  );
+});

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ClockSkew } from '#shared/kubernetes/http/clock-skew.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
+
+interface Exchange {
+  /** Since the exchange before. */
+  readonly afterMs: number;
+  readonly thereMs: number;
+  readonly backMs: number;
+}
+
+const exchange = fc.record({
+  afterMs: fc.integer({ min: 0, max: 20_000 }),
+  thereMs: fc.integer({ min: 0, max: 400 }),
+  backMs: fc.integer({ min: 0, max: 400 }),
+});
+const exchanges = (minLength = 0) => fc.array(exchange, { minLength, maxLength: 60 });
+const skew = fc.integer({ min: -3_600_000, max: 3_600_000 });
+
+/** Has `estimator` hear what a server says whose clock is `skewMs` ahead and runs `drift` faster. Returns the time then. */
+function talk(
+  estimator: ClockSkew,
+  skewMs: number,
+  drift: number,
+  heard: readonly Exchange[],
+  startAt = NOW,
+): number {
+  let now = startAt;
+  for (const { afterMs, thereMs, backMs } of heard) {
+    const sentAt = now + afterMs;
+    const servedAt = sentAt + thereMs;
+    const served = servedAt + skewMs + drift * (servedAt - startAt);
+    now = servedAt + backMs;
+    estimator.hear({ sentAt, receivedAt: now, date: Math.floor(served / 1000) * 1000 });
+  }
+  return now;
+}
+
+/**
+ * A clock that was set by at least this much contradicts what was known within eight answers 141 ms apart, which leaves twelve to
+ * learn from. One that was set by less may do so only with the last answer.
+ */
+const SOON_CONTRADICTED_MS = 300;
+
+describe('the skew of a clock', () => {
+  test('is unknown at first', () => assert.equal(new ClockSkew().at(NOW), undefined));
+
+  test('is within half a second whenever it is told, however the answers come and the clocks drift', () => {
+    const drift = fc.double({ min: -1e-4, max: 1e-4, noNaN: true });
+    fc.assert(
+      fc.property(skew, drift, exchanges(), (skewMs, drifting, heard) => {
+        const estimator = new ClockSkew();
+        const now = talk(estimator, skewMs, drifting, heard);
+        const told = estimator.at(now);
+        assert.ok(told === undefined || Math.abs(told - (skewMs + drifting * (now - NOW))) <= 501);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  test('is soon known well: ten answers at different parts of a second leave less than 150 ms', () => {
+    fc.assert(
+      fc.property(skew, fc.integer({ min: 0, max: 20 }), (skewMs, tripMs) => {
+        const estimator = new ClockSkew();
+        const heard = Array.from({ length: 10 }, () => ({ afterMs: 110, thereMs: tripMs, backMs: tripMs }));
+        const told = estimator.at(talk(estimator, skewMs, 0, heard));
+        assert.ok(told !== undefined && Math.abs(told - skewMs) <= 150, `${told} of ${skewMs}`);
+      }),
+    );
+  });
+
+  test('is told after a clock was set as after a start', () => {
+    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
+    fc.assert(
+      fc.property(skew, fc.oneof(skew, fc.integer({ min: -2000, max: 2000 })), (before, setBy) => {
+        const after = before + setBy;
+        const estimator = new ClockSkew();
+        const setAt = talk(estimator, before, 0, spread);
+        const told = estimator.at(talk(estimator, after, 0, spread, setAt));
+        if (Math.abs(setBy) >= SOON_CONTRADICTED_MS)
+          assert.ok(told !== undefined && Math.abs(told - after) <= 150, `${told} of ${after}`);
+        else assert.ok(told === undefined || Math.abs(told - after) <= 501, `${told} of ${after}`);
+      }),
+    );
+  });
+
+  test('is at least what the last answers leave open, from the first of them on', () => {
+    const estimator = new ClockSkew();
+    assert.equal(estimator.leastAt(NOW), undefined);
+    estimator.hear({ sentAt: NOW, receivedAt: NOW + 300, date: NOW + 60_000 });
+    assert.equal(estimator.leastAt(NOW + 300), 59_700);
+  });
+
+  test('is forgotten when nothing is heard for minutes', () => {
+    const estimator = new ClockSkew();
+    const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
+    const now = talk(estimator, 5_000, 0, spread);
+    assert.notEqual(estimator.at(now + 5 * 60_000), undefined);
+    assert.equal(estimator.at(now + 10 * 60_000), undefined);
+  });
+
+  test('is not learned from an answer on whose way our own clock was set back', () => {
+    const estimator = new ClockSkew();
+    estimator.hear({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
+    assert.equal(estimator.at(NOW), undefined);
+  });
+
+  /** Has an estimator hear servers that answer in turn, each with its own skew. */
+  function servedBy(skews: readonly number[], answers: number, tripMs: number) {
+    const estimator = new ClockSkew();
+    let now = NOW;
+    for (let index = 0; index < answers; index++) {
+      const skewMs = skews[index % skews.length] ?? 0;
+      now = talk(estimator, skewMs, 0, [{ afterMs: 137, thereMs: tripMs, backMs: tripMs }], now);
+    }
+    return { estimator, now };
+  }
+
+  test('covers each of several API servers, however their answers alternate', () => {
+    fc.assert(
+      fc.property(
+        fc.array(skew, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 0, max: 3_000 }),
+        (skews, tripMs) => {
+          const { estimator, now } = servedBy(skews, 40, tripMs);
+          const ranges = estimator.rangesAt(now);
+          for (const each of skews) {
+            const nearest = Math.min(
+              ...ranges.map(({ leastMs, mostMs }) => Math.max(leastMs - each, each - mostMs, 0)),
+            );
+            // Clocks that differ by less than an answer leaves open may count as one.
+            assert.ok(
+              nearest <= 2 * tripMs + 1_000,
+              `${each} is ${nearest} ms from ${JSON.stringify(ranges)}`,
+            );
+          }
+        },
+      ),
+    );
+  });
+
+  test('is that of both clocks for ten minutes after one of two API servers answered last', () => {
+    const { estimator, now } = servedBy([0, 240_000], 20, 2);
+    assert.equal(estimator.rangesAt(now).length, 2);
+    const later = talk(estimator, 0, 0, [{ afterMs: 9 * 60_000, thereMs: 2, backMs: 2 }], now);
+    assert.equal(estimator.rangesAt(later).length, 2);
+    const last = talk(estimator, 0, 0, [{ afterMs: 2 * 60_000, thereMs: 2, backMs: 2 }], later);
+    assert.equal(estimator.rangesAt(last).length, 1);
+  });
+
+  test('stays known as well where slow answers leave more open', () => {
+    const { estimator, now } = servedBy([5_000], 20, 2);
+    const [before] = estimator.rangesAt(now);
+    const later = talk(estimator, 5_000, 0, [{ afterMs: 10, thereMs: 4_000, backMs: 4_000 }], now);
+    const [after, ...others] = estimator.rangesAt(later);
+    assert.equal(others.length, 0);
+    assert.ok(before && after && after.mostMs - after.leastMs <= before.mostMs - before.leastMs + 20);
+  });
+
+  test('of a server that names any time takes no more memory, and none of the times is left out', () => {
+    const skews = Array.from({ length: 40 }, (_, index) => index * 100_000);
+    const { estimator, now } = servedBy(skews, 40, 2);
+    const ranges = estimator.rangesAt(now);
+    assert.ok(ranges.length <= 8);
+    assert.ok(Math.min(...ranges.map(({ leastMs }) => leastMs)) <= 0);
+    assert.ok(Math.max(...ranges.map(({ mostMs }) => mostMs)) >= 3_900_000);
+  });
+
+  test('is known at once when our own clock is set, and when it is set right', () => {
+    const clock = new SteppedClock(NOW);
+    const estimator = new ClockSkew(clock);
+    const hear = () => estimator.hear({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });
+    hear();
+    const [before] = estimator.rangesAt(clock.now());
+    clock.set(120_000);
+    assert.deepEqual(estimator.rangesAt(clock.now()), [
+      { leastMs: (before?.leastMs ?? 0) - 120_000, mostMs: (before?.mostMs ?? 0) - 120_000 },
+    ]);
+    clock.set(-120_000);
+    assert.deepEqual(estimator.rangesAt(clock.now()), [before]);
+  });
+});

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { tlsServer } from '../tls-server.ts';
+
+const NODE = nodeName('n1');
+const NODE_JSON = JSON.stringify({ metadata: { name: 'n1' } });
+
+/** A proxy that lets through who knows its password, if it has one; what it was asked for, and with which login. */
+async function aProxy(t: TestContext, status = 200) {
+  const asked: (readonly [method: string | undefined, url: string | undefined, login: string | undefined])[] =
+    [];
+  const open = new Set<Socket>();
+  const proxy = createServer(({ method, url, headers }, response) => {
+    asked.push([method, url, headers['proxy-authorization']]);
+    response.writeHead(status).end(NODE_JSON);
+  });
+  proxy.on('connect', ({ method, url = '', headers }, outer: Socket) => {
+    asked.push([method, url, headers['proxy-authorization']]);
+    if (status !== 200) {
+      outer.end(`HTTP/1.1 ${status} No\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    const [host, port] = url.split(':');
+    const inner = connect(Number(port), host);
+    for (const socket of [outer, inner]) open.add(socket.on('error', () => undefined));
+    outer.write('HTTP/1.1 200 Connected\r\n\r\n');
+    outer.pipe(inner).pipe(outer);
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    proxy.closeAllConnections();
+    proxy.close();
+  });
+  return { url: new URL(`http://ali:baba@127.0.0.1:${(proxy.address() as AddressInfo).port}`), asked };
+}
+
+const LOGIN = `Basic ${btoa('ali:baba')}`;
+
+describe('through a proxy', () => {
+  for (const http2 of [true, false]) {
+    test(`a server is reached by a tunnel, ${http2 ? 'HTTP/2' : 'HTTP/1.1'} within`, async (t) => {
+      const { url: proxy, asked } = await aProxy(t);
+      const { api, host, requests } = await tlsServer(t, (response) => response.end(NODE_JSON), {
+        http2,
+        proxy,
+      });
+      assert.equal((await api.getNode(NODE))?.name, 'n1');
+      assert.deepEqual(asked, [['CONNECT', host, LOGIN]]);
+      assert.equal(requests[0]?.headers['proxy-authorization'], undefined);
+    });
+  }
+
+  test('a plain http server is asked for by its whole address', async (t) => {
+    const { url: proxy, asked } = await aProxy(t);
+    const server = new URL('http://api.example:8001/root');
+    const api = new RestApi({
+      host: server.host,
+      requestOptions: async () => ({ server, headers: {}, proxy }),
+    });
+    t.after(() => api.close());
+    assert.equal((await api.getNode(NODE))?.name, 'n1');
+    assert.deepEqual(asked, [['GET', 'http://api.example:8001/root/api/v1/nodes/n1', LOGIN]]);
+  });
+
+  test('that lets nobody through the call says which proxy, and how it refused', async (t) => {
+    const { url: proxy } = await aProxy(t, 407);
+    const { api, host, requests } = await tlsServer(t, (response) => response.end(), { proxy });
+    await assert.rejects(api.getNode(NODE), {
+      name: 'ApiError',
+      message: `Cannot get nodes n1 at ${host}: the proxy ${proxy.host} answered 407.`,
+    });
+    assert.equal(requests.length, 0);
+  });
+});

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import type { Http2ServerResponse } from 'node:http2';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as tick } from 'node:timers/promises';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { type TlsAnswer, tlsServer } from '../tls-server.ts';
+
+const NODE = nodeName('n1');
+const POD = { namespace: 'shop', name: 'web-0' };
+const UID = podUid('7d1f');
+const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
+const { signal } = new AbortController();
+
+const node: TlsAnswer = (response) => response.end(JSON.stringify({ metadata: { name: 'n1' } }));
+const line = (type: string, resourceVersion: string) =>
+  `${JSON.stringify({ type, object: { metadata: { name: 'n1', resourceVersion } } })}\n`;
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await tick();
+}
+
+async function holding(t: TestContext, options: { readonly streams?: number } = {}) {
+  const held: Http2ServerResponse[] = [];
+  const server = await tlsServer(t, (response) => held.push(response), options);
+  return {
+    ...server,
+    answerAll: () => {
+      for (const response of held.splice(0)) node(response, undefined as never);
+    },
+  };
+}
+
+describe('an HTTP/2 connection', () => {
+  test('carries many calls at a time, from the first on', async (t) => {
+    const { api, requests, connections, answerAll } = await holding(t);
+    const calls = Array.from({ length: 50 }, () => api.getNode(NODE));
+    await until(() => requests.length === 50);
+    answerAll();
+    await Promise.all(calls);
+    assert.equal(connections(), 1);
+    assert.ok(requests.every(({ httpVersion }) => httpVersion === '2.0'));
+    assert.equal(requests[0]?.headers.authorization, 'Bearer sesame');
+  });
+
+  test('carries no more at a time than the server takes', async (t) => {
+    const { api, requests, connections, answerAll } = await holding(t, { streams: 2 });
+    const calls = Array.from({ length: 5 }, () => api.getNode(NODE));
+    await until(() => requests.length === 5);
+    assert.equal(connections(), 3);
+    answerAll();
+    await Promise.all(calls);
+  });
+
+  test('of watches is another than that of calls, and carries what a call sends', async (t) => {
+    const bodies: string[] = [];
+    const { api, connections } = await tlsServer(t, (response, request) => {
+      if (request.method === 'GET') response.write(line('ADDED', '6'));
+      else
+        request
+          .setEncoding('utf8')
+          .on('data', (text) => bodies.push(String(text)))
+          .on('end', () => response.end('{}'));
+    });
+    const watch = { resourceVersion: '5', timeoutSeconds: 300, signal };
+    for await (const event of api.nodes.watch(watch)) {
+      assert.equal(event.kind, 'upsert');
+      await api.deletePod(POD, { uid: UID });
+      break;
+    }
+    for await (const _ of api.nodes.watch(watch)) break;
+    assert.equal(connections(), 2);
+    assert.deepEqual(JSON.parse(bodies.join('')).preconditions, { uid: UID });
+  });
+
+  test('lets go of a watch that its reader leaves, or aborts', async (t) => {
+    let closed = 0;
+    const { api } = await tlsServer(t, (response) => {
+      response.stream.once('close', () => {
+        closed += 1;
+      });
+      response.write(line('ADDED', '6'));
+    });
+    const abort = new AbortController();
+    for await (const _ of api.nodes.watch({ resourceVersion: '5', timeoutSeconds: 300, signal })) break;
+    for await (const _ of api.nodes.watch({
+      resourceVersion: '5',
+      timeoutSeconds: 300,
+      signal: abort.signal,
+    })) {
+      abort.abort();
+    }
+    await until(() => closed === 2);
+  });
+
+  test('that ends while it is idle does not fail the next call', async (t) => {
+    const { api, sessions, connections } = await tlsServer(t, node);
+    await api.getNode(NODE);
+    sessions[0]?.destroy();
+    await api.getNode(NODE);
+    assert.equal(connections(), 2);
+  });
+
+  test('that the server is leaving takes no new calls and ends those that it has', async (t) => {
+    const { api, sessions, requests, connections, answerAll } = await holding(t);
+    const first = api.getNode(NODE);
+    await until(() => requests.length === 1);
+    sessions[0]?.goaway(0, 1);
+    const second = api.getNode(NODE);
+    await until(() => requests.length === 2);
+    answerAll();
+    await Promise.all([first, second]);
+    assert.ok(connections() <= 2);
+  });
+
+  test('that breaks under a watch ends it with an error', async (t) => {
+    const { api, sessions } = await tlsServer(t, (response) => response.write(line('ADDED', '6')));
+    await assert.rejects(async () => {
+      for await (const _ of api.nodes.watch({ resourceVersion: '5', timeoutSeconds: 300, signal })) {
+        sessions[0]?.destroy();
+      }
+    }, ApiError);
+  });
+
+  test('whose other end is gone is given up after a call got no answer, and the next has its own', async (t) => {
+    let answers: TlsAnswer = node;
+    const { api, requests, connections, fallSilent } = await tlsServer(t, (response, request) =>
+      answers(response, request),
+    );
+    answers = () => undefined;
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const unanswered = assert.rejects(api.getNode(NODE), /no complete answer within 10 s/);
+    await until(() => requests.length === 1);
+    fallSilent();
+    t.mock.timers.tick(10_000);
+    await unanswered;
+    t.mock.timers.tick(3_000);
+    answers = node;
+    await api.getNode(NODE);
+    assert.equal(connections(), 2);
+  });
+
+  test('never carries a delete that is late', async (t) => {
+    const clock = new DrivenClock(NOW);
+    const { api, requests } = await tlsServer(t, (response) => response.end('{}'), { clock });
+    await api.deletePod(POD, { uid: UID }, NOW);
+    await clock.advanceTo(NOW + 251);
+    await assert.rejects(api.deletePod(POD, { uid: UID }, NOW + 250), LateCallError);
+    assert.equal(requests.length, 1);
+  });
+
+  test('is closed with the others', async (t) => {
+    const { api, requests } = await tlsServer(t, () => undefined);
+    const call = assert.rejects(api.getNode(NODE), ApiError);
+    await until(() => requests.length === 1);
+    api.close();
+    await call;
+  });
+});
+
+test('a server that speaks HTTP/1.1 only is called on the connection that told so', async (t) => {
+  const { api, requests, connections } = await tlsServer(t, node, { http2: false });
+  await api.getNode(NODE);
+  await api.getNode(NODE);
+  assert.deepEqual([connections(), requests[0]?.httpVersion], [1, '1.1']);
+});

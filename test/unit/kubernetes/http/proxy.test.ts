@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { proxyFor, proxyHeaders } from '#shared/kubernetes/http/proxy.ts';
+
+const PROXY = 'http://proxy.example:3128';
+const proxied = (server: string, noProxy: string) =>
+  proxyFor(new URL(server), undefined, { HTTPS_PROXY: PROXY, HTTP_PROXY: PROXY, NO_PROXY: noProxy }) !==
+  undefined;
+
+describe('a proxy', () => {
+  const server = new URL('https://api.example:6443');
+  const of = (environment: Record<string, string>, to = server) => proxyFor(to, undefined, environment)?.href;
+
+  test('is the one of the kubeconfig, or else of the environment by the server’s protocol', () => {
+    const environment = { HTTPS_PROXY: PROXY };
+    assert.equal(of({}), undefined);
+    assert.equal(of(environment), `${PROXY}/`);
+    assert.equal(of({ https_proxy: 'proxy.example:3128' }), `${PROXY}/`);
+    assert.equal(of(environment, new URL('http://api.example')), undefined);
+    assert.equal(of({ http_proxy: PROXY }, new URL('http://api.example')), `${PROXY}/`);
+    assert.equal(proxyFor(server, new URL('http://own:1'), environment)?.host, 'own:1');
+  });
+
+  test('of a kind that nobody here speaks is refused in one sentence, without its password', () => {
+    assert.throws(() => of({ HTTPS_PROXY: 'socks5://ali:sesame@proxy' }), {
+      message:
+        'The proxy in the environment variable HTTPS_PROXY is not an http or https URL: write it as http://HOST:PORT.',
+    });
+  });
+
+  test('is logged in to by the name and password in its address', () => {
+    assert.deepEqual(proxyHeaders(new URL(PROXY)), {});
+    assert.deepEqual(proxyHeaders(new URL('http://ali:b%40ba@proxy')), {
+      'proxy-authorization': `Basic ${btoa('ali:b@ba')}`,
+    });
+  });
+});
+
+describe('no proxy is asked', () => {
+  for (const [server, noProxy] of [
+    ['https://api.example:6443', '*'],
+    ['https://api.example:6443', 'other, api.example'],
+    ['https://API.example:6443', 'EXAMPLE'],
+    ['https://api.example:6443', '.example'],
+    ['https://api.example:6443', '*.example'],
+    ['https://api.example:6443', 'api.example:6443'],
+    ['https://api.example', 'api.example:443'],
+    ['https://10.96.0.1', '10.0.0.0/8'],
+    ['https://10.96.0.1', '10.96.0.1'],
+    ['https://[fd00::1]:6443', 'fd00::/8'],
+    ['https://localhost:6443', ''],
+    ['https://127.0.0.2:6443', ''],
+    ['https://[::1]:6443', ''],
+  ] as const) {
+    test(`for ${server} by "${noProxy}"`, () => assert.equal(proxied(server, noProxy), false));
+  }
+});
+
+describe('a proxy is asked', () => {
+  for (const [server, noProxy] of [
+    ['https://api.example:6443', ''],
+    ['https://api.example:6443', ',, '],
+    ['https://api.example:6443', 'api.example:443'],
+    ['https://api.example:6443', '.api.example'],
+    ['https://notexample:6443', 'example'],
+    ['https://11.96.0.1', '10.0.0.0/8'],
+    ['https://10.96.0.1', '10.0.0.0/99,x/8'],
+    ['https://api.example', '10.0.0.0/8'],
+    ['https://[fd00::1]:6443', '10.0.0.0/8'],
+  ] as const) {
+    test(`for ${server} in spite of "${noProxy}"`, () => assert.equal(proxied(server, noProxy), true));
+  }
+});

@@ -1,0 +1,428 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import https from 'node:https';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate as tick } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { generate } from 'selfsigned';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import { CALL_TIMEOUT_MS, PAGE_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { SteppedClock } from '#test/world/stepped-clock.ts';
+import { type Answer, json, scriptedServer, status } from '../scripted-server.ts';
+
+const NODE = nodeName('n1');
+const POD = { namespace: 'shop', name: 'web-0' };
+const UID = podUid('7d1f');
+/** What a transport lets be under way at once. */
+const CALLS_AT_ONCE = 60;
+const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
+
+const node = json({ metadata: { name: 'n1' } });
+
+async function rejection(call: Promise<unknown>): Promise<Error> {
+  const error = await call.then(
+    () => assert.fail('should have rejected'),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof Error);
+  return error;
+}
+
+async function unanswered(call: Promise<unknown>): Promise<string> {
+  const error = await rejection(call);
+  assert.ok(error instanceof ApiError, String(error));
+  assert.equal(error.status, 0);
+  return error.message;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await tick();
+}
+
+/** A server that keeps its answers back until they are let go. */
+async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
+  const held: ServerResponse[] = [];
+  const server = await scriptedServer(t, (response) => held.push(response), { clock });
+  const answerOne = () =>
+    node(held.shift() as ServerResponse, { method: '', url: '', headers: {}, body: '' });
+  return {
+    ...server,
+    clock,
+    answerOne,
+    /** Answers all that came, and all that come from now on. */
+    async answerAll(calls: readonly Promise<unknown>[]): Promise<void> {
+      let over = false;
+      const ended = Promise.allSettled(calls).then(() => {
+        over = true;
+      });
+      while (!over) {
+        while (held.length > 0) answerOne();
+        await tick();
+      }
+      await ended;
+    },
+    /** So many calls, all of them at the server. */
+    async fill(count = CALLS_AT_ONCE): Promise<Promise<unknown>[]> {
+      const calls = Array.from({ length: count }, () => server.api.getNode(NODE));
+      await until(() => server.requests.length === Math.min(count, CALLS_AT_ONCE));
+      return calls;
+    },
+  };
+}
+
+describe('connections', () => {
+  test('carry compressed answers', async (t) => {
+    const { api, requests } = await scriptedServer(t, (response) => {
+      response.writeHead(200, { 'content-encoding': 'gzip' });
+      const labels = { 'topology.kubernetes.io/zone': 'Köln' };
+      response.end(gzipSync(JSON.stringify({ metadata: { name: 'n1', labels } })));
+    });
+    assert.equal((await api.getNode(NODE))?.zone, 'Köln');
+    assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
+  });
+
+  test("lead to the path in the server's address, before every call's own", async (t) => {
+    const { api, requests } = await scriptedServer(t, node, { path: '/k8s/clusters/c-1/' });
+    await api.getNode(NODE);
+    assert.equal(requests[0]?.url, '/k8s/clusters/c-1/api/v1/nodes/n1');
+  });
+
+  test('are shared by calls one after another', async (t) => {
+    const { api, connections } = await scriptedServer(t, node);
+    for (let i = 0; i < 5; i++) await api.getNode(NODE);
+    assert.equal(connections().ever, 1);
+  });
+
+  test('that are cut while idle do not fail the next call', async (t) => {
+    let calls = 0;
+    const { api, connections } = await scriptedServer(t, (response) => {
+      calls += 1;
+      if (calls === 2) response.socket?.resetAndDestroy();
+      else response.end('{}');
+    });
+    await api.deletePod(POD, { uid: UID });
+    await api.deletePod(POD, { uid: UID });
+    assert.equal(calls, 3);
+    assert.equal(connections().ever, 2);
+  });
+
+  test('are all gone after closing, and what is under way or waits rejects, once', async (t) => {
+    const { api, fill, requests, connections } = await holdingServer(t);
+    const calls = (await fill(CALLS_AT_ONCE + 5)).map(unanswered);
+    api.close();
+    await Promise.all(calls);
+    assert.match(await unanswered(api.getNode(NODE)), /its connections were closed/);
+    await until(() => connections().open === 0);
+    assert.equal(requests.length, CALLS_AT_ONCE);
+  });
+
+  test('that do not come about within 3 s are given up', async (t) => {
+    const connected: Socket[] = [];
+    const deaf = createServer((socket) => connected.push(socket)).listen(0, '127.0.0.1');
+    await once(deaf, 'listening');
+    const host = `127.0.0.1:${(deaf.address() as AddressInfo).port}`;
+    const api = new RestApi({
+      host,
+      requestOptions: async () => ({ server: new URL(`https://${host}`), headers: {} }),
+    });
+    t.after(() => {
+      api.close();
+      deaf.close();
+    });
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const message = unanswered(api.getNode(NODE));
+    await until(() => connected.length === 1);
+    t.mock.timers.tick(3_000);
+    assert.equal(
+      await message,
+      `Cannot get nodes n1 at ${host}: the connection timed out; check the network and firewalls (ETIMEDOUT).`,
+    );
+  });
+});
+
+test('a token is never sent over plain http', async () => {
+  for (const name of ['Authorization', 'authorization']) {
+    const server = new URL('http://api.example:6443');
+    const requestOptions = async () => ({ server, headers: { [name]: 'Bearer sesame' } });
+    const api = new RestApi({ host: server.host, requestOptions });
+    assert.equal(
+      await unanswered(api.getNode(NODE)),
+      'Cannot get nodes n1 at api.example:6443: its address is plain http, which would show the token to anybody on the way; write the server in the kubeconfig as https://api.example:6443.',
+    );
+  }
+});
+
+describe('an answer that does not come', () => {
+  for (const [what, ask, ms] of [
+    ['to a call', (api) => api.getNode(NODE), CALL_TIMEOUT_MS],
+    [
+      'to a page',
+      (api) => api.nodes.list({ limit: 1, signal: new AbortController().signal }),
+      PAGE_TIMEOUT_MS,
+    ],
+  ] as const satisfies readonly (readonly [string, (api: RestApi) => Promise<unknown>, number])[]) {
+    test(`${what} is waited for ${ms / 1000} s`, async (t) => {
+      t.mock.timers.enable({ apis: ['setTimeout'] });
+      const { api, host, requests } = await scriptedServer(t, (response) => response.write('{'));
+      const message = unanswered(ask(api));
+      await until(() => requests.length === 1);
+      t.mock.timers.tick(ms);
+      assert.ok((await message).endsWith(` at ${host}: there was no complete answer within ${ms / 1000} s.`));
+    });
+  }
+});
+
+describe('a throttled call says when to come again', () => {
+  const date = new Date(NOW).toUTCString();
+  for (const [what, headers, seconds] of [
+    ['in seconds', { 'retry-after': '7' }, 7],
+    ['as a date', { date, 'retry-after': new Date(NOW + 90_000).toUTCString() }, 90],
+    ['as a date that is past', { date, 'retry-after': new Date(NOW - 90_000).toUTCString() }, 0],
+    ['in no way', {}, undefined],
+    ['in a way nobody knows', { 'retry-after': '-5' }, undefined],
+  ] as const) {
+    test(what, async (t) => {
+      const { api } = await scriptedServer(t, status(429, 'TooManyRequests', 'later', headers));
+      const error = await rejection(api.getNode(NODE));
+      assert.ok(error instanceof ApiError);
+      assert.deepEqual([error.status, error.retryAfterSeconds], [429, seconds]);
+    });
+  }
+});
+
+describe('turns', () => {
+  test('are taken by fewer calls than there are sockets; all get theirs', async (t) => {
+    const { fill, requests, answerAll, connections } = await holdingServer(t);
+    const calls = await fill(200);
+    for (let i = 0; i < 10; i++) await tick();
+    assert.equal(requests.length, CALLS_AT_ONCE);
+    await answerAll(calls);
+    assert.equal(requests.length, 200);
+    assert.equal(connections().ever, CALLS_AT_ONCE);
+  });
+
+  test('are not needed to list and watch', async (t) => {
+    const { api, fill, requests, answerAll } = await holdingServer(t);
+    const calls = await fill();
+    const list = api.nodes.list({ limit: 1, signal: new AbortController().signal });
+    await until(() => requests.length === CALLS_AT_ONCE + 1);
+    await answerAll([...calls, list]);
+  });
+});
+
+describe('a delete that must be sent by a moment', () => {
+  const at = (ms: number) => NOW + ms;
+  const deleted = (requests: readonly { method: string }[]) =>
+    requests.filter(({ method }) => method === 'DELETE').length;
+
+  test('is sent at that very moment', async (t) => {
+    const { api } = await scriptedServer(t, json({}), { clock: new DrivenClock(at(250)) });
+    await api.deletePod(POD, { uid: UID });
+    await api.deletePod(POD, { uid: UID }, at(250));
+  });
+
+  test('is never sent when it waited too long for its turn', async (t) => {
+    const { api, clock, fill, requests, answerAll } = await holdingServer(t);
+    const calls = await fill();
+    const late = rejection(api.deletePod(POD, { uid: UID }, at(250)));
+    await clock.advanceTo(at(251));
+    await answerAll(calls);
+    const error = await late;
+    assert.ok(error instanceof LateCallError, String(error));
+    assert.match(error.message, /^Did not delete pods shop\/web-0 at .*: it could not be sent in time\.$/);
+    assert.equal(deleted(requests), 0);
+  });
+
+  test('goes before calls that came earlier and have time', async (t) => {
+    const { api, fill, requests, answerOne, answerAll } = await holdingServer(t);
+    const calls = await fill(CALLS_AT_ONCE + 20);
+    const deletion = api.deletePod(POD, { uid: UID }, at(250));
+    answerOne();
+    await until(() => requests.length === CALLS_AT_ONCE + 1);
+    assert.equal(requests.at(-1)?.method, 'DELETE');
+    await answerAll([...calls, deletion]);
+  });
+
+  test('is never sent when its connection took too long, which then serves the next one', async (t) => {
+    const { server, waiting, requests, api } = await slowToShakeHands(t);
+    const late = rejection(api.deletePod(POD, { uid: UID }, Date.now() + 100));
+    assert.ok((await late) instanceof LateCallError);
+    await until(() => waiting.length === 1);
+    server.emit('connection', waiting[0]);
+    await once(server, 'secureConnection');
+    await api.deletePod(POD, { uid: UID }, Date.now() + 10_000);
+    assert.deepEqual([requests(), waiting.length], [1, 1]);
+  });
+
+  test('counts as unanswered, not as never sent, when a connection breaks under it and it is too late then', async (t) => {
+    const clock = new DrivenClock(NOW);
+    const { api, requests } = await scriptedServer(
+      t,
+      (response) => {
+        if (requests.length === 1) {
+          response.end('{}');
+          return;
+        }
+        void clock.advanceTo(at(251));
+        response.socket?.resetAndDestroy();
+      },
+      { clock },
+    );
+    await api.deletePod(POD, { uid: UID });
+    assert.match(await unanswered(api.deletePod(POD, { uid: UID }, at(250))), /ECONNRESET/);
+    assert.equal(requests.length, 2);
+  });
+});
+
+/** A TLS server whose connections wait for their handshake until it is told of them. */
+async function slowToShakeHands(t: TestContext) {
+  const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
+  let requests = 0;
+  const server = https.createServer({ key: pem.private, cert: pem.cert }, (request, response) => {
+    requests += 1;
+    request.resume();
+    response.end('{}');
+  });
+  const waiting: Socket[] = [];
+  const door = createServer((socket) => waiting.push(socket)).listen(0, '127.0.0.1');
+  await once(door, 'listening');
+  const host = `127.0.0.1:${(door.address() as AddressInfo).port}`;
+  const api = new RestApi({
+    host,
+    requestOptions: async () => ({
+      server: new URL(`https://${host}`),
+      headers: {},
+      rejectUnauthorized: false,
+    }),
+  });
+  t.after(() => {
+    api.close();
+    door.close();
+  });
+  return { server, waiting, api, requests: () => requests };
+}
+
+describe('a server that does not answer', () => {
+  const reset: Answer = (response) => response.socket?.resetAndDestroy();
+
+  /** A server that answers as `answer` says at the time, and is found out to be away. */
+  async function outOfReach<Driven extends Clock>(t: TestContext, clock: Driven) {
+    const script = { answer: reset };
+    const server = await scriptedServer(t, (response, request) => script.answer(response, request), {
+      clock,
+    });
+    for (let i = 0; i < 5; i++) {
+      assert.equal(server.api.breakerOpen, false);
+      await unanswered(server.api.getNode(NODE));
+    }
+    assert.equal(server.api.breakerOpen, true);
+    return { ...server, clock, script };
+  }
+
+  test('is not asked for some seconds, and calls say until when', async (t) => {
+    const { api, host, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
+    await clock.advanceTo(NOW + 4_999);
+    assert.equal(
+      await unanswered(api.deletePod(POD, { uid: UID })),
+      `Cannot delete pods shop/web-0 at ${host}: it did not answer several calls in a row and is not asked before 2026-11-21T11:13:58.789Z.`,
+    );
+    assert.equal(requests.length, 5);
+  });
+
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is left alone neither longer nor shorter when the clock is set ${how}`, async (t) => {
+      const { api, requests, clock } = await outOfReach(t, new SteppedClock(NOW));
+      clock.set(setMs);
+      clock.pass(4_999);
+      await unanswered(api.getNode(NODE));
+      assert.equal(requests.length, 5);
+      clock.pass(1);
+      await unanswered(api.getNode(NODE));
+      assert.equal(requests.length, 6);
+    });
+
+  test('is tried by one call after the pause, and left alone again', async (t) => {
+    const { api, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
+    await clock.advanceTo(NOW + 5_000);
+    await Promise.all(Array.from({ length: 10 }, () => unanswered(api.getNode(NODE))));
+    assert.equal(requests.length, 6);
+    await clock.advanceTo(NOW + 10_000);
+    await unanswered(api.getNode(NODE));
+    assert.equal(requests.length, 7);
+  });
+
+  test('is asked as ever once it answered, be it with a refusal', async (t) => {
+    const { api, clock, script } = await outOfReach(t, new DrivenClock(NOW));
+    await clock.advanceTo(NOW + 5_000);
+    script.answer = status(500, 'InternalError', 'later');
+    assert.equal(((await rejection(api.getNode(NODE))) as ApiError).status, 500);
+    assert.equal(api.breakerOpen, false);
+    script.answer = node;
+    await api.getNode(NODE);
+  });
+
+  test('is listed and watched all the same, and their answer ends the pause', async (t) => {
+    const { api, script } = await outOfReach(t, new DrivenClock(NOW));
+    const { signal } = new AbortController();
+    script.answer = json({ metadata: { resourceVersion: '1' }, items: [] });
+    await api.pods.list({ limit: 1, signal });
+    assert.equal(api.breakerOpen, false);
+
+    const second = await outOfReach(t, new DrivenClock(NOW));
+    second.script.answer = (response) => response.end();
+    for await (const _ of second.api.pods.watch({ resourceVersion: '1', timeoutSeconds: 1, signal }));
+    assert.equal(second.api.breakerOpen, false);
+  });
+
+  test('is not out of reach because calls of before its last answer fail', async (t) => {
+    const held: ServerResponse[] = [];
+    const { api, requests } = await scriptedServer(t, (response, request) => {
+      if (request.method === 'DELETE') held.push(response);
+      else node(response, request);
+    });
+    const failing = Array.from({ length: 10 }, () => unanswered(api.deletePod(POD, { uid: UID })));
+    await until(() => requests.length === 10);
+    await api.getNode(NODE);
+    for (const response of held) response.socket?.resetAndDestroy();
+    await Promise.all(failing);
+    assert.equal(api.breakerOpen, false);
+  });
+
+  test('is not what a call meets that cannot get its credentials', async () => {
+    const api = new RestApi({
+      host: 'x',
+      requestOptions: () => Promise.reject(new Error('The plugin is not installed.')),
+    });
+    for (let i = 0; i < 10; i++) assert.match(await unanswered(api.getNode(NODE)), /plugin is not installed/);
+    assert.equal(api.breakerOpen, false);
+  });
+});
+
+test("the server's clock is told from its answers", async (t) => {
+  const clock = new DrivenClock(NOW);
+  const aheadMs = 90_300;
+  const { api } = await scriptedServer(
+    t,
+    (response, request) =>
+      json({ metadata: { name: 'n1' } }, 200, { date: new Date(clock.now() + aheadMs).toUTCString() })(
+        response,
+        request,
+      ),
+    { clock },
+  );
+  assert.equal(api.skewMs, undefined);
+  for (let i = 0; i < 20; i++) {
+    await api.getNode(NODE);
+    await clock.advanceTo(clock.now() + 130);
+  }
+  assert.ok(Math.abs((api.skewMs ?? 0) - aheadMs) < 100, String(api.skewMs));
+});

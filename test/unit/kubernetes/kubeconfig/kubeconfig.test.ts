@@ -1,0 +1,404 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { mock, type TestContext, test } from 'node:test';
+import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
+import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
+
+/** A folder that goes with the test, and that is HOME meanwhile; without KUBECONFIG and in-cluster variables. */
+function folder(t: TestContext): string {
+  const root = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
+  const before = ['HOME', 'KUBECONFIG', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'].map(
+    (name) => [name, process.env[name]] as const,
+  );
+  t.after(() => {
+    for (const [name, value] of before) setVariable(name, value);
+    rmSync(root, { recursive: true });
+  });
+  for (const [name] of before) setVariable(name, name === 'HOME' ? root : undefined);
+  return root;
+}
+
+function setVariable(name: string, value: string | undefined): void {
+  if (value === undefined) delete process.env[name];
+  else process.env[name] = value;
+}
+
+function write(path: string, content: string | object): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+/** A kubeconfig with one context, cluster and user of the same name. */
+const single = (name: string, user: object, cluster: object = {}) => ({
+  'current-context': name,
+  clusters: [{ name, cluster: { server: `https://${name}.example:6443`, ...cluster } }],
+  users: [{ name, user }],
+  contexts: [{ name, context: { cluster: name, user: name } }],
+});
+
+const only = (kubeconfig: string) => {
+  const [context] = loadContexts({ kubeconfig, contexts: [] });
+  assert.ok(context);
+  return context.connection;
+};
+
+const headers = async (kubeconfig: string) => (await only(kubeconfig).requestOptions()).headers;
+
+const refusal = (message: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof KubeconfigError, String(error));
+  assert.match(error.message, message);
+  assert.doesNotMatch(error.message, /sesame/);
+  assert.equal(error.message.trim().split('\n').length, 1);
+  return true;
+};
+
+/** A credentials plugin that runs this JavaScript, as a user's `exec`. */
+const plugin = (script: string) => ({
+  exec: {
+    apiVersion: 'client.authentication.k8s.io/v1',
+    command: process.execPath,
+    args: ['-e', script],
+    env: null,
+  },
+});
+
+const runs = (log: string) => readFileSync(log, 'utf8').length;
+
+test('named contexts are loaded in the order of their names, each with its own server and credentials', async (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), {
+    clusters: ['a', 'b'].map((name) => ({ name, cluster: { server: `https://${name}.example` } })),
+    users: ['a', 'b'].map((name) => ({ name, user: { token: `token-${name}` } })),
+    contexts: ['a', 'b'].map((name) => ({ name, context: { cluster: name, user: name } })),
+  });
+  const contexts = loadContexts({ kubeconfig, contexts: ['b', 'a'] });
+  const given = await Promise.all(contexts.map(({ connection }) => connection.requestOptions()));
+  assert.deepEqual(
+    contexts.map(({ name }, index) => [name, given[index]?.server.href, given[index]?.headers]),
+    [
+      ['b', 'https://b.example/', { Authorization: 'Bearer token-b' }],
+      ['a', 'https://a.example/', { Authorization: 'Bearer token-a' }],
+    ],
+  );
+});
+
+test('without names it is the current context of ~/.kube/config', async (t) => {
+  write(join(folder(t), '.kube', 'config'), single('home', { token: 'x' }));
+  assert.deepEqual(
+    loadContexts({ contexts: [] }).map(({ name }) => name),
+    ['home'],
+  );
+});
+
+test('files of KUBECONFIG are merged, the first winning, those that are missing left out', async (t) => {
+  const root = folder(t);
+  const first = write(join(root, 'first'), single('a', { token: 'first' }));
+  const second = write(join(root, 'second'), {
+    ...single('a', { token: 'second' }),
+    'current-context': 'b',
+    contexts: [{ name: 'b', context: { cluster: 'a', user: 'a' } }],
+  });
+  process.env['KUBECONFIG'] = [join(root, 'missing'), first, second].join(delimiter);
+  const [current, b] = [loadContexts({ contexts: [] })[0], loadContexts({ contexts: ['b'] })[0]];
+  assert.equal(current?.name, 'a');
+  assert.equal((await b?.connection.requestOptions())?.headers['Authorization'], 'Bearer first');
+});
+
+test("certificates are read from paths relative to the kubeconfig's folder", async (t) => {
+  const root = folder(t);
+  for (const file of ['ca', 'cert', 'key']) write(join(root, 'pki', file), `${file} in PEM`);
+  const kubeconfig = write(
+    join(root, 'config'),
+    single(
+      'a',
+      { 'client-certificate': 'pki/cert', 'client-key': 'pki/key' },
+      { 'certificate-authority': 'pki/ca', 'tls-server-name': 'inner.example' },
+    ),
+  );
+  const { ca, cert, key, servername, rejectUnauthorized } = await only(kubeconfig).requestOptions();
+  assert.deepEqual([ca, cert, key].map(String), ['ca in PEM', 'cert in PEM', 'key in PEM']);
+  assert.equal(servername, 'inner.example');
+  assert.equal(rejectUnauthorized, undefined);
+});
+
+test('verification of TLS is off only where the kubeconfig says so', async (t) => {
+  const kubeconfig = write(
+    join(folder(t), 'config'),
+    single('a', { token: 'x' }, { 'insecure-skip-tls-verify': true }),
+  );
+  assert.equal((await only(kubeconfig).requestOptions()).rejectUnauthorized, false);
+});
+
+test('a plain http server is served too, to users without a secret', async (t) => {
+  const root = folder(t);
+  const cluster = { server: 'http://127.0.0.1:8001' };
+  assert.deepEqual(await headers(write(join(root, 'config'), single('a', {}, cluster))), {});
+  for (const [secret, user] of Object.entries({
+    token: { token: 'sesame' },
+    tokenFile: { tokenFile: 'sesame' },
+    exec: { exec: { command: 'sesame' } },
+    username: { username: 'ali', password: 'sesame' },
+    'auth-provider': { 'auth-provider': { name: 'oidc', config: {} } },
+  })) {
+    const kubeconfig = write(join(root, 'config'), single('a', user, cluster));
+    const message = `^The server of context "a" is plain http \\(127.0.0.1:8001\\), which would show its user's ${secret} to anybody on the way: write it as https://127.0.0.1:8001.$`;
+    assert.throws(() => only(kubeconfig), refusal(new RegExp(message)));
+  }
+});
+
+test('a proxy goes with the server', async (t) => {
+  const cluster = { 'proxy-url': 'http://proxy.example:3128' };
+  const kubeconfig = write(join(folder(t), 'config'), single('a', { token: 'x' }, cluster));
+  assert.equal((await only(kubeconfig).requestOptions()).proxy?.href, 'http://proxy.example:3128/');
+});
+
+test('a user name and password become basic authentication, and `as` an impersonation', async (t) => {
+  const kubeconfig = write(
+    join(folder(t), 'config'),
+    single('a', { username: 'ali', password: 'baba', as: 'thief' }),
+  );
+  assert.deepEqual(await headers(kubeconfig), {
+    Authorization: `Basic ${btoa('ali:baba')}`,
+    'Impersonate-User': 'thief',
+  });
+});
+
+test('who logs in at an identity provider gets the token that it gave', async (t) => {
+  const config = { 'access-token': 'given', expiry: '2999-01-01T00:00:00Z' };
+  const kubeconfig = write(
+    join(folder(t), 'config'),
+    single('a', { 'auth-provider': { name: 'gcp', config }, as: 'thief' }, { 'tls-server-name': 'other' }),
+  );
+  const access = await only(kubeconfig).requestOptions();
+  assert.deepEqual(access.headers, { Authorization: 'Bearer given', 'Impersonate-User': 'thief' });
+  assert.equal(access.servername, 'other');
+});
+
+test('a token file is read again as it rotates', async (t) => {
+  const root = folder(t);
+  write(join(root, 'token'), 'one\n');
+  const kubeconfig = write(join(root, 'config'), single('a', { token: 'fallback', tokenFile: 'token' }));
+  const connection = only(kubeconfig);
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  t.after(() => mock.timers.reset());
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer one');
+  write(join(root, 'token'), 'two\n');
+  mock.timers.tick(61_000);
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer two');
+});
+
+test('a credentials plugin runs once for all who wait, and again once its token was refused', async (t) => {
+  const root = folder(t);
+  const log = join(root, 'runs');
+  const script = `
+    require('node:fs').appendFileSync(${JSON.stringify(log)}, '.');
+    const { apiVersion, spec } = JSON.parse(process.env.KUBERNETES_EXEC_INFO);
+    console.log(JSON.stringify({ kind: 'ExecCredential', apiVersion, status: { token: 'asked:' + spec.interactive } }));`;
+  const connection = only(write(join(root, 'config'), single('a', plugin(script))));
+  const access = await Promise.all([1, 2, 3].map(() => connection.requestOptions()));
+  assert.equal(access[2]?.headers['Authorization'], 'Bearer asked:false');
+  await connection.requestOptions();
+  assert.equal(runs(log), 1);
+  connection.forgetCredentials?.();
+  await connection.requestOptions();
+  assert.equal(runs(log), 2);
+});
+
+test('after a refusal the kubeconfig is read again', async (t) => {
+  const path = join(folder(t), 'config');
+  const connection = only(write(path, single('a', { token: 'old' })));
+  write(path, single('a', { token: 'new' }));
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer old');
+  connection.forgetCredentials?.();
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer new');
+  rmSync(path);
+  connection.forgetCredentials?.();
+  await assert.rejects(connection.requestOptions(), refusal(/cannot be read \(ENOENT\)/));
+});
+
+test('a plugin that fails, prints no credentials or is missing is named, not quoted', async (t) => {
+  const root = folder(t);
+  const failing = [
+    plugin('console.error("sesame"); process.exit(1)'),
+    plugin('console.log("sesame")'),
+    plugin('console.log(JSON.stringify({ token: "sesame" }))'),
+  ];
+  for (const user of failing) {
+    const connection = only(write(join(root, 'config'), single('a', user)));
+    await assert.rejects(
+      connection.requestOptions(),
+      refusal(/^The credentials plugin or login of context "a" failed: run "kubectl get nodes"/),
+    );
+  }
+  const missing = write(join(root, 'config'), single('a', { exec: { command: 'no-such-plugin' } }));
+  await assert.rejects(
+    only(missing).requestOptions(),
+    refusal(/^The credentials plugin no-such-plugin of context "a" cannot be started \(ENOENT\): install it/),
+  );
+});
+
+test('a plugin’s token is used until it expires, its certificate with its key', async (t) => {
+  const root = folder(t);
+  const log = join(root, 'runs');
+  const now = Date.now();
+  mock.timers.enable({ apis: ['Date'], now });
+  t.after(() => mock.timers.reset());
+  const status = {
+    token: 'sesame',
+    clientCertificateData: 'cert in PEM',
+    clientKeyData: 'key in PEM',
+    expirationTimestamp: new Date(now + 60_000).toISOString(),
+  };
+  const script = `
+    require('node:fs').appendFileSync(${JSON.stringify(log)}, '.');
+    console.log(${JSON.stringify(JSON.stringify({ status }))});`;
+  const connection = only(write(join(root, 'config'), single('a', plugin(script))));
+  const { headers: given, cert, key } = await connection.requestOptions();
+  assert.deepEqual([given, cert, key], [{ Authorization: 'Bearer sesame' }, 'cert in PEM', 'key in PEM']);
+  mock.timers.tick(59_000);
+  await connection.requestOptions();
+  assert.equal(runs(log), 1);
+  mock.timers.tick(1_000);
+  await connection.requestOptions();
+  assert.equal(runs(log), 2);
+});
+
+test('a plugin that hangs is killed with all that it started, and the next try starts a new one', {
+  timeout: 10_000,
+  skip: !existsSync('/proc/self/status') && 'there is no /proc to see it by',
+}, async (t) => {
+  const root = folder(t);
+  const [first, pid] = [join(root, 'first'), join(root, 'pid')];
+  const answer = JSON.stringify({ status: { token: 'sesame' } });
+  // Its child holds the pipe that its answer would come through.
+  const shell = `if [ ! -e ${first} ]; then touch ${first}; sleep 100 & echo $! >${pid}; wait; fi; echo '${answer}'`;
+  const user = { exec: { command: '/bin/sh', args: ['-c', shell] } };
+  const connection = only(write(join(root, 'config'), single('a', user)));
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.after(() => mock.timers.reset());
+  const hung = connection.requestOptions();
+  const text = () => readFileSync(pid, { encoding: 'utf8', flag: 'a+' });
+  while (!text().endsWith('\n')) await new Promise(setImmediate);
+  const isRunning = () => {
+    const [, state] = /^State:\s+(\S)/m.exec(readFileSync(`/proc/${text().trim()}/status`, 'utf8')) ?? [];
+    return state !== 'Z';
+  };
+  assert.ok(isRunning());
+  mock.timers.tick(30_000);
+  await assert.rejects(hung, refusal(/no credentials came within 30 s/));
+  assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer sesame');
+  for (;;) {
+    try {
+      if (!isRunning()) break;
+    } catch {
+      break;
+    }
+    await new Promise(setImmediate);
+  }
+});
+
+test('the service account of a pod is used inside a cluster', async (t) => {
+  const root = folder(t);
+  assert.throws(() => inClusterConnection(root), refusal(/does not run in a Kubernetes pod/));
+  process.env['KUBERNETES_SERVICE_HOST'] = 'fd00::1';
+  process.env['KUBERNETES_SERVICE_PORT'] = '443';
+  const account = join(root, 'var/run/secrets/kubernetes.io/serviceaccount');
+  assert.throws(() => inClusterConnection(root), refusal(/serviceaccount\/ca.crt .* cannot be read/));
+  write(join(account, 'ca.crt'), 'ca in PEM');
+  write(join(account, 'token'), 'pod-token');
+  const connection = inClusterConnection(root);
+  const { server, headers: given, ca } = await connection.requestOptions();
+  assert.equal(server.href, 'https://[fd00::1]/');
+  assert.deepEqual(given, { Authorization: 'Bearer pod-token' });
+  assert.equal(String(ca), 'ca in PEM');
+});
+
+for (const [what, kubeconfig, message] of [
+  ['is not YAML', 'users: [{ token: sesame\n}', /^The kubeconfig .* is not YAML \(line 2\): correct/],
+  ['is empty', '', /is not YAML: correct/],
+  ['is something else', 'sesame', /is wrong at its top: /],
+  ['has a token of another type', single('a', { token: 5 }), /is wrong at users\.0\.user\.token: /],
+  ['has no current context', { contexts: null }, /has no current context: name the contexts/],
+  [
+    'names a cluster that is not there',
+    { ...single('a', {}), clusters: [] },
+    /^Context "a" of the kubeconfig .* names the cluster "a", which is not there: correct/,
+  ],
+  [
+    'names no user',
+    { ...single('a', {}), contexts: [{ name: 'a', context: { cluster: 'a' } }] },
+    /names no user: correct/,
+  ],
+  [
+    'has a server that is no URL',
+    single('a', {}, { server: 'sesame:6443' }),
+    /write it as https:\/\/HOST:PORT/,
+  ],
+  ['has no server', { ...single('a', {}), clusters: [{ name: 'a', cluster: {} }] }, /write it as https:/],
+  [
+    'lacks its CA file',
+    single('a', {}, { 'certificate-authority': 'ca.pem' }),
+    /^The file .*ca\.pem of context "a" cannot be read \(ENOENT\): restore it/,
+  ],
+  ['lacks its token file', single('a', { tokenFile: '/no/such' }), /The file \/no\/such of context "a"/],
+  [
+    'goes by a proxy of another kind',
+    single('a', {}, { 'proxy-url': 'socks5://sesame@proxy' }),
+    /^The proxy-url of context "a" is not an http or https URL: write it as http:\/\/HOST:PORT\.$/,
+  ],
+  ['impersonates groups', single('a', { as: 'x', 'as-groups': ['y'] }), /uses as-groups, which is not/],
+] as const) {
+  test(`a kubeconfig that ${what} is refused in one sentence`, (t) => {
+    const path = write(join(folder(t), 'config'), kubeconfig);
+    assert.throws(() => loadContexts({ kubeconfig: path, contexts: [] }), refusal(message));
+  });
+}
+
+test('a context that is not there is refused, naming those that are', (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('a', {}));
+  assert.throws(
+    () => loadContexts({ kubeconfig, contexts: ['prod'] }),
+    refusal(/has no context "prod": it has a\.$/),
+  );
+});
+
+test('a kubeconfig that is not there is refused', (t) => {
+  const root = folder(t);
+  const missing = join(root, 'missing');
+  assert.throws(
+    () => loadContexts({ kubeconfig: missing, contexts: [] }),
+    refusal(/^The kubeconfig .*missing cannot be read \(ENOENT\): check its path/),
+  );
+  assert.throws(
+    () => loadContexts({ contexts: [] }),
+    refusal(/^Kubeconfig not found at .*\.kube\/config\. /),
+  );
+  process.env['KUBECONFIG'] = missing;
+  assert.throws(() => loadContexts({ contexts: [] }), refusal(/^Kubeconfig not found at .*missing\. /));
+});
+
+test('a kubeconfig that refers to itself is refused', (t) => {
+  const text = `${JSON.stringify(single('a', { token: 'x' })).replace('"name":"a"', '"self": &s {"again": *s}, "name":"a"')}`;
+  const kubeconfig = write(join(folder(t), 'config'), text);
+  assert.throws(
+    () => loadContexts({ kubeconfig, contexts: ['a'] }),
+    refusal(/config has a YAML alias \(line 1\)\. Write out its value\.$/),
+  );
+});
+
+test('a context may have no name', async (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('', { token: 'x' }, { server: 'https://a' }));
+  const { headers } = await contextConnection('', kubeconfig).requestOptions();
+  assert.equal(headers['Authorization'], 'Bearer x');
+});
+
+test('what is quoted of a kubeconfig fits on a line', (t) => {
+  const kubeconfig = write(join(folder(t), 'config'), single('a', {}, { server: 'https://a' }));
+  assert.throws(
+    () => loadContexts({ kubeconfig, contexts: [`b\n${'c'.repeat(5_000)}`] }),
+    ({ message }: Error) => !message.includes('\n') && message.length < 1_100,
+  );
+});

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { askNode } from '#shared/operations/ask/explain-node.ts';
+import { askPod } from '#shared/operations/ask/explain-pod.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+import type { ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
+import { type LiveCluster, liveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { DEAF_AFTER_MS } from '#shared/state/lease.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
+import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { heardCluster } from '#test/world/heard-cluster.ts';
+import { loadContexts } from '#test/world/load-contexts.ts';
+
+const CLUSTER = clusterName('simulated');
+const NODE = nodeName('node-1');
+const matching = { comparisonOperators: false };
+const deps = { clock: systemClock };
+
+/** The simulated cluster, and a fleet that enforces it and knows nothing else of it; `parts` in place of its own. */
+async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
+  const dir = mkdtempSync(join(tmpdir(), 'explain-'));
+  const cluster = await startSimulatedCluster({ clock: systemClock, dir });
+  t.after(async () => {
+    await cluster.close();
+    rmSync(dir, { recursive: true });
+  });
+  const [context] = loadContexts({ kubeconfig: cluster.kubeconfig, contexts: [cluster.context] });
+  assert.ok(context);
+  const live = async (name: typeof CLUSTER): Promise<LiveCluster> =>
+    liveCluster(name, context.connection, systemClock);
+  const clock = new DrivenClock(Date.now());
+  const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
+  const operator = new Operator({ rulebook: embedded.rulebook, clock, who: 'anna' });
+  await operator.applyPolicy(CLUSTER, 'mode: enforce');
+  await heardCluster(embedded.leases, CLUSTER, clock.now());
+  const bare: ContextFleet = {
+    kind: 'context',
+    where: 'a test',
+    clusters: async () => [CLUSTER],
+    manages: async (name) => name === CLUSTER,
+    cluster: live,
+    close: () => undefined,
+  };
+  return { ...embedded, clock, cluster, operator, bare };
+}
+
+/** Once the scheduler has placed it, a pod of the node whose name begins so. */
+async function podOn(cluster: SimulatedCluster, prefix: string): Promise<string> {
+  for (;;) {
+    const found = cluster.pods().find(({ name, node }) => node === NODE && name.startsWith(prefix));
+    if (found) return found.name;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A first line without its moments. */
+const lineOf = ({ headline }: { readonly headline: string }): string =>
+  headline.replace(/\d{4}-\S+Z( \([^)]*\))?/g, 'T');
+
+test('a pod is told of by what its API server shows, and by the rules of now', async (t) => {
+  const { cluster, fleet, operator } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  const ask = () => askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
+  assert.equal(lineOf(await ask()), `default/${name} stays: node node-1 has no taint that evicts.`);
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const tainted = await ask();
+  assert.match(
+    lineOf(tainted),
+    /^default\/checkout-\S+ will be evicted at T because it tolerates maintenance=now:NoExecute for 30 s\.$/,
+  );
+  assert.deepEqual(
+    tainted.budgets?.map((budget) => budget.name),
+    ['checkout'],
+  );
+  assert.deepEqual(tainted.workload, { namespace: 'default', kind: 'Deployment', name: 'checkout' });
+  assert.equal(tainted.owner?.kind, 'ReplicaSet');
+  assert.equal(tainted.scheduling?.loops, true);
+  assert.deepEqual(tainted.unknown, []);
+  // There is none beside it.
+  assert.deepEqual(tainted.builtIn?.state, 'off');
+  await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
+  assert.match(
+    lineOf(await ask()),
+    /is due at T because .* for 30 s, but is held by hold h\w+ \(anna: a backup runs\)\.$/,
+  );
+});
+
+test('a node is told of by workload', async (t) => {
+  const { cluster, fleet } = await stage(t);
+  await podOn(cluster, 'checkout');
+  await podOn(cluster, 'logs');
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const story = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
+  assert.match(
+    lineOf(story),
+    /^node-1 has maintenance=now:NoExecute: \d+ pods? will be evicted .*; 1 pod stays\.$/,
+  );
+  const checkout = story.workloads.find(({ owner }) => owner?.name === 'checkout');
+  assert.equal(checkout?.owner?.kind, 'Deployment');
+  const logs = story.workloads.find(({ owner }) => owner?.name === 'logs');
+  assert.deepEqual(logs?.keep, [{ cause: 'tolerated', pods: 1 }]);
+  await assert.rejects(askNode(fleet, { cluster: CLUSTER, node: nodeName('nix'), matching }, deps), {
+    message: 'Node "nix" not found in cluster "simulated". Check its name.',
+  });
+});
+
+test('where only a cluster is asked, its taints count from when they were written last', async (t) => {
+  const { cluster, bare } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const story = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
+  assert.match(
+    lineOf(story),
+    /must be evicted at T at the latest because .*; the built-in controller is disabled, so the pod stays unless another controller evicts here\.$/,
+  );
+  assert.deepEqual(
+    story.remediations.map(({ kind }) => kind),
+    ['tolerate', 'untaint'],
+  );
+  const lost = await askPod(bare, { cluster: CLUSTER, namespace: 'default', name: 'nix', matching }, deps);
+  assert.equal(
+    lineOf(lost),
+    'default/nix does not exist in cluster simulated; only the service knows its history (--table, --state-dir).',
+  );
+});
+
+test('a pod that is gone is told of by history', async (t) => {
+  const { fleet, store, clock } = await stage(t);
+  const now = clock.now();
+  const ref = { cluster: CLUSTER, node: NODE };
+  const record = aRecord({ name: 'web-9', startedAt: now - 60_000, fireAt: now - 30_000 });
+  await store.commit(
+    ref,
+    0,
+    { node: aNode({ taints: [aTaint()] }), schedule: [record], end: [], live: true },
+    now - 60_000,
+  );
+  await store.end(ref, [anEnding(record, { lateMs: 12 })], now - 30_000);
+  const story = await askPod(
+    fleet,
+    { cluster: CLUSTER, namespace: 'default', name: 'web-9', matching },
+    deps,
+  );
+  assert.equal(
+    lineOf(story),
+    'default/web-9 was evicted from node node-1 at T because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s.',
+  );
+  assert.deepEqual(
+    story.history.map(({ event }) => event),
+    ['scheduled', 'evicted'],
+  );
+});
+
+test('an API server that cannot be asked leaves the records, and says why', async (t) => {
+  const refused = new ApiError('Cannot get pods: the connection was refused.', 0);
+  const { fleet, store, clock } = await stage(t, { cluster: async () => Promise.reject(refused) });
+  const now = clock.now();
+  const ref = { cluster: CLUSTER, node: NODE };
+  const record = aRecord({ name: 'web-9', fireAt: now + 30_000 });
+  await store.commit(
+    ref,
+    0,
+    { node: aNode({ taints: [aTaint()] }), schedule: [record], end: [], live: true },
+    now,
+  );
+  const story = await askPod(
+    fleet,
+    { cluster: CLUSTER, namespace: 'default', name: 'web-9', matching },
+    deps,
+  );
+  assert.match(
+    lineOf(story),
+    /^default\/web-9 will be evicted at T .* This is its record: the pod could not be read\.$/,
+  );
+  assert.deepEqual(story.unknown, [
+    { what: 'the pod', reason: 'Cannot get pods: the connection was refused' },
+  ]);
+});
+
+test('that no relay hears the cluster any more is told, and which eviction is therefore not scheduled', async (t) => {
+  const { cluster, fleet, leases, clock } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  await heardCluster(leases, CLUSTER, clock.now() - 2 * DEAF_AFTER_MS);
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
+  assert.match(
+    lineOf(pod),
+    / for 30 s\. But no relay has been connected to cluster simulated since T: its eviction is not scheduled until a relay connects\./,
+  );
+  const node = await askNode(fleet, { cluster: CLUSTER, node: NODE, matching }, deps);
+  assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until a relay connects\./);
+});
+
+test('who may not read what runs a pod is told what made it', async (t) => {
+  const { cluster, fleet } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  const live = async (asked: typeof CLUSTER) => {
+    const reached = await fleet.cluster(asked);
+    const { objects } = reached;
+    const limited: Pick<ClusterObjects, 'get' | 'list' | 'text'> = {
+      async get(path) {
+        if (path.includes('/replicasets/')) throw new ApiError(`${path} is forbidden.`, 403, 'Forbidden');
+        return objects.get(path);
+      },
+      list: (path, query) => objects.list(path, query),
+      text: (path) => objects.text(path),
+    };
+    return { ...reached, objects: limited as ClusterObjects };
+  };
+  const question = { cluster: CLUSTER, namespace: 'default', name, matching };
+  const story = await askPod({ ...fleet, cluster: live }, question, deps);
+  assert.deepEqual([story.workload, story.owner?.kind], [undefined, 'ReplicaSet']);
+  assert.deepEqual(
+    story.unknown.map(({ what }) => what),
+    ['its workload'],
+  );
+});
+
+test('rules that cannot be read are said to be so, and nothing is foretold by others', async (t) => {
+  const { cluster, fleet } = await stage(t);
+  const name = await podOn(cluster, 'checkout');
+  cluster.taint('node-1', 'maintenance=now:NoExecute');
+  const rulebook = Object.assign(Object.create(fleet.rulebook), {
+    read: async () => Promise.reject(new StoreError('the table is throttled.')),
+  });
+  const blind = { ...fleet, rulebook };
+  const story = await askPod(blind, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
+  assert.equal(
+    lineOf(story),
+    `default/${name} may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
+  );
+  assert.deepEqual(story.unknown, [{ what: 'rules', reason: 'the table is throttled' }]);
+});

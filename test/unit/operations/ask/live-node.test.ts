@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { liveNode } from '#shared/operations/ask/live-node.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { liveNode as aNode } from '#test/unit/engine/watch/live-objects.ts';
+import { at } from '#test/unit/eviction/builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const NODE = nodeName('n1');
+
+/** A node with this taint, that renewed its Lease 10 s ago; and what is asked of it. */
+function shown(key: string, refusal?: ApiError) {
+  const clock = new DrivenClock(at(60));
+  const cluster = new FakeCluster(clock);
+  cluster.putNode(aNode('n1', key));
+  cluster.nodeLeases.set('n1', { renewedAt: at(50), durationMs: 40_000 });
+  const asked: string[] = [];
+  cluster.beforeRequest = (verb) => {
+    asked.push(verb);
+    if (verb === 'get-lease' && refusal) throw refusal;
+  };
+  const api = Object.assign(cluster, { host: 'shown', allowed: async () => true });
+  const look = (leases?: { readonly clock: DrivenClock }) =>
+    liveNode({ api } satisfies Pick<LiveCluster, 'api'>, NODE, leases);
+  return { clock, asked, look };
+}
+
+describe('who asks about a node', () => {
+  test('learns whether it is alive where it is called unreachable', async () => {
+    const { clock, look } = shown(NODE_UNREACHABLE);
+    const { life, lifeUnknown } = await look({ clock });
+    assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(50), until: at(90) }, undefined]);
+  });
+
+  test('reads no Lease where it has other taints, or where none counts', async () => {
+    const other = shown('a');
+    await other.look({ clock: other.clock });
+    const uncounted = shown(NODE_UNREACHABLE);
+    await uncounted.look();
+    assert.deepEqual([other.asked, uncounted.asked], [['get'], ['get']]);
+  });
+
+  test('is told why the Lease cannot be read, and all else', async () => {
+    const { clock, look } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
+    const { taints, life, lifeUnknown } = await look({ clock });
+    assert.equal(taints?.length, 1);
+    assert.deepEqual([life, lifeUnknown], [undefined, 'It is forbidden']);
+  });
+});

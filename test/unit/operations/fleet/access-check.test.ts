@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { InvokeCommand, LambdaClient } from '@aws-sdk/client-lambda';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { askEvict } from '#shared/operations/fleet/access-check.ts';
+
+const CHECKED = {
+  name: clusterName('prod'),
+  access: { kind: 'eks', clusterName: 'production', region: 'eu-west-1' },
+} as const;
+
+/** Lambda, which answers every invocation so. */
+function lambda(answer: () => { readonly said: string; readonly FunctionError?: string }) {
+  const asked: InvokeCommand['input'][] = [];
+  const send = async ({ input }: InvokeCommand) => {
+    asked.push(input);
+    const { said, ...more } = answer();
+    return { Payload: Buffer.from(said), ...more };
+  };
+  return { client: { send } as unknown as LambdaClient, asked };
+}
+
+test('evict is asked by its name, with what is to be registered, and its answer is passed on', async () => {
+  for (const answer of [
+    { works: true, version: 'v1.34.2' },
+    { works: false, reason: 'It is not reached.' },
+  ] as const) {
+    const { client, asked } = lambda(() => ({ said: JSON.stringify(answer) }));
+    assert.deepEqual(
+      await askEvict(client, 'tw-evict', { ...CHECKED, addedAt: 1 } as typeof CHECKED),
+      answer,
+    );
+    assert.deepEqual(
+      asked.map(({ FunctionName, Payload }) => [FunctionName, JSON.parse(String(Payload))]),
+      [['tw-evict', { checkAccess: CHECKED }]],
+    );
+  }
+});
+
+test('an older evict, which takes the question for messages, is told of as such', async () => {
+  for (const answer of [
+    { said: '{"errorMessage":"event.Records is not iterable"}', FunctionError: 'Unhandled' },
+    { said: '{"batchItemFailures":[]}' },
+    { said: 'null' },
+    { said: '' },
+  ]) {
+    await assert.rejects(askEvict(lambda(() => answer).client, 'tw-evict', CHECKED), {
+      name: 'FleetError',
+      message:
+        /^Function tw-evict gave an unknown response about cluster prod .*\. Deploy the release of this/,
+    });
+  }
+});
+
+test('who may not ask hears which right it takes', async () => {
+  const { client } = lambda(() => {
+    throw new Error('not authorized');
+  });
+  await assert.rejects(askEvict(client, 'tw-evict', CHECKED), {
+    name: 'FleetError',
+    message: /^Function tw-evict could not check .*\(not authorized\).* lambda:InvokeFunction\.$/,
+  });
+});

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CloudWatchClient } from '@aws-sdk/client-cloudwatch';
+import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
+import { LambdaClient } from '@aws-sdk/client-lambda';
+import { AwsAccount } from '#shared/operations/fleet/aws-account.ts';
+
+type Input = Readonly<Record<string, unknown>>;
+type Answers = Readonly<Record<string, (input: Input) => object>>;
+
+/** The account of a stack `tw` that answers this, by command. */
+function account(answers: Answers) {
+  const asked: string[] = [];
+  const send = async (command: { readonly input: Input }) => {
+    const name = command.constructor.name.replace('Command', '');
+    asked.push(`${name} ${Object.values(command.input).filter(Boolean).join(' ')}`.trim());
+    return answers[name]?.(command.input) ?? {};
+  };
+  const of = <Client extends object>(client: Client) => Object.assign(client, { send });
+  const settings = { region: 'eu-west-1' };
+  return {
+    asked,
+    account: new AwsAccount({
+      dynamoDb: of(new DynamoDBClient(settings)),
+      lambda: of(new LambdaClient(settings)),
+      cloudWatch: of(new CloudWatchClient(settings)),
+      table: { tag: async (name) => (name === 'taintward:release' ? '1.2.3' : undefined) },
+      ...{ tableName: 'tw', prefix: 'tw' },
+    }),
+  };
+}
+
+const refused = () => {
+  throw Object.assign(new Error('no identity-based policy allows it'), { name: 'AccessDeniedException' });
+};
+
+const QUOTAS: Answers = {
+  GetAccountSettings: () => ({
+    AccountLimit: { ConcurrentExecutions: 1000, UnreservedConcurrentExecutions: 900 },
+  }),
+  ListEventSourceMappings: ({ FunctionName }) => ({
+    EventSourceMappings: [{ ScalingConfig: { MaximumConcurrency: FunctionName === 'tw-evict' ? 50 : 20 } }],
+  }),
+  GetFunctionConcurrency: ({ FunctionName }) =>
+    FunctionName === 'tw-evict' ? { ReservedConcurrentExecutions: 55 } : {},
+  DescribeLimits: () => ({ TableMaxWriteCapacityUnits: 40_000 }),
+  DescribeTable: () => ({ Table: { WarmThroughput: { WriteUnitsPerSecond: 4_000 } } }),
+};
+
+test('quotas are what is left of the account, what its functions may use, and what its table takes', async () => {
+  assert.deepEqual(await account(QUOTAS).account.quotas(), {
+    invocations: 900,
+    batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
+    reserved: { evict: 55 },
+    writesAtOnce: 4_000,
+    mostWrites: 40_000,
+  });
+});
+
+test('a limit of the table’s own counts where it is the lower one', async () => {
+  const limited = (most: number) =>
+    account({
+      ...QUOTAS,
+      DescribeTable: () => ({ Table: { OnDemandThroughput: { MaxWriteRequestUnits: most } } }),
+    }).account.quotas();
+  assert.equal((await limited(500)).mostWrites, 500);
+  assert.deepEqual([(await limited(-1)).mostWrites, (await limited(-1)).writesAtOnce], [40_000, undefined]);
+});
+
+test('alarms are those of its name, on all pages, with whom they tell', async () => {
+  const at = new Date(0);
+  const { account: of, asked } = account({
+    DescribeAlarms: ({ NextToken }) =>
+      NextToken
+        ? {
+            MetricAlarms: [
+              { AlarmName: 'tw: b', StateValue: 'ALARM', StateTransitionedTimestamp: at },
+              {
+                AlarmName: 'tw: c',
+                StateValue: 'OK',
+                ActionsEnabled: false,
+                AlarmActions: ['arn:aws:sns:eu-west-1:1:ops'],
+              },
+            ],
+          }
+        : {
+            MetricAlarms: [
+              {
+                ...{
+                  AlarmName: 'tw: a',
+                  AlarmDescription: 'Mend it.',
+                  StateValue: 'OK',
+                  ActionsEnabled: true,
+                },
+                ...{ AlarmActions: ['arn:aws:sns:eu-west-1:1:ops'], StateUpdatedTimestamp: at },
+              },
+            ],
+            NextToken: 'more',
+          },
+  });
+  assert.deepEqual(await of.alarms(), [
+    { name: 'a', state: 'OK', since: 0, says: 'Mend it.', receivers: 1 },
+    { name: 'b', state: 'ALARM', since: 0, says: '', receivers: 0 },
+    { name: 'c', state: 'OK', since: 0, says: '', receivers: 0 },
+  ]);
+  assert.equal(asked[0], 'DescribeAlarms tw:');
+});
+
+test('what may not be asked is one sentence that names the right', async () => {
+  const { account: of } = account({ ...QUOTAS, GetAccountSettings: refused, DescribeAlarms: refused });
+  await assert.rejects(of.quotas(), {
+    name: 'FleetError',
+    message:
+      /^Can't read the concurrent executions from AWS \(.*\)\. .* that you have lambda:GetAccountSettings\.$/,
+  });
+  await assert.rejects(of.alarms(), { name: 'FleetError', message: /cloudwatch:DescribeAlarms\.$/ });
+});

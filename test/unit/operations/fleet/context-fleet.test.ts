@@ -1,0 +1,15 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { contextFleet } from '#shared/operations/fleet/context-fleet.ts';
+import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+test('a cluster of a fleet that is named beside a context alone is refused, with what to add', async () => {
+  const fleet = contextFleet({ kind: 'local-context', context: 'testbed' }, new DrivenClock(0));
+  assert.equal(await clusterNamed('testbed', fleet), 'testbed');
+  await assert.rejects(clusterNamed('prod', fleet), {
+    name: 'FleetError',
+    message:
+      'Cluster "prod" not found: with --context alone, only testbed is known. To examine a cluster of a fleet by that context, also specify --table NAME or --state-dir DIR.',
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type AttributeValue, BatchWriteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { copyTable } from '#shared/operations/fleet/copy-table.ts';
+import { toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { fakeClient } from '#test/world/fake-dynamodb.ts';
+
+type Item = Record<string, AttributeValue>;
+
+const MINUTE_MS = 60_000;
+const items = (count: number): readonly Item[] =>
+  Array.from({ length: count }, (_, index) => toAttributes({ pk: `CLUSTER#${index}`, sk: 'REGISTRATION' }));
+
+/** Two tables: one with these pages of items, and one that leaves out of each batch what `leaves` says. */
+function tables(pages: readonly (readonly Item[])[], leaves: (batch: number) => number = () => 0) {
+  const written: Item[] = [];
+  let batches = 0;
+  const client = fakeClient(async (command) => {
+    if (command instanceof ScanCommand) {
+      assert.deepEqual([command.input.TableName, command.input.ConsistentRead], ['restored', true]);
+      const page = Number(command.input.ExclusiveStartKey?.['page']?.N ?? 0);
+      const more = page + 1 < pages.length ? { LastEvaluatedKey: { page: { N: `${page + 1}` } } } : {};
+      return { Items: pages[page], ...more };
+    }
+    assert.ok(command instanceof BatchWriteItemCommand);
+    const requests = command.input.RequestItems?.['used'] ?? [];
+    assert.ok(requests.length > 0 && requests.length <= 25);
+    const kept = Math.min(requests.length, leaves(batches++));
+    const done = requests.slice(0, requests.length - kept);
+    written.push(...done.map(({ PutRequest }) => PutRequest?.Item ?? {}));
+    return { UnprocessedItems: kept > 0 ? { used: requests.slice(-kept) } : {} };
+  });
+  return { client, written };
+}
+
+test('all items are put as they are, page by page, but leases', async () => {
+  const lease = toAttributes({ pk: 'LEASE#prod', sk: 'LEASE', epoch: 1 });
+  const [first = {}, ...rest] = items(61);
+  const { client, written } = tables([[first, lease], [], rest]);
+  assert.equal(await copyTable(client, 'restored', 'used'), 61);
+  assert.deepEqual(written, [first, ...rest]);
+});
+
+test('what is left out of a batch is put again, until nothing is', async (t) => {
+  const time = driveTimers(t);
+  const { client, written } = tables([items(30)], (batch) => (batch < 12 ? 4 : 0));
+  const copied = copyTable(client, 'restored', 'used');
+  await time.pass(MINUTE_MS);
+  assert.equal(await copied, 30);
+  assert.equal(new Set(written.map(({ pk }) => pk?.S)).size, 30);
+});
+
+test('a table that takes nothing is said to be throttled, in the end', async (t) => {
+  const time = driveTimers(t);
+  const { client } = tables([items(1)], () => 1);
+  const copied = assert.rejects(copyTable(client, 'restored', 'used'), {
+    name: 'StoreError',
+    message:
+      /^DynamoDB table used is throttled: it did not accept 1 items in 30 attempts\. Try again later\.$/,
+  });
+  await time.pass(4 * MINUTE_MS);
+  await copied;
+});
+
+test('a table that is not there is named', async () => {
+  const client = fakeClient(async () => {
+    throw Object.assign(new Error('not found'), { name: 'ResourceNotFoundException' });
+  });
+  await assert.rejects(copyTable(client, 'restored', 'used'), {
+    name: 'StoreError',
+    message: /^DynamoDB table restored .*does not exist/,
+  });
+});

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
+import { openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
+import { REACHED_BY_FILE, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
+import { listenOnSocket } from '#shared/operations/fleet/state-socket.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const PROD = clusterName('prod');
+
+/** In a directory in which an `npm start` was once given the context `prod`. */
+async function here(t: TestContext) {
+  const directory = mkdtempSync(join(tmpdir(), 'open-fleet-'));
+  const before = process.cwd();
+  process.chdir(directory);
+  const state = takeStateDirectory('.taintward');
+  const store = new SqliteStore({ path: state.file(STORE_FILE) });
+  await sqliteLeases(store.database).take(PROD, undefined, 'relay', NOW);
+  writeReachedBy(state.file(REACHED_BY_FILE), new Map([[PROD, { context: 'prod', kubeconfig: '/k' }]]));
+  store.close();
+  t.after(() => {
+    process.chdir(before);
+    rmSync(directory, { recursive: true });
+  });
+  const hints: string[] = [];
+  const deps = {
+    clock: new DrivenClock(NOW),
+    connect: () => assert.fail('a registered cluster was asked'),
+    hint: (text: string) => hints.push(text),
+  };
+  return { deps, hints, state };
+}
+
+test('without a word the fleet is that of the npm start that runs here, and that is said', async (t) => {
+  const { deps, hints, state } = await here(t);
+  const fleet = openFleet({}, deps);
+  t.after(() => fleet.close());
+  assert.equal(fleet.kind, 'local');
+  assert.deepEqual(await fleet.clusters(), ['prod']);
+  assert.deepEqual(hints, ['Using the npm start that runs in this directory (--state-dir .taintward).']);
+  state.release();
+});
+
+test('without a word the fleet is the table of a stack where no npm start runs', async (t) => {
+  const { deps, hints, state } = await here(t);
+  state.release();
+  const onFailure: string[] = [];
+  const fleet = openFleet({}, { ...deps, hintOnFailure: (text) => onFailure.push(text) });
+  assert.equal(fleet.where, 'table taintward');
+  assert.deepEqual(hints, []);
+  assert.match(onFailure.join(), /^No npm start runs in this directory, so the command used table taintward/);
+});
+
+test('a state directory goes before a table, and a table before what runs here', async (t) => {
+  const { deps, state } = await here(t);
+  const named = openFleet({ state: '.taintward', table: 'fleet' }, deps);
+  t.after(() => named.close());
+  assert.equal(named.kind, 'local');
+  assert.equal(openFleet({ table: 'fleet' }, deps).where, 'table fleet');
+  state.release();
+});
+
+test('a context alone is a cluster of which nothing else is known, unless the npm start here manages it', async (t) => {
+  const { deps, state } = await here(t);
+  assert.equal((await openLive({ context: 'other' }, deps)).kind, 'context');
+  const managed = await openLive({ context: 'prod' }, deps);
+  t.after(() => managed.close());
+  assert.equal(managed.kind, 'local');
+  state.release();
+  assert.equal((await openLive({ context: 'prod' }, deps)).kind, 'context');
+});
+
+test('a cluster of a state directory is asked by the context by which its process reaches it', async (t) => {
+  const { deps, state } = await here(t);
+  state.release();
+  const fleet = openFleet({ state: '.taintward' }, deps);
+  t.after(() => fleet.close());
+  const cluster = await fleet.cluster(PROD);
+  t.after(() => cluster.close());
+  assert.equal(cluster.objects.host, 'context "prod"');
+  await assert.rejects(fleet.cluster(clusterName('stage')), {
+    name: 'FleetError',
+    message: /^No kubeconfig context is recorded for cluster "stage" in .+\. Specify --context NAME\.$/,
+  });
+});
+
+test('a kubeconfig without a context is refused', async (t) => {
+  const { deps, state } = await here(t);
+  state.release();
+  await assert.rejects(openLive({ kubeconfig: 'k' }, deps), {
+    name: 'FleetError',
+    message: '--kubeconfig requires --context NAME, which selects the cluster.',
+  });
+});
+
+/** A kubeconfig whose user is had from a program, and a state directory that leads to it. */
+async function hereWithAProgram(t: TestContext, user = '{exec: {command: ./run}}') {
+  const opened = await here(t);
+  const kubeconfig = resolve('hostile.kubeconfig');
+  writeFileSync(
+    kubeconfig,
+    `clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+contexts: [{name: prod, context: {cluster: c, user: u}}]
+users: [{name: u, user: ${user}}]`,
+  );
+  writeReachedBy(opened.state.file(REACHED_BY_FILE), new Map([[PROD, { context: 'prod', kubeconfig }]]));
+  t.after(() => opened.state.release());
+  const before = process.env['KUBECONFIG'];
+  t.after(() => {
+    if (before === undefined) delete process.env['KUBECONFIG'];
+    else process.env['KUBECONFIG'] = before;
+  });
+  process.env['KUBECONFIG'] = '/nowhere/config';
+  const ask = async (choice: FleetChoice): Promise<unknown> => {
+    const fleet = openFleet(choice, opened.deps);
+    const cluster = await fleet.cluster(PROD);
+    try {
+      return await cluster.objects.get('/api/v1/nodes/n');
+    } finally {
+      cluster.close();
+      fleet.close();
+    }
+  };
+  return { ...opened, kubeconfig, ask };
+}
+
+const REFUSED =
+  /starts a program for its credentials \((exec|auth-provider)\): its kubeconfig .*hostile\.kubeconfig is named by \.taintward, which you did not specify\. If you trust that directory, specify --state-dir \.taintward\.$/;
+
+for (const [what, user] of [
+  ['an exec plugin', '{exec: {command: ./run}}'],
+  ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
+] as const) {
+  test(`${what} of a kubeconfig that a found state directory leads to is not started`, async (t) => {
+    const { ask } = await hereWithAProgram(t, user);
+    await assert.rejects(ask({}), REFUSED);
+  });
+}
+
+test('an exec plugin is started where the state directory was named, or kubectl would read the same file', async (t) => {
+  const { ask, kubeconfig } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
+  const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
+  await assert.rejects(ask({ state: '.taintward' }), started);
+  process.env['KUBECONFIG'] = `/elsewhere:${kubeconfig}`;
+  await assert.rejects(ask({}), started);
+});
+
+test('a state directory here that others may write is passed over, and that is said', async (t) => {
+  const { deps, hints, state } = await here(t);
+  chmodSync(state.path, 0o777);
+  assert.equal(openFleet({}, deps).where, 'table taintward');
+  assert.match(
+    hints.join(),
+    /^The state directory \.taintward of this directory is ignored: .*\.taintward may be written by other users \(mode 777\)/,
+  );
+  assert.throws(() => openFleet({ state: '.taintward' }, deps), { name: 'ForeignFileError' });
+  state.release();
+});
+
+test('a file clusters.json in the hands of somebody else is not believed', async (t) => {
+  const { deps, state } = await here(t);
+  state.release();
+  const fleet = openFleet({ state: '.taintward' }, deps);
+  t.after(() => fleet.close());
+  chmodSync(state.file(REACHED_BY_FILE), 0o666);
+  await assert.rejects(fleet.cluster(PROD), /clusters\.json may be written by other users/);
+});
+
+test('a link to a console elsewhere, or with more than a key, is not shown', async (t) => {
+  const { deps, state } = await here(t);
+  let link = '';
+  const socket = await listenOnSocket(
+    state.file('service.sock'),
+    (_, response) => void response.end(JSON.stringify({ link })),
+    recordingLog(),
+  );
+  t.after(() => socket?.close());
+  const fleet = openFleet({}, deps);
+  t.after(() => fleet.close());
+  for (link of ['http://127.0.0.1:8080/?key=aB3-_x', 'http://[::1]:8080/?key=aB3-_x'])
+    assert.equal(await fleet.consoleLink?.(), link);
+  for (link of [
+    'http://127.0.0.1:6666/?key="><script>evil</script>',
+    'http://127.0.0.1:1/?key=\u001b]0;owned\u0007',
+    'http://evil.example:80/?key=a',
+    'http://127.0.0.1:80@evil.example/?key=a',
+    'https://127.0.0.1:80/?key=a',
+    'javascript:alert(1)',
+    'http://127.0.0.1:8080/?key=a\n',
+  ])
+    await assert.rejects(async () => fleet.consoleLink?.(), {
+      name: 'FleetError',
+      message: /service\.sock is not a link to a console on this machine\. Check which process listens there/,
+    });
+  state.release();
+});

@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { QueueDoesNotExist, type SQSClient } from '@aws-sdk/client-sqs';
+import { SqsQueues } from '#shared/operations/fleet/sqs-queues.ts';
+
+type Letter = {
+  readonly MessageId: string;
+  readonly Body: string;
+  readonly reason?: string;
+  readonly group?: string;
+};
+
+/** The queues of a stack `tw` with these letters in the dead-letter queue of a queue; a command of these names fails. Of its agents edge-2 is gone. */
+function queues(
+  letters: readonly Letter[],
+  box = 'evictions-due-dlq',
+  faults: Readonly<Record<string, string>> = {},
+  agents: readonly string[] = [],
+  refuses = false,
+) {
+  const sent: { readonly name: string; readonly input: Record<string, unknown> }[] = [];
+  let unread = [...letters];
+  const answer = (name: string, input: Record<string, unknown>) => {
+    const url = String(input['QueueUrl'] ?? '');
+    switch (name) {
+      case 'GetQueueUrlCommand':
+        if (String(input['QueueName']).startsWith('tw-agent-edge-2-'))
+          throw new QueueDoesNotExist({ message: 'no such queue', $metadata: {} });
+        if (String(input['QueueName']).startsWith('tw-agent-denied-')) throw new Error('not authorized');
+        return { QueueUrl: `https://sqs/${input['QueueName']}` };
+      case 'GetQueueAttributesCommand': {
+        const count = url.endsWith(`/tw-${box}`) ? letters.length : 0;
+        const arn = url.replace('https://sqs/', 'arn:aws:sqs:eu-west-1:1:');
+        return { Attributes: { QueueArn: arn, ApproximateNumberOfMessages: `${count}` } };
+      }
+      case 'ReceiveMessageCommand': {
+        if (!url.endsWith(`/tw-${box}`)) return {};
+        const page = unread.slice(0, Number(input['MaxNumberOfMessages']));
+        unread = unread.slice(page.length);
+        return {
+          Messages: page.map(({ reason, group, ...letter }, index) => ({
+            ...letter,
+            ReceiptHandle: letter.MessageId,
+            Attributes: { SentTimestamp: `${1_000 + index}`, ...(group ? { MessageGroupId: group } : {}) },
+            ...(reason ? { MessageAttributes: { reason: { DataType: 'String', StringValue: reason } } } : {}),
+          })),
+        };
+      }
+      case 'DeleteMessageBatchCommand': {
+        const entries = input['Entries'] as readonly { readonly Id: string }[];
+        return refuses ? { Failed: entries.map(({ Id }) => ({ Id, Message: 'it is locked' })) } : {};
+      }
+      default:
+        return {};
+    }
+  };
+  const client = {
+    send: async (command: { readonly input: Record<string, unknown> }) => {
+      const fault = faults[command.constructor.name];
+      if (fault !== undefined) throw new Error(fault);
+      sent.push({ name: command.constructor.name, input: command.input });
+      return answer(command.constructor.name, command.input);
+    },
+  };
+  const of = (name: string) => sent.filter((each) => each.name === name).map(({ input }) => input);
+  const deps = { client: client as unknown as SQSClient, prefix: 'tw', agents: async () => agents };
+  return { box: new SqsQueues(deps), of };
+}
+
+const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`, Body: '{}' }));
+
+test('dead letters are counted where there are some', async () => {
+  assert.deepEqual([...(await queues(many).box.count())], [['evictions-due', 12]]);
+});
+
+test('a queue of an agent that may not be looked at is not taken for one that is not there', async () => {
+  const { box } = queues([], undefined, {}, ['edge-2', 'denied']);
+  const refused = { name: 'FleetError', message: /agent-denied-.* does not answer \(not authorized\)/ };
+  await assert.rejects(box.count(), refused);
+  await assert.rejects(box.backlog(), refused);
+});
+
+test('queues of agents are counted among the others, and what one has set aside is read and sent again by its name', async () => {
+  const letters = [{ MessageId: 'm', Body: 'x' }];
+  const [name, agents] = ['agent-edge-1-evictions-due', ['edge-1', 'edge-2']];
+  const { box, of } = queues(letters, `${name}-dlq`, {}, agents);
+  assert.deepEqual([...(await box.count())], [[name, 1]]);
+  assert.deepEqual(
+    [...(await box.backlog()).keys()],
+    ['node-deltas.fifo', 'pod-deltas.fifo', 'evictions-due', name],
+  );
+  assert.deepEqual(
+    (await box.list(10)).map(({ id, queue }) => [id, queue]),
+    [['m', name]],
+  );
+  assert.equal(await box.redrive(name), 1);
+  assert.deepEqual(of('StartMessageMoveTaskCommand'), [
+    {
+      SourceArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due-dlq',
+      DestinationArn: 'arn:aws:sqs:eu-west-1:1:tw-agent-edge-1-evictions-due',
+    },
+  ]);
+});
+
+test('dead letters are read page by page up to a limit, and given back at once', async () => {
+  const { box, of } = queues([{ ...{ MessageId: 'm', Body: 'x' }, reason: 'nobody can read it' }, ...many]);
+  const found = await box.list(11);
+  assert.equal(found.length, 11);
+  assert.deepEqual(found[0], {
+    id: 'm',
+    queue: 'evictions-due',
+    at: 1_000,
+    reason: 'nobody can read it',
+    body: 'x',
+  });
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, 11);
+});
+
+test('dead letters are moved to the queue that they are of, which is named', async () => {
+  const { box, of } = queues(many);
+  assert.equal(await box.redrive('evictions-due'), 12);
+  assert.deepEqual(of('StartMessageMoveTaskCommand'), [
+    {
+      SourceArn: 'arn:aws:sqs:eu-west-1:1:tw-evictions-due-dlq',
+      DestinationArn: 'arn:aws:sqs:eu-west-1:1:tw-evictions-due',
+    },
+  ]);
+});
+
+test('one letter is sent again as it was, and deleted; the others that were looked through are given back', async () => {
+  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x', reason: 'it was given up' }]);
+  await box.redriveOne({ id: 'm', queue: 'evictions-due' });
+  assert.deepEqual(of('SendMessageCommand'), [
+    {
+      QueueUrl: 'https://sqs/tw-evictions-due',
+      MessageBody: 'x',
+      MessageAttributes: { reason: { DataType: 'String', StringValue: 'it was given up' } },
+    },
+  ]);
+  assert.deepEqual(of('DeleteMessageCommand'), [
+    { QueueUrl: 'https://sqs/tw-evictions-due-dlq', ReceiptHandle: 'm' },
+  ]);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, many.length);
+});
+
+test('one of a FIFO queue keeps its group, and is not taken for one that was sent before', async () => {
+  const letter = { MessageId: 'm', Body: 'x', group: 'a node' };
+  const { box, of } = queues([letter], 'node-deltas-dlq.fifo');
+  await box.redriveOne({ id: 'm', queue: 'node-deltas.fifo' });
+  const [{ MessageGroupId, MessageDeduplicationId } = {}] = of('SendMessageCommand');
+  assert.deepEqual([MessageGroupId, MessageDeduplicationId], ['a node', 'redrive-m']);
+});
+
+test('a letter that cannot be sent is not deleted, and one that is gone is said to be', async () => {
+  const { box, of } = queues(many, 'evictions-due-dlq', { SendMessageCommand: 'not authorized' });
+  await assert.rejects(box.redriveOne({ id: 'm3', queue: 'evictions-due' }), {
+    name: 'FleetError',
+    message: /tw-evictions-due does not answer \(not authorized\).* sqs:SendMessage\.$/,
+  });
+  await assert.rejects(queues(many).box.redriveOne({ id: 'gone', queue: 'evictions-due' }), {
+    name: 'FleetError',
+    message: 'Dead-letter message gone of evictions-due no longer exists.',
+  });
+  assert.deepEqual(of('DeleteMessageCommand'), []);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, 10);
+});
+
+test('letters of a queue that are moved already are said to be: SQS has one task for each queue', async () => {
+  const running = 'There is already a task running. Only one active task is allowed for a source queue.';
+  const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: running });
+  await assert.rejects(box.redrive('evictions-due'), {
+    name: 'FleetError',
+    message: /^A redrive of the dead letters of evictions-due is already running .*\. Wait until it ends\.$/,
+  });
+});
+
+test('letters that cannot be moved can be sent one by one, which is said', async () => {
+  const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: 'unsupported' });
+  await assert.rejects(box.redrive('evictions-due'), {
+    name: 'FleetError',
+    message: /could not be redriven \(unsupported\).* taintward dead-letters redrive ID\.$/,
+  });
+});
+
+test('nothing is moved where there is nothing, and dead letters of expiry are not redriven', async () => {
+  const { box, of } = queues([]);
+  assert.equal(await box.redrive('pod-deltas.fifo'), 0);
+  await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /can't be redriven/ });
+  await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }), { message: /can't be redriven/ });
+  assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
+});
+
+test('purge deletes page by page until nothing is handed out, also of expiry', async () => {
+  for (const [queue, box] of [
+    ['evictions-due', 'evictions-due-dlq'],
+    ['expiry', 'expiry-dlq'],
+    ['agent-edge-1-evictions-due', 'agent-edge-1-evictions-due-dlq'],
+  ] as const) {
+    const { box: queues1, of } = queues(many, box, {}, ['edge-1']);
+    assert.equal(await queues1.purge(queue), many.length);
+    const deleted = of('DeleteMessageBatchCommand');
+    assert.deepEqual(
+      deleted.map(({ QueueUrl }) => QueueUrl),
+      [`https://sqs/tw-${box}`, `https://sqs/tw-${box}`],
+    );
+    const handles = deleted.flatMap(({ Entries }) => Entries as { readonly ReceiptHandle: string }[]);
+    assert.deepEqual(
+      handles.map(({ ReceiptHandle }) => ReceiptHandle),
+      many.map(({ MessageId }) => MessageId),
+    );
+  }
+});
+
+test('purge deletes one letter, and gives the others back', async () => {
+  const { box, of } = queues([...many, { MessageId: 'm', Body: 'x' }]);
+  await box.purgeOne({ id: 'm', queue: 'evictions-due' });
+  assert.deepEqual(
+    of('DeleteMessageCommand').map(({ ReceiptHandle }) => ReceiptHandle),
+    ['m'],
+  );
+  assert.deepEqual(of('SendMessageCommand'), []);
+  const back = of('ChangeMessageVisibilityBatchCommand').flatMap(({ Entries }) => Entries as object[]);
+  assert.equal(back.length, many.length);
+});
+
+test('purge says what SQS keeps, and which right it lacks', async () => {
+  const kept = queues(many, 'evictions-due-dlq', {}, [], true).box;
+  await assert.rejects(kept.purge('evictions-due'), {
+    name: 'FleetError',
+    message: 'The queue tw-evictions-due-dlq keeps messages (it is locked). Purge it again.',
+  });
+  const denied = queues(many, 'evictions-due-dlq', { DeleteMessageBatchCommand: 'not authorized' }).box;
+  await assert.rejects(denied.purge('evictions-due'), {
+    message: /\(not authorized\).* sqs:DeleteMessage\.$/,
+  });
+});

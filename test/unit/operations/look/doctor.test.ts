@@ -1,0 +1,496 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
+import type { Right } from '#shared/kubernetes/rights.ts';
+import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
+import type { Account } from '#shared/operations/fleet/account.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { examine } from '#shared/operations/look/doctor.ts';
+import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
+import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
+import type { ClusterRegistry } from '#shared/state/registry.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { VERSION } from '#shared/version.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { controllerManager, type Shown, shownCluster } from '#test/world/shown-cluster.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const HOUR_MS = 3_600_000;
+const prod = clusterName('prod');
+
+/** A fleet of the cluster `prod`, which shows this, and what is found there. */
+function examined(t: TestContext, shown: Shown) {
+  const clock = new DrivenClock(NOW);
+  const found = embeddedFleet(
+    t,
+    { clusters: ['prod'], clock },
+    { cluster: async () => shownCluster(shown, clock.now()) },
+  );
+  const findings = (fleet = found.fleet) => examine(fleet, [prod], { clock, progress: () => undefined });
+  return { ...found, clock, findings };
+}
+
+const about = (what: string, findings: Awaited<ReturnType<typeof examine>>) =>
+  findings.filter((finding) => finding.check === what).map(({ verdict, message }) => [verdict, message]);
+
+test('a pause that is over is told as what it is then: enforced', async (t) => {
+  const { fleet, clock, findings } = examined(t, controllerManager('off'));
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\n');
+  await operator.pause(prod, { why: 'an upgrade', forMs: HOUR_MS });
+  const by = 'by the flags of 1 of 1 kube-controller-manager pods';
+  assert.deepEqual(about('built-in', await findings()), [
+    ['bad', `Disabled (${by}), and the policy mode is paused: no controller evicts.`],
+  ]);
+  await clock.advanceTo(NOW + HOUR_MS);
+  assert.deepEqual(about('built-in', await findings()), [['ok', `Disabled (${by}). Taintward evicts.`]]);
+});
+
+test('a cluster in which an agent runs is not entered, which is how it should be', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const registry = { get: async () => ({ name: prod, access: { kind: 'agent', agent: 'edge-1' } }) };
+  const found = await findings({
+    ...fleet,
+    registry: { ...registry, list: async () => ({ clusters: [], strays: [] }) } as unknown as ClusterRegistry,
+    cluster: () => assert.fail('nobody enters it'),
+  });
+  assert.deepEqual(about('connection', found), [
+    [
+      'ok',
+      'Agent edge-1 runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.',
+    ],
+  ]);
+  assert.deepEqual(about('permissions', found), []);
+});
+
+const path = (manifest: Manifest | undefined): string => (manifest ? pathOf(manifest) : '');
+const [POLICY, BINDING] = podTakeover(POD_TAKEOVER);
+const NAMESPACE = { metadata: { name: 'shop' } };
+const podIn = (name: string, note?: string) => ({
+  metadata: { namespace: 'shop', name, ...(note ? { annotations: { [TAKEOVER_ANNOTATION]: note } } : {}) },
+  spec: { nodeName: 'n1' },
+});
+const [KEY = ''] = POD_TAKEOVER.keys;
+const TAKEN = podIn('taken', `${KEY}=300+3600`);
+/** As the API server shows it: with defaults, and without what is empty. */
+const shownPolicy = { ...POLICY, spec: { ...Object(POLICY?.['spec']), extra: 'a default' } };
+const atPods = (more: Shown = {}): Shown => ({
+  ...controllerManager('on'),
+  [path(POLICY)]: shownPolicy,
+  [path(BINDING)]: BINDING ?? {},
+  '/api/v1/namespaces': [NAMESPACE],
+  '/api/v1/namespaces/shop/pods': [TAKEN],
+  ...more,
+});
+
+const enforced = async (fleet: Fleet, more = '') =>
+  (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
+
+test('a takeover at pods is told with what it takes over, and the built-in controller that waits by it', async (t) => {
+  const { fleet, findings } = examined(t, atPods());
+  await enforced(fleet);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    [
+      'ok',
+      'Pod level: 1 pod in 1 namespace taken over by the API server; the built-in controller waits 1h longer.',
+    ],
+  ]);
+  assert.match(
+    String(about('built-in', found)),
+    /^ok,Enabled .* evicts pods that are taken over later than Taintward\.$/,
+  );
+});
+
+test('what a takeover at pods lacks is told', async (t) => {
+  const { fleet, findings } = examined(
+    t,
+    atPods({
+      [path(POLICY)]: { ...POLICY, spec: { ...Object(POLICY?.['spec']), failurePolicy: 'Fail' } },
+      '/api/v1/namespaces/shop/pods': [TAKEN, podIn('open')],
+    }),
+  );
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      'Pod level: MutatingAdmissionPolicy taintward-takeover-pods differs from this release. Apply the takeover again.',
+    ],
+    [
+      'warn',
+      'Pod level: 1 pod existed before the takeover, so the built-in controller evicts them without delay.',
+    ],
+    [
+      'warn',
+      'Pod level: the policy mode is observe, and the built-in controller waits 1h longer. Until then, no controller evicts 1 pod.',
+    ],
+  ]);
+  await enforced(fleet);
+  assert.equal(about('takeover', await findings()).length, 2);
+});
+
+test('a takeover at pods that is bound to nothing, or selects nothing, takes nothing over', async (t) => {
+  const { [path(BINDING)]: _, ...unbound } = atPods({ '/api/v1/namespaces': [] });
+  const { findings } = examined(t, unbound);
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      'Pod level: MutatingAdmissionPolicyBinding taintward-takeover-pods is missing, so the takeover has no effect. Apply or release the takeover again.',
+    ],
+    ['warn', 'Pod level: no namespace is selected, so no pods are taken over.'],
+  ]);
+});
+
+const atNodes = (spec: object): Shown => ({
+  ...controllerManager('on'),
+  ...Object.fromEntries(
+    nodeTakeover(NODE_TAKEOVER)
+      .filter(({ kind }) => kind.startsWith('Mutating'))
+      .map((manifest) => [pathOf(manifest), manifest]),
+  ),
+  [TAKEOVER_PATH]: { metadata: { resourceVersion: '1' }, spec: { ...NODE_TAKEOVER, ...spec } },
+});
+const heartbeat = new Date(NOW - 10_000).toISOString();
+const ALIVE = { heartbeat, aliveSince: heartbeat };
+const VIRTUAL = `treatAsNoExecute: [${NODE_TAKEOVER.keys.join(', ')}]`;
+
+test('a takeover at nodes that is alive is well, and one that policy is about to end is not', async (t) => {
+  const { fleet, findings } = examined(t, atNodes(ALIVE));
+  await enforced(fleet, VIRTUAL);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    ['ok', 'The node-level takeover is active: the built-in controller does not evict for its taints.'],
+  ]);
+  assert.match(
+    String(about('built-in', found)),
+    /^ok,Enabled .* does not evict for taints that are taken over\.$/,
+  );
+  await enforced(fleet);
+  assert.deepEqual(about('takeover', await findings()), [
+    [
+      'bad',
+      `Node level: the heartbeat is suspended because policy does not name ${NODE_TAKEOVER.keys.join(' and ')} in treatAsNoExecute.`,
+    ],
+  ]);
+});
+
+test('a version of Kubernetes on which nothing is proven is told of, and one that is is not', async (t) => {
+  for (const gitVersion of ['v1.36.3', 'v1.37.2-eks-1a2b3c4']) {
+    const { findings } = examined(t, { '/version': { gitVersion } });
+    assert.deepEqual(about('versions', await findings()), []);
+  }
+  for (const gitVersion of ['v1.35.9', 'v1.38.0', 'v1.3.7', 'v1.360.0']) {
+    const { findings } = examined(t, { '/version': { gitVersion } });
+    assert.deepEqual(about('versions', await findings()), [
+      ['warn', `The cluster runs Kubernetes ${gitVersion}. This release is tested on 1.36 and 1.37 only.`],
+    ]);
+  }
+});
+
+test('README and the page on versions name the versions of Kubernetes that are proven', () => {
+  for (const page of ['README.md', 'docs/reference/kubernetes-versions.md']) {
+    const text = readFileSync(join(import.meta.dirname, '../../../..', page), 'utf8');
+    assert.match(text, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`), page);
+  }
+});
+
+test('what a takeover at nodes takes is asked for where there is one, by name', async (t) => {
+  const { fleet, findings } = examined(t, atNodes(ALIVE));
+  await enforced(fleet, VIRTUAL);
+  const live = shownCluster(atNodes(ALIVE), NOW);
+  const poor = {
+    ...live,
+    api: Object.assign(live.api, { allowed: async ({ name }: Right) => name === undefined }),
+  };
+  assert.deepEqual(about('permissions', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
+    'warn',
+    'The credentials cannot renew or verify the node-level takeover: get takeovers live, patch takeovers live, create nodes taintward-takeover-proof, patch nodes taintward-takeover-proof.',
+  ]);
+});
+
+test('a takeover at nodes whose relay could not prove it takes nothing over, though it has not lapsed yet', async (t) => {
+  const { fleet, findings } = examined(t, atNodes({ ...ALIVE, withheld: 'a node kept its taint' }));
+  await enforced(fleet);
+  const found = await findings();
+  assert.deepEqual(about('takeover', found), [
+    [
+      'bad',
+      'Node level: The heartbeat is suspended because a node kept its taint. The built-in controller evicts once it expires.',
+    ],
+  ]);
+  assert.match(String(about('built-in', found)), /^warn,Enabled .*, as Taintward is\. /);
+});
+
+test('a takeover at nodes that lapsed, or of which a part is gone, is told', async (t) => {
+  const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
+  assert.match(
+    String(about('takeover', await findings())),
+    /^bad,Node level: The heartbeat expired 10 s ago\. /,
+  );
+  const { [TAKEOVER_PATH]: _, ...half } = atNodes({});
+  assert.deepEqual(about('takeover', await examined(t, half).findings()), [
+    [
+      'bad',
+      'Node level: Takeover live is missing, so the takeover has no effect. Apply or release the takeover again.',
+    ],
+  ]);
+});
+
+test('who may not look at a takeover is told so, and the rest all the same', async (t) => {
+  const { findings, fleet } = examined(t, {});
+  const live = shownCluster(controllerManager('off'), NOW, (of) => of.includes('admissionregistration'));
+  const found = await findings({ ...fleet, cluster: async () => live });
+  assert.deepEqual(about('takeover', found), [
+    ['ok', 'The credentials cannot read takeovers. The group taintward-viewer in cdk/rbac/operators can.'],
+  ]);
+  assert.equal(about('built-in', found).length, 1);
+});
+
+const WELL: Account = {
+  release: async () => VERSION,
+  quotas: async () => ({
+    ...{ invocations: 1000, writesAtOnce: 4000, mostWrites: 40_000 },
+    batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
+  }),
+  alarms: async () => [{ name: 'a', state: 'OK', since: NOW, says: '', receivers: 1 }],
+};
+const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
+  findings
+    .filter(({ check }) => ['versions', 'quotas', 'alarms'].includes(check))
+    .map(({ check, verdict }) => `${check} ${verdict}`);
+
+test('of a deployment, releases, quotas for all of its nodes, and alarms are looked at', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const deployed: Fleet = { ...fleet, kind: 'deployed', account: WELL };
+  assert.deepEqual(ofAccount(await findings(deployed)), [
+    'versions ok',
+    'quotas ok',
+    'quotas ok',
+    'alarms ok',
+  ]);
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW, nodes: 30_000 });
+  assert.deepEqual(ofAccount(await findings(deployed)), [
+    ...['versions ok', 'quotas ok', 'quotas warn', 'quotas warn', 'alarms ok'],
+  ]);
+});
+
+test('nobody evicts where the built-in controller is off and the policy only observes', async (t) => {
+  const { findings } = examined(t, controllerManager('off'));
+  const [[verdict, says] = []] = about('built-in', await findings());
+  assert.equal(verdict, 'bad');
+  assert.match(String(says), /the policy mode is observe: no controller evicts/);
+});
+
+test('rules that cannot be read are bad, and keep nothing else back', async (t) => {
+  const { fleet, findings } = examined(t, controllerManager('off'));
+  const rulebook = Object.assign(Object.create(fleet.rulebook), {
+    fleetStop: async () => undefined,
+    read: () => Promise.reject(new StoreError('The policy is of a newer release.')),
+  });
+  const found = await findings({ ...fleet, rulebook });
+  assert.ok(about('store', found).some(([, says]) => says === 'The policy is of a newer release.'));
+  assert.equal(about('permissions', found)[0]?.[0], 'ok');
+});
+
+test('a lease that nobody holds is of no release', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.release(lease);
+  assert.equal(ofAccount(await findings({ ...fleet, kind: 'deployed', account: WELL }))[0], 'versions ok');
+});
+
+test('what of an account may not be looked at is one finding each, and none is bad for that', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const refuse = () => Promise.reject(new FleetError("Can't read it from AWS."));
+  const account: Account = { release: refuse, quotas: refuse, alarms: refuse };
+  assert.deepEqual(ofAccount(await findings({ ...fleet, kind: 'deployed', account })), [
+    ...['versions warn', 'quotas warn', 'alarms warn'],
+  ]);
+});
+
+test('a process of another release than this command is told of', async (t) => {
+  const { fleet, findings } = examined(t, {});
+  const running = (version: string) => async () => ({ version, startedAt: NOW, clusters: {}, queues: {} });
+  const told = async (version: string) =>
+    about('versions', await findings({ ...fleet, service: running(version) }))[0]?.[0];
+  assert.deepEqual([await told(VERSION), await told('0.0.1')], ['ok', 'warn']);
+});
+
+test('a cluster that does not answer its relay is told of before it counts as deaf', async (t) => {
+  const { fleet, leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  const report = { renewedAt: NOW, heardAt: NOW, faults: [] };
+  await leases.renew(lease, report);
+  const told = async () => about('relay', await findings({ ...fleet, kind: 'deployed' }));
+  assert.deepEqual(await told(), [['ok', 'Last contact 0 s ago.']]);
+  await leases.renew(lease, { ...report, breakerOpen: true });
+  assert.deepEqual(await told(), [
+    ['warn', 'Its API server does not respond. Requests are retried every few seconds.'],
+  ]);
+});
+
+test('a process that is dead is bad, and of its clusters nothing is said that it knew', async (t) => {
+  const { leases, findings } = examined(t, {});
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [] });
+  const found = await findings();
+  assert.equal(about('process', found)[0]?.[0], 'bad');
+  assert.deepEqual(about('relay', found), []);
+});
+
+test('what stands among the registrations of clusters and is none is found', async (t) => {
+  const { fleet, findings } = examined(t, controllerManager('off'));
+  const stray = 'The item NODE of x is not a valid cluster registration.';
+  const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
+  assert.deepEqual(about('registry', await findings({ ...fleet, registry })), [['bad', stray]]);
+  assert.deepEqual(about('registry', await findings()), []);
+});
+
+test('the right to the Eviction API is asked for where the policy evicts by it, and nowhere else', async (t) => {
+  const { fleet, clock, findings } = examined(t, controllerManager('off'));
+  const limited = {
+    ...fleet,
+    cluster: async () => {
+      const live = shownCluster(controllerManager('off'), clock.now());
+      const allowed: typeof live.api.allowed = async ({ resource }) => resource !== 'pods/eviction';
+      return { ...live, api: Object.assign(live.api, { allowed }) };
+    },
+  };
+  const verdicts = async () => about('permissions', await findings(limited)).map(([verdict]) => verdict);
+  assert.deepEqual(await verdicts(), ['ok']);
+  await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+  assert.deepEqual(await verdicts(), ['bad']);
+});
+
+describe('of a service in its cluster, the permissions of its account are examined:', () => {
+  const NEEDED = 'ServiceAccount evictions/taintward';
+  const inCluster = (
+    t: TestContext,
+    answer: (right: Right & { readonly subresource: string }) => boolean,
+    shown: Shown = {},
+  ) => {
+    const { fleet, clock, findings } = examined(t, shown);
+    const asked: object[] = [];
+    const create = async (path: string, body: object) => {
+      assert.equal(path, '/apis/authorization.k8s.io/v1/subjectaccessreviews');
+      asked.push(body);
+      const { resourceAttributes } = (body as { readonly spec: { readonly resourceAttributes: Right } }).spec;
+      return { status: { allowed: answer(resourceAttributes as Right & { readonly subresource: string }) } };
+    };
+    const found = () =>
+      findings({
+        ...fleet,
+        serviceAccount: { namespace: 'evictions', name: 'taintward' },
+        cluster: async () => {
+          const live = shownCluster(shown, clock.now());
+          const allowed = () => assert.fail('the caller was examined');
+          Object.assign(live.objects, { create });
+          return { ...live, api: Object.assign(live.api, { allowed }) };
+        },
+      });
+    return { fleet, asked, found };
+  };
+
+  test('it has them all', async (t) => {
+    const { asked, found } = inCluster(t, () => true);
+    assert.deepEqual(about('permissions', await found()), [
+      ['ok', `${NEEDED} has all permissions that the service needs.`],
+    ]);
+    assert.deepEqual(asked[0], {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: {
+        user: 'system:serviceaccount:evictions:taintward',
+        groups: ['system:serviceaccounts', 'system:serviceaccounts:evictions', 'system:authenticated'],
+        resourceAttributes: { verb: 'list', resource: 'nodes', subresource: '' },
+      },
+    });
+  });
+
+  test('it lacks some, and some that the policy needs', async (t) => {
+    const { fleet, found } = inCluster(
+      t,
+      ({ verb, resource, subresource }) =>
+        verb !== 'delete' && subresource !== 'eviction' && resource !== 'leases',
+    );
+    await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\nmethod: evict\n');
+    assert.deepEqual(about('permissions', await found()), [
+      ['bad', `${NEEDED} lacks permissions that the service needs: delete pods, create pods/eviction.`],
+      ['warn', `${NEEDED} cannot read node Leases, which show whether an unreachable node is alive.`],
+    ]);
+  });
+
+  test('the caller may not review them, and learns how to', async (t) => {
+    const { found } = inCluster(t, () => {
+      throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
+    });
+    const all = (await found()).filter(({ check }) => check === 'permissions');
+    assert.deepEqual(
+      all.map(({ verdict, message, remediation }) => [verdict, message, remediation]),
+      [
+        [
+          'warn',
+          `The permissions of ${NEEDED} were not checked, because your credentials can't create subjectaccessreviews.`,
+          'Run this command as a cluster administrator, or run kubectl auth can-i --list --as system:serviceaccount:evictions:taintward. If the service lacks permissions, taintward status says so.',
+        ],
+      ],
+    );
+  });
+
+  test('it may not renew a takeover', async (t) => {
+    const lacks = inCluster(t, ({ name }) => name === undefined, atNodes(ALIVE));
+    await enforced(lacks.fleet, VIRTUAL);
+    assert.match(
+      String(about('permissions', await lacks.found()).at(-1)),
+      /^warn,ServiceAccount evictions\/taintward cannot renew or verify the node-level takeover: get takeovers live, /,
+    );
+    const hidden = inCluster(
+      t,
+      () => {
+        throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
+      },
+      atNodes(ALIVE),
+    );
+    assert.equal(about('permissions', await hidden.found()).length, 1);
+  });
+
+  test('the API server does not answer', async (t) => {
+    const { found } = inCluster(t, () => {
+      throw new ApiError('Cannot create subjectaccessreviews: 500.', 500, 'InternalError');
+    });
+    assert.deepEqual(about('permissions', await found()), [
+      ['bad', 'Cannot create subjectaccessreviews: 500.'],
+    ]);
+  });
+});
+
+test('rights to the Leases of nodes that are missing are worth a word, and no fault', async (t) => {
+  const { fleet, clock, findings } = examined(t, controllerManager('off'));
+  const limited = {
+    ...fleet,
+    cluster: async () => {
+      const live = shownCluster(controllerManager('off'), clock.now());
+      const allowed: typeof live.api.allowed = async ({ resource }) => resource !== 'leases';
+      return { ...live, api: Object.assign(live.api, { allowed }) };
+    },
+  };
+  const [fine, hint] = about('permissions', await findings(limited));
+  assert.equal(fine?.[0], 'ok');
+  assert.equal(hint?.[0], 'warn');
+  assert.match(String(hint?.[1]), /cannot read node Leases/);
+  assert.equal(about('permissions', await findings()).length, 1);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\nrequireExpiredLease: false\n');
+  assert.equal(about('permissions', await findings(limited)).length, 1);
+});

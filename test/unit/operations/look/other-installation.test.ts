@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BatchWriteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { copyTable } from '#shared/operations/fleet/copy-table.ts';
+import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
+import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+
+const PROD = clusterName('prod');
+const NOW = 1_000;
+
+/** A table, and all that stands on it. */
+function installation(tableName: string) {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName,
+  });
+  const rulebook = new DynamoDbRulebook(table);
+  return {
+    ...{ fake, rulebook, store: new DynamoDbStore(table), leases: new DynamoDbLeases(table) },
+    registry: new DynamoDbClusterRegistry(table),
+    operator: new Operator({ rulebook, clock: { now: () => NOW }, who: 'anna' }),
+  };
+}
+
+test('an installation that takes the place of another has its clusters, stop, and countdowns, and evicts nothing before it is let', async () => {
+  const [before, after] = ['taintward', 'taintward-2'].map(installation);
+  assert.ok(before && after);
+  const ref = aRef(PROD);
+  await before.registry.add({
+    ...{ name: PROD, access: { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }, addedAt: NOW },
+  });
+  const scheduled = { node: aNode(), schedule: [aRecord()], end: [], live: true };
+  await before.store.commit(ref, 0, scheduled, NOW);
+  await before.operator.stopAll({ why: 'a migration' });
+
+  const client = fakeClient(async (command) => {
+    if (command instanceof ScanCommand) {
+      assert.equal(command.input.TableName, 'taintward');
+      return { Items: [...before.fake.items()] };
+    }
+    assert.ok(command instanceof BatchWriteItemCommand);
+    for (const { PutRequest } of command.input.RequestItems?.['taintward-2'] ?? []) {
+      const item = PutRequest?.Item ?? assert.fail('only puts are expected');
+      after.fake.set(item, item);
+    }
+    return {};
+  });
+  await copyTable(client, 'taintward', 'taintward-2');
+
+  assert.deepEqual(await after.registry.list(), await before.registry.list());
+  assert.deepEqual(await after.store.load(ref, NOW), await before.store.load(ref, NOW));
+  assert.equal((await after.rulebook.fleetStop())?.why, 'a migration');
+  assert.equal(await after.leases.look(PROD), undefined);
+  await after.operator.resumeAll('it is there');
+  assert.equal(await after.rulebook.fleetStop(), undefined);
+});

@@ -1,0 +1,351 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { type ContextFleet, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { look } from '#shared/operations/look/look.ts';
+import { statusOf } from '#shared/operations/look/status.ts';
+import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
+import { LEASE_TTL_MS, type LeaseReport } from '#shared/state/lease.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { VERSION } from '#shared/version.ts';
+import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { controllerManager, shownCluster } from '#test/world/shown-cluster.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const MINUTE_MS = 60_000;
+const prod = clusterName('prod');
+
+const aFault = (type: FaultType): Fault => ({ type, since: NOW, error: 'It is so' });
+
+/** A fleet of the cluster `prod`, which was heard a moment ago and is not asked. */
+async function heard(t: TestContext) {
+  const clock = new DrivenClock(NOW);
+  const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} });
+  const found = embeddedFleet(t, { clusters: ['prod'], clock }, { service });
+  const lease = await found.leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  await found.leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7, faults: [] });
+  const status = async (fleet = found.fleet) => statusOf(await look(fleet, [prod], { clock }));
+  return { ...found, lease, clock, status };
+}
+
+test('a fleet that goes on by itself needs nobody', async (t) => {
+  const { status } = await heard(t);
+  const { issues, clusters } = await status();
+  assert.deepEqual(issues, []);
+  const [{ mode, holder, lastContactAt, nodes, pending, builtIn } = assert.fail('there is no cluster')] =
+    clusters;
+  assert.deepEqual([mode, holder, lastContactAt, nodes, pending], ['observe', 'relay-1', NOW, 7, 0]);
+  assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
+});
+
+test('a pause that is over is told as what it is then: enforced, until no moment', async (t) => {
+  const { status, fleet, clock } = await heard(t);
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce');
+  await operator.pause(prod, { why: 'an upgrade', forMs: MINUTE_MS });
+  const told = async () => {
+    const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
+    return [mode, pausedUntil];
+  };
+  assert.deepEqual(await told(), ['paused', NOW + MINUTE_MS]);
+  await clock.advanceTo(NOW + MINUTE_MS);
+  assert.deepEqual(await told(), ['enforce', undefined]);
+});
+
+test('what needs somebody is told, the most urgent first', async (t) => {
+  const { status, store, leases, lease, rulebook, letters, fleet, clock } = await heard(t);
+  const schedule = [
+    aRecord({ name: 'delayed', fireAt: NOW - 2 * MINUTE_MS }),
+    aRecord({ name: 'lost', fireAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
+    aRecord({ name: 'held', fireAt: NOW - MINUTE_MS, held: { by: { kind: 'observe' }, since: NOW } }),
+    aRecord({ name: 'next', fireAt: NOW + 10 * MINUTE_MS }),
+  ];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  await leases.reportStuck(lease, [
+    {
+      ...{ node: nodeName('n1'), uid: podUid('u'), namespace: 'default', name: 'stuck' },
+      ...{ overAt: NOW, finalizers: [], nodeState: 'gone' },
+    },
+  ]);
+  const { guard } = await rulebook.read(prod);
+  await rulebook.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
+  letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
+  await (await fleet.operator()).stop(prod, { why: 'an incident' });
+  await clock.advanceTo(NOW + 3 * MINUTE_MS);
+  const { issues, clusters } = await status();
+  assert.deepEqual(
+    issues.map(({ type }) => type),
+    ['guard-tripped', 'lease-expired', 'delayed', 'failed', 'dead-letters', 'stuck-terminating', 'stopped'],
+  );
+  const [{ tainted, pending, held, failed, delayMs, nextAt } = assert.fail('there is no cluster')] = clusters;
+  assert.deepEqual([tainted, pending, held, failed], [1, 4, 1, 1]);
+  assert.deepEqual([delayMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
+});
+
+test('what cannot be read of one cluster, or of the queues, keeps nothing else back', async (t) => {
+  const { status, fleet } = await heard(t);
+  const gone = () => Promise.reject(new StoreError('It is away.'));
+  const { issues, unknown, clusters, deadLetters } = await status({
+    ...fleet,
+    leases: { look: gone, stuck: gone },
+    deadLetters: { ...fleet.deadLetters, count: gone },
+  });
+  assert.deepEqual(
+    issues.map(({ type, message }) => [type, message]),
+    [['unreadable', 'Its state is unreadable: It is away.']],
+  );
+  assert.deepEqual(clusters, [{ cluster: 'prod', error: 'It is away.' }]);
+  assert.equal(deadLetters, undefined);
+  assert.deepEqual(unknown, ['It is away.']);
+});
+
+test('neither the stop of all clusters nor the queues keep anything back when they cannot be read', async (t) => {
+  const { status, fleet } = await heard(t);
+  const { unknown, clusters, backlog, stop } = await status({
+    ...fleet,
+    backlog: () => Promise.reject(new StoreError('No right to the queues.')),
+    rulebook: Object.assign(Object.create(fleet.rulebook), {
+      read: fleet.rulebook.read.bind(fleet.rulebook),
+      fleetStop: () => Promise.reject(new StoreError('The stop cannot be read.')),
+    }),
+  });
+  assert.deepEqual([backlog, stop, clusters[0]?.nodes], [undefined, undefined, 7]);
+  assert.deepEqual(unknown, ['No right to the queues.', 'The stop cannot be read.']);
+});
+
+test('a stop of all clusters that has expired needs nobody', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await (await fleet.operator()).stopAll({ why: 'an incident', forMs: MINUTE_MS });
+  assert.deepEqual(
+    (await status()).issues.map(({ type }) => type),
+    ['stopped'],
+  );
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
+  const { stop, issues } = await status();
+  assert.deepEqual([stop, issues], [undefined, []]);
+});
+
+test('a stop of a cluster that has expired needs nobody', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await (await fleet.operator()).stop(prod, { why: 'an incident', forMs: MINUTE_MS });
+  assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });
+  const { clusters, issues } = await status();
+  assert.deepEqual([clusters[0]?.stop, issues], [undefined, []]);
+});
+
+test('of the one process its own word counts, which is newer than what its lease says', async (t) => {
+  const { status, fleet } = await heard(t);
+  const view = {
+    nodes: 9,
+    tainted: 0,
+    pods: 0,
+    down: 0,
+    taintedByPeople: 0,
+    breakerOpen: true,
+    heardAt: NOW + 1,
+  };
+  const shown = async (state: 'live' | 'syncing') => {
+    const clusters = { prod: { ...view, state } };
+    const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters });
+    const [found = assert.fail('there is no cluster')] = (await status({ ...fleet, service })).clusters;
+    return [found.nodes, found.breakerOpen, found.lastContactAt];
+  };
+  assert.deepEqual(await shown('live'), [9, true, NOW + 1]);
+  assert.deepEqual(await shown('syncing'), [7, true, NOW + 1], 'it has not listed them yet');
+});
+
+test('what was given up counts as that, and not as held', async (t) => {
+  const { status, store } = await heard(t);
+  const held = { by: { kind: 'observe' }, since: NOW } as const;
+  const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  const [{ held: counted, failed } = assert.fail('there is no cluster')] = (await status()).clusters;
+  assert.deepEqual([counted, failed], [1, 1]);
+});
+
+test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {
+  const { status, lease, leases, fleet } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
+  const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
+  const { relays, versions } = await status({
+    ...{ ...fleet, kind: 'deployed', account, service: async () => undefined },
+  });
+  assert.deepEqual(relays, [
+    { holder: 'relay-1', version: VERSION, clusters: ['prod'], nodes: 7, renewedAt: NOW },
+  ]);
+  assert.deepEqual(versions, { cli: VERSION, functions: '1.2.2', relays: [VERSION] });
+});
+
+test('a cluster whose API server does not answer needs somebody before it counts as deaf', async (t) => {
+  const { status, lease, leases, store } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
+  const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
+  await store.commit(aRef(prod), 0, { node: aNode({ retry }), schedule: [], end: [], live: true }, NOW);
+  const { issues, clusters } = await status();
+  assert.deepEqual(
+    issues.map(({ type }) => type),
+    ['api-server-unreachable'],
+  );
+  assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
+});
+
+test('an npm start that is dead needs somebody, and nothing that it said is shown as if it were so', async (t) => {
+  const { status, fleet, clock, lease, leases } = await heard(t);
+  await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
+  await clock.advanceTo(NOW + 3_000);
+  const { issues, process } = await status({ ...fleet, service: async () => undefined });
+  assert.equal(process, 'not-running');
+  assert.deepEqual(
+    issues.map(({ type, since }) => [type, since]),
+    [['not-running', NOW]],
+  );
+  assert.match(issues[0]?.message ?? '', /Its last lease renewal was 3s ago\.$/);
+});
+
+test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
+  const { status, fleet, clock } = await heard(t);
+  const silent = {
+    ...fleet,
+    service: () => Promise.reject(new FleetError('It does not answer.')),
+  };
+  await clock.advanceTo(NOW + LEASE_TTL_MS);
+  const fresh = await status(silent);
+  assert.deepEqual(
+    [fresh.process, fresh.issues, fresh.unknown],
+    ['not-responding', [], ['It does not answer.']],
+  );
+  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+  const { issues, clusters } = await status(silent);
+  assert.deepEqual(
+    issues.map(({ type }) => type),
+    ['not-responding'],
+  );
+  assert.equal(clusters[0]?.connection, 'stale');
+});
+
+test('a relay that renews no more is told once its lease is over, with the cluster that was heard', async (t) => {
+  const { fleet, clock } = await heard(t);
+  const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
+  const seen = await look(deployed, [prod], { clock });
+  assert.deepEqual(statusOf(seen).issues, []);
+  await clock.advanceTo(NOW + LEASE_TTL_MS + 1);
+  const { issues, clusters } = statusOf(await look(deployed, [prod], { clock, before: seen }));
+  assert.deepEqual(
+    issues.map(({ type, since }) => [type, since]),
+    [['lease-expired', NOW]],
+  );
+  assert.deepEqual([clusters[0]?.connection, clusters[0]?.faults], ['stale', undefined]);
+});
+
+test('a relay whose clock is behind is alive as long as its lease changes', async (t) => {
+  const { fleet, clock, lease, leases } = await heard(t);
+  const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
+  const before = await look(deployed, [prod], { clock });
+  await clock.advanceTo(NOW + MINUTE_MS);
+  await leases.renew(lease, { renewedAt: NOW + 1, heardAt: NOW + MINUTE_MS, faults: [] });
+  const seen = await look(deployed, [prod], { clock, before });
+  assert.deepEqual([statusOf(seen).issues, seen.clusters[0]?.renewedAt], [[], NOW + MINUTE_MS]);
+  let looks = 0;
+  const renewing: Fleet['leases'] = {
+    stuck: (cluster) => leases.stuck(cluster),
+    look: async (cluster) => {
+      const found = await leases.look(cluster);
+      return found && { ...found, renewals: found.renewals + looks++ };
+    },
+  };
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const first = look({ ...deployed, leases: renewing }, [prod], { clock });
+  while (looks < 2) {
+    await setImmediate();
+    t.mock.timers.tick(1_000);
+  }
+  assert.deepEqual(statusOf(await first).issues, []);
+});
+
+test('a cluster whose lease was just taken is not known yet, and is not called unheard', async (t) => {
+  const clock = new DrivenClock(NOW);
+  const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
+  const told = async () => {
+    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [issues.map(({ type }) => type), unknown];
+  };
+  assert.deepEqual(await told(), [['lease-expired'], []]);
+  const lease = await leases.take(prod, undefined, 'relay-1', NOW);
+  assert.ok(lease);
+  assert.deepEqual(await told(), [
+    [],
+    ['The state of cluster prod is not known yet: its relay has just acquired the lease.'],
+  ]);
+  await leases.renew(lease, { renewedAt: NOW, faults: [] });
+  assert.deepEqual(await told(), [['disconnected'], []]);
+});
+
+test('what a relay finds wrong is told with its remedy, and that an older one does not say it', async (t) => {
+  const { fleet, clock, lease, leases } = await heard(t);
+  const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
+    await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
+    const { issues, unknown } = statusOf(await look(fleet, [prod], { clock }));
+    return [...issues.map(({ type }) => type), ...unknown];
+  };
+  for (const type of FAULT_TYPES) assert.deepEqual(await told({ faults: [aFault(type)] }), [type]);
+  const unread = aFault('list-failing');
+  assert.deepEqual(await told({ faults: [unread], breakerOpen: true }), ['api-server-unreachable']);
+  assert.deepEqual(await told({ faults: [{ ...unread, status: 403 }], breakerOpen: true }), [
+    ...['list-failing', 'api-server-unreachable'],
+  ]);
+  const older: Fleet['leases'] = {
+    stuck: (cluster) => leases.stuck(cluster),
+    look: async (cluster) => {
+      const { faults: _faults, ...known } = (await leases.look(cluster)) ?? assert.fail();
+      return { ...known, version: '1.1.0' };
+    },
+  };
+  const { issues: needs, unknown } = statusOf(await look({ ...fleet, leases: older }, [prod], { clock }));
+  assert.deepEqual(
+    needs.filter(({ type }) => type !== 'api-server-unreachable'),
+    [],
+  );
+  assert.deepEqual(unknown, [
+    'Faults of cluster prod are unknown: its relay (release 1.1.0) does not report them.',
+  ]);
+});
+
+describe('of a bare context', () => {
+  const nodes = [{ spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { spec: {} }];
+  const statusIn = async (live: LiveCluster) => {
+    const clock = new DrivenClock(NOW);
+    const fleet: ContextFleet = {
+      ...{ kind: 'context', where: 'context kind', close: () => undefined },
+      ...{ clusters: async () => [prod], manages: async () => true, cluster: async () => live },
+    };
+    return statusOf(await look(fleet, [prod], { clock }));
+  };
+
+  test('what its cluster shows is told, and nobody is missed who was never asked', async () => {
+    const shown = {
+      ...controllerManager('on'),
+      '/api/v1/nodes': nodes,
+      '/version': { gitVersion: 'v1.36.3' },
+    };
+    const { clusters, issues, relays } = await statusIn(shownCluster(shown, NOW));
+    assert.deepEqual([issues, relays], [[], []]);
+    const [{ nodes: all, tainted, kubernetes, builtIn, mode } = assert.fail()] = clusters;
+    assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
+  });
+
+  test('one that does not let us in needs somebody', async () => {
+    const { issues } = await statusIn(shownCluster({}, NOW, () => true));
+    assert.deepEqual(
+      issues.map(({ type }) => type),
+      ['unreadable'],
+    );
+  });
+});

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
+import type { Takeover } from '#shared/kubernetes/api.ts';
+import { takeoverFindings } from '#shared/operations/look/takeover-findings.ts';
+import { POD_TAKEOVER } from '#shared/operations/takeover/at-pods.ts';
+import type { TakeoverState } from '#shared/operations/takeover/state.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const LAPSE_MS = 90_000;
+
+/** A takeover at the nodes whose heartbeat is so old. */
+function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {}): TakeoverState {
+  const heartbeat = heartbeatAgeMs === undefined ? {} : { heartbeat: NOW - heartbeatAgeMs };
+  const takeover = { resourceVersion: '1', keys: [], lapseMs: LAPSE_MS, ...heartbeat, ...live };
+  const faults = { missing: [], changed: [] };
+  return {
+    now: NOW,
+    nodes: { live: takeover, faults },
+    pods: undefined,
+    alarms: { nodes: [], pods: [] },
+  };
+}
+
+const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
+
+describe('the built-in controller rests', () => {
+  test('while the heartbeat of the takeover is fresh', () => {
+    assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller does not evict/);
+  });
+
+  for (const [why, state] of [
+    ['has lapsed', atNodes(LAPSE_MS)],
+    ['is of the future', atNodes(-LAPSE_MS)],
+    ['was never renewed', atNodes(undefined)],
+    ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 70 s' })],
+  ] as const) {
+    test(`by no finding whose heartbeat ${why}`, () => {
+      assert.doesNotMatch(saidOf(state).join(), /rests|alive/);
+    });
+  }
+});
+
+for (const [mode, told] of [
+  ['enforce', /taken over by/],
+  ['observe', /Until then, no controller evicts 2 pods/],
+  ['paused', /Until then, no controller evicts 2 pods/],
+] as const) {
+  test(`that the built-in controller waits longer for pods is told as what it means where the policy is ${mode}`, () => {
+    const faults = { missing: [], changed: [] };
+    const pods = {
+      by: 'the API server',
+      spec: POD_TAKEOVER,
+      faults,
+      namespaces: ['shop'],
+      taken: 2,
+      open: 0,
+    } as const;
+    const state: TakeoverState = { now: NOW, nodes: undefined, pods, alarms: { nodes: [], pods: [] } };
+    const [finding] = takeoverFindings(state, { mode, policy: { ...DEFAULT_POLICY, mode } });
+    assert.match(finding?.message ?? '', told);
+  });
+}

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { StartPolicies } from '#functions/service/start-policies.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { withMode } from '#shared/state/policy-document.ts';
+import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const prod = clusterName('prod');
+const NOW = Date.UTC(2026, 10, 24);
+const HOUR_MS = 3_600_000;
+
+/** Files of one policy, and processes that are given one each. */
+function aService(t: TestContext, rulebook: FileRulebook) {
+  const dir = mkdtempSync(join(tmpdir(), 'policy-file-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const clock = new DrivenClock(NOW);
+  const log = recordingLog();
+  const operator = new Operator({ rulebook, clock, who: 'taintward@pod' });
+  return {
+    rulebook,
+    clock,
+    anna: new Operator({ rulebook, clock, who: 'anna@laptop' }),
+    /** The file of one pod, which was written then. */
+    write(name: string, text: string, writtenAt = clock.now()): string {
+      const file = join(dir, name);
+      writeFileSync(file, text);
+      utimesSync(file, writtenAt / 1000, writtenAt / 1000);
+      return file;
+    },
+    process: (file: string) =>
+      new StartPolicies({ enforce: false, file }, [prod], { operator, rulebook, clock, log }),
+    mode: async () => (await rulebook.read(prod)).orders.policy?.read.mode,
+    told: () =>
+      log.lines.map(({ event, fields }) => [event, fields['mode'], fields['file']].join(' ').trim()),
+  };
+}
+
+const ALONE = 'apply';
+const ONE_OF_SEVERAL = 'resume';
+
+for (const [host, start, rulebook] of [
+  ['in one process', ALONE, () => new SqliteRulebook({ database: openDatabase(':memory:') })],
+  ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulebook({ objects: new FakeObjects() })],
+] as const) {
+  describe(`a policy file ${host}`, () => {
+    test('leaves a pause as it is at each restart, and says so', async (t) => {
+      const { write, process, anna, mode, told } = aService(t, rulebook());
+      const file = write('policy.yaml', 'mode: enforce\n');
+      await process(file)[start]();
+      await anna.pause(prod, { why: 'incident', forMs: HOUR_MS });
+      for (let restart = 0; restart < 2; restart++) {
+        const again = process(file);
+        await again[start]();
+        await again.reread();
+        assert.equal(await mode(), 'paused');
+      }
+      const kept = 'policy.kept paused unchanged';
+      assert.deepEqual(told(), ['policy.applied enforce', kept, kept]);
+    });
+
+    test('leaves what an operator applied, and what was withdrawn', async (t) => {
+      const { write, process, anna, mode, rulebook: book } = aService(t, rulebook());
+      const file = write('policy.yaml', 'mode: enforce\n');
+      await process(file)[start]();
+      await anna.applyPolicy(prod, 'mode: observe\n', 'stop this');
+      await process(file)[start]();
+      assert.equal(await mode(), 'observe');
+      await anna.withdrawPolicy(prod);
+      await process(file)[start]();
+      assert.equal((await book.read(prod)).orders.policy, undefined);
+    });
+
+    test('applies a file that was edited while no process ran, over a pause too', async (t) => {
+      const { write, process, anna, mode, told, clock } = aService(t, rulebook());
+      await process(write('policy.yaml', 'mode: enforce\n'))[start]();
+      await anna.pause(prod, { why: 'incident' });
+      await clock.advanceTo(clock.now() + HOUR_MS);
+      await process(write('policy.yaml', 'mode: observe\n'))[start]();
+      assert.equal(await mode(), 'observe');
+      assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
+    });
+
+    test('applies a file that was edited, and then put back, once each', async (t) => {
+      const { write, process, mode, clock } = aService(t, rulebook());
+      for (const wanted of ['enforce', 'observe', 'enforce']) {
+        await process(write('policy.yaml', `mode: ${wanted}\n`))[start]();
+        assert.equal(await mode(), wanted);
+        await clock.advanceTo(clock.now() + HOUR_MS);
+      }
+    });
+
+    test('keeps a pause of the file that an older release had applied', async (t) => {
+      const { write, process, anna, mode } = aService(t, rulebook());
+      const text = '# ours\nmode: enforce # for good\n';
+      await anna.applyPolicy(prod, text);
+      await anna.pause(prod, { why: 'incident', forMs: HOUR_MS });
+      const file = write('policy.yaml', text);
+      await process(file)[start]();
+      assert.equal(await mode(), 'paused');
+      await anna.applyPolicy(prod, withMode(text, 'observe'));
+      await process(file)[start]();
+      assert.equal(await mode(), 'observe');
+    });
+
+    test('applies a file once in place of a policy of which an older release noted no file', async (t) => {
+      const { write, process, anna, mode } = aService(t, rulebook());
+      await anna.applyPolicy(prod, 'mode: observe\n');
+      await process(write('policy.yaml', 'mode: enforce\n'))[start]();
+      assert.equal(await mode(), 'enforce');
+    });
+
+    test('notes the file with the orders that it changes, or not at all', async (t) => {
+      const { write, process, anna, mode, rulebook: book } = aService(t, rulebook());
+      const noteFile = t.mock.method(book, 'noteFile');
+      noteFile.mock.mockImplementationOnce(async (...given: Parameters<FileRulebook['noteFile']>) => {
+        // Somebody is faster.
+        await anna.applyPolicy(prod, 'mode: observe\n');
+        noteFile.mock.restore();
+        return book.noteFile(...given);
+      });
+      await process(write('policy.yaml', 'mode: enforce\n'))[start]();
+      assert.equal(await mode(), 'enforce');
+      const entries = await book.audit({ cluster: prod, from: 0, to: NOW + 1 });
+      assert.deepEqual(
+        entries.map(({ who, before }) => [who, before]),
+        [
+          ['taintward@pod', 'mode: observe\n'],
+          ['anna@laptop', undefined],
+        ],
+      );
+    });
+
+    test('outlives changes that operators make of orders', async (t) => {
+      const { write, process, anna, rulebook: book } = aService(t, rulebook());
+      await process(write('policy.yaml', 'mode: enforce\n'))[start]();
+      const noted = await book.appliedFile(prod);
+      await anna.stop(prod, { why: 'incident' });
+      const { guard } = await book.read(prod);
+      await book.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 }]);
+      await anna.stopAll({ why: 'incident' });
+      assert.ok(noted);
+      assert.deepEqual(await book.appliedFile(prod), noted);
+    });
+  });
+}
+
+describe('two replicas during an update, each with a file of its own', () => {
+  const upgrade = (t: TestContext) => {
+    const service = aService(t, new ObjectRulebook({ objects: new FakeObjects() }));
+    return {
+      ...service,
+      older: service.write('of-the-old-pod.yaml', 'mode: enforce\n', NOW - HOUR_MS),
+      newer: service.write('of-the-new-pod.yaml', 'mode: observe\n', NOW - 1_000),
+    };
+  };
+
+  test('have the newer file applied once, whoever leads next', async (t) => {
+    const { process, older, newer, mode, told } = upgrade(t);
+    await process(older).resume();
+    await process(newer).resume();
+    for (const file of [older, newer, older]) {
+      const next = process(file);
+      await next.resume();
+      await next.reread();
+      assert.equal(await mode(), 'observe');
+    }
+    assert.deepEqual(told(), [
+      'policy.applied enforce',
+      'policy.applied observe',
+      ...['policy.kept observe older', 'policy.kept observe older'],
+    ]);
+  });
+
+  test('have it applied once when the old pod gets the newer file, too', async (t) => {
+    const { process, older, newer, mode, told, write } = upgrade(t);
+    const old = process(older);
+    await old.resume();
+    await process(newer).resume();
+    write('of-the-old-pod.yaml', 'mode: observe\n');
+    await old.reread();
+    assert.equal(await mode(), 'observe');
+    await process(newer).resume();
+    assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
+  });
+
+  test('leave a pause of the newer file as it is', async (t) => {
+    const { process, older, newer, mode, anna, write } = upgrade(t);
+    await process(older).resume();
+    await process(write('of-the-new-pod.yaml', 'mode: enforce\nguard: off\n')).resume();
+    await anna.pause(prod, { why: 'incident' });
+    for (const file of [older, newer]) await process(file).resume();
+    assert.equal(await mode(), 'paused');
+  });
+
+  test('apply a file that was put back, for it is the newest again', async (t) => {
+    const { process, older, newer, mode, write, clock } = upgrade(t);
+    await process(older).resume();
+    await process(newer).resume();
+    await clock.advanceTo(clock.now() + HOUR_MS);
+    const rolledBack = write('of-a-third-pod.yaml', 'mode: enforce\n');
+    await process(rolledBack).resume();
+    await process(newer).resume();
+    assert.equal(await mode(), 'enforce');
+  });
+
+  test('follow a file that changes under the leader, on a node whose clock is behind', async (t) => {
+    const { process, newer, mode, write } = upgrade(t);
+    const leader = process(newer);
+    await leader.resume();
+    write('of-the-new-pod.yaml', 'mode: enforce\n', NOW - HOUR_MS);
+    await leader.reread();
+    assert.equal(await mode(), 'enforce');
+    await process(write('of-another.yaml', 'mode: observe\n', NOW - 1_000)).resume();
+    assert.equal(await mode(), 'enforce');
+  });
+
+  test('leave an older file that could not be read at first', async (t) => {
+    const { process, older, newer, mode, write } = upgrade(t);
+    await process(older).resume();
+    await process(newer).resume();
+    const old = process(write('of-the-old-pod.yaml', 'mode: off\n', NOW - HOUR_MS));
+    await old.resume();
+    write('of-the-old-pod.yaml', 'mode: enforce\n', NOW - HOUR_MS);
+    await old.reread();
+    assert.equal(await mode(), 'observe');
+  });
+
+  test('are not kept from a later file by one that is dated to the future', async (t) => {
+    const { process, mode, write, clock } = upgrade(t);
+    await process(write('of-a-pod.yaml', 'mode: enforce\n', NOW + 24 * HOUR_MS)).resume();
+    await clock.advanceTo(clock.now() + HOUR_MS);
+    await process(write('of-the-next.yaml', 'mode: observe\n')).resume();
+    assert.equal(await mode(), 'observe');
+  });
+});

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { setImmediate as nextLoop } from 'node:timers/promises';
+import { listenForLines } from '#functions/service/prompt.ts';
+
+/** What came of this input and then its end. */
+async function heardOf(isTTY: boolean, text: string) {
+  const input = Object.assign(new PassThrough(), { isTTY });
+  const heard = { lines: [] as string[], quits: 0 };
+  const prompt = listenForLines(input, () => {
+    heard.quits += 1;
+  });
+  prompt.onLine((line) => heard.lines.push(line));
+  const ended = once(input, 'end');
+  input.end(text);
+  await ended;
+  await nextLoop();
+  return heard;
+}
+
+test('the end of what a terminal says quits', async () => {
+  assert.deepEqual(await heardOf(true, 'nodes\npods\n'), { lines: ['nodes', 'pods'], quits: 1 });
+});
+
+test('the end of another input does not: a service manager gives none', async () => {
+  assert.deepEqual(await heardOf(false, 'nodes\n'), { lines: ['nodes'], quits: 0 });
+  assert.deepEqual(await heardOf(false, ''), { lines: [], quits: 0 });
+});

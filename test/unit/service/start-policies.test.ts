@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type ChosenPolicies, StartPolicies } from '#functions/service/start-policies.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const [prod, stage] = [clusterName('prod'), clusterName('stage')];
+
+function aStart(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), 'policies-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'policy.yaml');
+  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const clock = new DrivenClock(1);
+  const operator = new Operator({ rulebook, clock, who: 'anna@host' });
+  const log = recordingLog();
+  return {
+    file,
+    rulebook,
+    operator,
+    log,
+    write: (text: string) => writeFileSync(file, text),
+    start: async (chosen: ChosenPolicies) => {
+      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log });
+      await policies.apply();
+      return policies;
+    },
+    resume: (chosen: ChosenPolicies) =>
+      new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log }).resume(),
+    modes: async () => {
+      const read = await rulebook.readAll([prod, stage]);
+      return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
+    },
+  };
+}
+
+test('clusters without a policy are enforced for as long as the command line says so', async (t) => {
+  const { start, modes, operator } = aStart(t);
+  await operator.applyPolicy(prod, 'mode: observe');
+  await start({ enforce: true });
+  assert.deepEqual(await modes(), ['observe', 'enforce']);
+  await start({ enforce: true });
+  assert.deepEqual(await modes(), ['observe', 'enforce']);
+  await start({ enforce: false });
+  assert.deepEqual(await modes(), ['observe', undefined]);
+});
+
+test('the policy of a file holds in all clusters, and stays when no file is named any more', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  write('mode: enforce');
+  await start({ enforce: false, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+  await start({ enforce: false });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+});
+
+test('nothing begins with a file that is missing or holds a mistake', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `Can't read the policy ${file} (ENOENT). Specify a readable file.`,
+  });
+  write('mode: on');
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `${file}: policy.mode must be observe, enforce or paused.`,
+  });
+  assert.deepEqual(await modes(), [undefined, undefined]);
+});
+
+test('nothing begins with a file that names what cannot be, unless it was applied before', async (t) => {
+  const { start, modes, file, write, rulebook } = aStart(t);
+  write('mode: enforce\nexclude: [{ taints: [maintenance-*] }]');
+  await assert.rejects(start({ enforce: true, file }), {
+    name: 'PolicyError',
+    message: `${file}: policy.exclude[0].taints[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
+  });
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  // By an earlier release, which took it.
+  const text = readFileSync(file, 'utf8');
+  for (const cluster of [prod, stage]) {
+    const { orders } = await rulebook.read(cluster);
+    const policy = { text, read: parsePolicyDocument(text), revision: 1 };
+    const entry = { cluster, who: 'anna', at: 1, kind: 'policy', what: 'applied a policy' } as const;
+    await rulebook.changeOrders(cluster, orders, { ...orders, policy }, entry);
+  }
+  await start({ enforce: true, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+});
+
+test('a file goes on to be started with when one of its exclusions is over', async (t) => {
+  const { start, modes, file, write } = aStart(t);
+  write('mode: enforce\nexclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]');
+  await start({ enforce: false, file });
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+});
+
+test('who takes over goes on with what was applied before, should its file hold a mistake by now', async (t) => {
+  const { start, resume, modes, file, write, log } = aStart(t);
+  write('mode: off');
+  await resume({ enforce: true, file });
+  // The file may say something else than to enforce.
+  assert.deepEqual(await modes(), [undefined, undefined]);
+  write('mode: observe');
+  await start({ enforce: true, file });
+  write('mode: off');
+  await resume({ enforce: true, file });
+  assert.deepEqual(await modes(), ['observe', 'observe']);
+  const refused = `PolicyError: ${file}: policy.mode must be observe, enforce or paused.`;
+  assert.deepEqual(
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.invalid' ? `${fields['error']}` : [])),
+    [refused, refused],
+  );
+  write('mode: paused');
+  await resume({ enforce: true, file });
+  assert.deepEqual(await modes(), ['paused', 'paused']);
+});
+
+test('a file in former names of settings is applied, with a warning once', async (t) => {
+  const { start, modes, file, write, log } = aStart(t);
+  write('mode: enforce\nrate: 5\nonly: [{ namespaces: [web] }]');
+  const policies = await start({ enforce: false, file });
+  await policies.reread();
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+  assert.deepEqual(
+    log.lines.flatMap(({ event, fields }) => (event === 'policy.renamed-settings' ? [fields] : [])),
+    [{ settings: ['rate is now evictionRate', 'only is now include'] }],
+  );
+});
+
+test('a file that changes is applied anew; a mistake in it is told once, and changes nothing', async (t) => {
+  const { start, modes, file, write, log, operator } = aStart(t);
+  let before = 0;
+  const told = () =>
+    log.lines.slice(before).map(({ event, fields }) => `${event} ${fields['mode'] ?? fields['error']}`);
+  write('mode: enforce');
+  const policies = await start({ enforce: false, file });
+  await policies.reread();
+  before = log.lines.length;
+
+  write('mode: off');
+  await policies.reread();
+  await policies.reread();
+  assert.deepEqual(told(), [
+    `policy.invalid PolicyError: ${file}: policy.mode must be observe, enforce or paused.`,
+  ]);
+  assert.deepEqual(await modes(), ['enforce', 'enforce']);
+
+  write('mode: observe');
+  await policies.reread();
+  assert.deepEqual(await modes(), ['observe', 'observe']);
+  // Somebody says otherwise: that stands until the file changes.
+  await operator.applyPolicy(prod, 'mode: paused');
+  await policies.reread();
+  assert.deepEqual(await modes(), ['paused', 'observe']);
+});

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { tellCountdowns } from '#functions/service/tell-countdowns.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+
+/** What is told of a store that holds these records, each on a node of its own. */
+async function toldOf(...records: readonly EvictionRecord[]): Promise<readonly string[]> {
+  const store = new SqliteStore({ path: ':memory:' });
+  for (const [index, record] of records.entries()) {
+    const ref = aRef(undefined, `node-${index}`);
+    await store.commit(ref, 0, { node: aNode(), schedule: [record], end: [], live: true }, NOW);
+  }
+  const log = recordingLog();
+  await tellCountdowns(store, log);
+  store.close();
+  return log.lines.map(({ event, fields: { node, pod, more } }) => `${event} ${more ?? `${node} ${pod}`}`);
+}
+
+test('nothing is told when nothing stands', async () => {
+  assert.deepEqual(await toldOf(), []);
+});
+
+test('what stands is told, and what is due first first', async () => {
+  const [late, soon] = [
+    aRecord({ name: 'late', fireAt: NOW + 2 }),
+    aRecord({ name: 'soon', fireAt: NOW + 1 }),
+  ];
+  assert.deepEqual(await toldOf(late, soon), ['eviction.loaded node-1 soon', 'eviction.loaded node-0 late']);
+});
+
+test('of many the first twenty are told, and how many more there are', async () => {
+  const records = Array.from({ length: 23 }, (_, index) =>
+    aRecord({ name: `web-${index}`, fireAt: NOW + index }),
+  );
+  const told = await toldOf(...records);
+  assert.equal(told.length, 21);
+  assert.deepEqual(told.slice(-2), ['eviction.loaded node-19 web-19', 'evictions.loaded 3']);
+});
+
+test('what was given up or is held is no countdown', async () => {
+  const gaveUp = aRecord({ gaveUpAt: NOW });
+  const held = aRecord({ held: { by: { kind: 'observe' }, since: NOW } });
+  assert.deepEqual(await toldOf(gaveUp, held), []);
+});

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { startLocalService } from '#functions/service/service.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { eventually } from '#test/contracts/eventually.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { FakeCluster } from '#test/world/fake-cluster.ts';
+
+const C1 = clusterName('c1');
+
+test('a service on a full disk says so of each cluster that it has something to store of, until it can', async (context) => {
+  const dir = mkdtempSync(join(tmpdir(), 'unstored-'));
+  const log = recordingLog();
+  const path = join(dir, STORE_FILE);
+  const state = sqliteState({ path, historyDays: 7, clock: systemClock, log, lost: assert.fail });
+  const { store } = state;
+  const disk = { isFull: false };
+  const commit = store.commit.bind(store);
+  store.commit = async (...write) => {
+    if (disk.isFull) throw new StoreError('The database cannot be used: the disk is full.');
+    return commit(...write);
+  };
+  const cluster = new FakeCluster(systemClock);
+  cluster.putNode(liveNode('n1'));
+  const api = Object.assign(cluster, { host: 'c1' });
+  const service = await startLocalService({
+    clusters: {
+      ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
+      admit: (take) => take(C1, api),
+    },
+    state,
+    probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
+    matching: { comparisonOperators: false },
+    policies: { enforce: false },
+    log,
+  });
+  context.after(async () => {
+    await service.stop();
+    rmSync(dir, { recursive: true });
+  });
+  const told = () => service.view().clusters['c1'];
+  await eventually(async () => assert.deepEqual([told()?.state, told()?.faults], ['live', []]));
+  disk.isFull = true;
+  cluster.putPod(livePod());
+  cluster.putNode(liveNode('n1', 'a'));
+  await eventually(async () => {
+    const faults = told()?.faults?.map(({ type, error }) => `${type}: ${error}`);
+    assert.deepEqual(faults, ['store-failing: The database cannot be used: the disk is full.']);
+  });
+  disk.isFull = false;
+  await eventually(async () => assert.deepEqual(told()?.faults, []));
+});

@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { type SimulatedApiServer, startApiServer } from '#simulator/api/server.ts';
+import type { ObjectStore } from '#simulator/objects/store.ts';
+import { aPod, aStore, inDefault, podsOf } from '../builders.ts';
+import { ApiClient, at, each } from './api-client.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+const DEPLOYMENTS = '/apis/apps/v1/namespaces/default/deployments';
+
+let store: ObjectStore;
+let server: SimulatedApiServer;
+let client: ApiClient;
+
+beforeEach(async () => {
+  store = aStore();
+  server = await startApiServer(store);
+  client = new ApiClient(server);
+});
+afterEach(() => server.close());
+
+const web = (spec: object = {}) => ({
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'web' },
+  spec: { replicas: 3, ...podsOf('web'), ...spec },
+});
+
+describe('a workload', () => {
+  test('is made with the defaults of the real server', async () => {
+    const { code, body } = await client.post(DEPLOYMENTS, web());
+    assert.equal(code, 201);
+    assert.deepEqual(at(body, 'spec', 'strategy'), {
+      type: 'RollingUpdate',
+      rollingUpdate: { maxSurge: '25%', maxUnavailable: '25%' },
+    });
+    assert.equal(at(body, 'spec', 'template', 'spec', 'containers', 0, 'imagePullPolicy'), 'IfNotPresent');
+    assert.equal(at(body, 'metadata', 'generation'), 1);
+  });
+
+  test('whose labels its selector does not select is refused', async () => {
+    const { code, body } = await client.post(
+      DEPLOYMENTS,
+      web({ selector: { matchLabels: { app: 'other' } } }),
+    );
+    assert.equal(code, 422);
+    assert.equal(at(body, 'details', 'causes', 0, 'field'), 'spec.template.metadata.labels');
+  });
+
+  test('does not change its selector', async () => {
+    store.create('deployments', 'default', web());
+    const { code, body } = await client.patch(`${DEPLOYMENTS}/web`, 'merge', {
+      spec: podsOf('other'),
+    });
+    assert.deepEqual([code, at(body, 'details', 'causes', 0, 'field')], [422, 'spec.selector']);
+  });
+
+  test('is scaled by itself', async () => {
+    store.create('deployments', 'default', web());
+    const scale = await client.get(`${DEPLOYMENTS}/web/scale`);
+    assert.deepEqual(at(scale.body, 'status'), { replicas: 0, selector: 'app=web' });
+    const { code, body } = await client.patch(`${DEPLOYMENTS}/web/scale`, 'merge', {
+      spec: { replicas: 7 },
+    });
+    assert.deepEqual([code, at(body, 'kind'), at(body, 'spec')], [200, 'Scale', { replicas: 7 }]);
+    assert.equal(store.get('deployments', inDefault('web')).spec.replicas, 7);
+    const stale = await client.call('PUT', `${DEPLOYMENTS}/web/scale`, { body: scale.body });
+    assert.equal(stale.code, 409);
+    const negative = await client.patch(`${DEPLOYMENTS}/web/scale`, 'merge', { spec: { replicas: -1 } });
+    assert.equal(negative.code, 422);
+  });
+
+  test('is shown as kubectl prints it', async () => {
+    store.create('deployments', 'default', web());
+    const { body } = await client.get(DEPLOYMENTS, {
+      accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
+    });
+    assert.deepEqual(at(body, 'rows', 0, 'cells'), [
+      'web',
+      '0/3',
+      0,
+      0,
+      '0s',
+      'main',
+      'example.com/main:1',
+      'app=web',
+    ]);
+  });
+
+  test('that is to be orphaned lets go of what it owned', async () => {
+    const { metadata } = store.create('deployments', 'default', web());
+    const owner = {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      name: 'web',
+      uid: metadata.uid,
+      controller: true,
+    };
+    store.create('replicasets', 'default', {
+      metadata: { name: 'web-1', ownerReferences: [owner] },
+      spec: podsOf('web'),
+    });
+    await client.delete(`${DEPLOYMENTS}/web`, { propagationPolicy: 'Orphan' });
+    assert.deepEqual(store.get('replicasets', inDefault('web-1')).metadata.ownerReferences, []);
+  });
+
+  test('is deleted with Background or Orphan only, which is said', async () => {
+    store.create('deployments', 'default', web());
+    const { code, body } = await client.delete(`${DEPLOYMENTS}/web`, { propagationPolicy: 'Foreground' });
+    assert.equal(code, 400);
+    assert.match(String(at(body, 'message')), /propagationPolicy: must be Background or Orphan/);
+  });
+
+  test('in a dry run is answered as it would be, and not kept', async () => {
+    const { code, body } = await client.post(`${DEPLOYMENTS}?dryRun=All`, web());
+    assert.deepEqual([code, at(body, 'spec', 'revisionHistoryLimit')], [201, 10]);
+    assert.equal(store.find('deployments', inDefault('web')), undefined);
+  });
+});
+
+test('server-side apply is refused, with what is taken instead', async () => {
+  const { code, body } = await client.call('PATCH', `${DEPLOYMENTS}/web?fieldManager=me`, {
+    body: web(),
+    type: 'application/apply-patch+yaml',
+  });
+  assert.equal(code, 415);
+  assert.match(
+    String(at(body, 'message')),
+    /accepted media types include: application\/strategic-merge-patch/,
+  );
+});
+
+describe('an eviction', () => {
+  const evict = (body: unknown, name = 'web-0') => client.post(`${PODS}/${name}/eviction`, body);
+  const eviction = (more: object = {}) => ({
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: 'web-0', namespace: 'default' },
+    ...more,
+  });
+
+  beforeEach(() => {
+    store.create('pods', 'default', aPod('web-0', { nodeName: 'node-1' }, { labels: { app: 'web' } }));
+    store.update('pods', inDefault('web-0'), 'status', (pod) => ({
+      ...pod,
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] },
+    }));
+  });
+
+  test('is answered with success, and the pod is on its way out', async () => {
+    const { code, body } = await evict(eviction({ deleteOptions: { gracePeriodSeconds: 5 } }));
+    assert.deepEqual([code, at(body, 'status')], [201, 'Success']);
+    assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionGracePeriodSeconds, 5);
+  });
+
+  test('in a dry run, by its options or by the request, leaves the pod', async () => {
+    assert.equal((await evict(eviction({ deleteOptions: { dryRun: ['All'] } }))).code, 201);
+    const asked = await client.post(`${PODS}/web-0/eviction?dryRun=All`, eviction());
+    assert.equal(asked.code, 201);
+    assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionTimestamp, undefined);
+  });
+
+  test('of another name, of no pod, or of another kind is refused', async () => {
+    assert.equal((await evict(eviction({ metadata: { name: 'other' } }))).code, 400);
+    assert.equal((await evict(eviction({ kind: 'Pod' }))).code, 400);
+    assert.equal((await evict(eviction({ metadata: { name: 'none' } }), 'none')).code, 404);
+    assert.equal((await client.get(`${PODS}/web-0/eviction`)).code, 405);
+  });
+});
+
+describe('what only a container could answer', () => {
+  for (const [name, method] of [
+    ['log', 'GET'],
+    ['exec', 'POST'],
+    ['attach', 'GET'],
+    ['portforward', 'POST'],
+  ] as const) {
+    test(`is refused in one sentence: ${name}`, async () => {
+      store.create('pods', 'default', aPod('web'));
+      const { code, body } = await client.call(method, `${PODS}/web/${name}`);
+      assert.equal(code, 405);
+      assert.match(String(at(body, 'message')), /^the simulated cluster runs no containers: .* "web"$/);
+      assert.equal((await client.call(method, `${PODS}/none/${name}`)).code, 404);
+    });
+  }
+});
+
+describe('what the server says of itself', () => {
+  test('has the groups of all kinds, and the subresources that belong to another one', async () => {
+    const groups = await client.get('/apis');
+    assert.deepEqual(each(at(groups.body, 'groups'), 'name'), ['apps', 'policy', 'authorization.k8s.io']);
+    const { body } = await client.get('/api/v1');
+    const resources = at(body, 'resources');
+    const eviction = Array.isArray(resources) && resources.find(({ name }) => name === 'pods/eviction');
+    assert.deepEqual(
+      [at(eviction, 'group'), at(eviction, 'version'), at(eviction, 'kind')],
+      ['policy', 'v1', 'Eviction'],
+    );
+  });
+
+  test('has kubectl send manifests without a look at them', async () => {
+    const { body } = await client.get('/openapi/v3/apis/apps/v1');
+    const deployment = at(body, 'paths', '/apis/apps/v1/namespaces/{namespace}/deployments/{name}', 'patch');
+    assert.equal(at(deployment, 'parameters', 0, 'name'), 'fieldValidation');
+  });
+
+  test('says what its client may do: everything', async () => {
+    const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {});
+    assert.equal(code, 201);
+    assert.deepEqual(at(body, 'status', 'resourceRules'), [
+      { verbs: ['*'], apiGroups: ['*'], resources: ['*'] },
+    ]);
+  });
+});

@@ -1,0 +1,44 @@
+import type { Clock } from '#shared/time/clock.ts';
+import { everything } from '#simulator/api/request.ts';
+import { ObjectStore, type ObjectStoreOptions } from '#simulator/objects/store.ts';
+
+/** A whole second, because Kubernetes cuts times to the second. */
+export const NOW = Date.parse('2026-11-21T12:00:00Z');
+
+export interface SettableClock extends Clock {
+  at: number;
+}
+
+export const settableClock = (at = NOW): SettableClock => ({
+  at,
+  now() {
+    return this.at;
+  },
+});
+
+/** A store with the namespace `default` (version 1). */
+export function aStore(options: Partial<ObjectStoreOptions> = {}): ObjectStore {
+  const store = new ObjectStore({ clock: settableClock(), ...options });
+  if (options.state === undefined) store.create('namespaces', '', { metadata: { name: 'default' } });
+  return store;
+}
+
+export const aNode = (name: string, spec: object = {}): object => ({ metadata: { name }, spec });
+
+export const aPod = (name: string, spec: object = {}, metadata: object = {}): object => ({
+  metadata: { name, ...metadata },
+  spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
+});
+
+/** Selector and template of a workload whose pods are labelled `app=<app>`. */
+export const podsOf = (app: string, spec: object = {}) => ({
+  selector: { matchLabels: { app } },
+  template: {
+    metadata: { labels: { app } },
+    spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
+  },
+});
+
+export const inDefault = (name: string) => ({ namespace: 'default', name });
+export const unscoped = (name: string) => ({ namespace: '', name });
+export const allOf = { namespace: '', selects: everything };

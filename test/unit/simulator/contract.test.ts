@@ -1,0 +1,42 @@
+import { after } from 'node:test';
+import { nodeName } from '#shared/eviction/identity.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { startApiServer } from '#simulator/api/server.ts';
+import { ObjectStore } from '#simulator/objects/store.ts';
+import { evictionContract } from '#test/contracts/eviction-contract.ts';
+import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
+import { RestCluster } from '#test/contracts/rest-cluster.ts';
+
+/** Changes that the server remembers: few, so that it soon forgets. */
+const HISTORY_LIMIT = 50;
+/** It sends a bookmark when it ends a watch. */
+const WATCH_SECONDS = 1;
+
+const server = await startApiServer(new ObjectStore({ clock: systemClock, historyLimit: HISTORY_LIMIT }));
+after(() => server.close());
+
+const url = new URL(server.url);
+const connection = {
+  host: url.host,
+  requestOptions: async () => ({
+    server: url,
+    ca: server.certificate,
+    headers: { Authorization: `Bearer ${server.token}` },
+  }),
+};
+
+kubernetesContract(
+  'RestApi, on the simulated API server,',
+  () => RestCluster.open(connection, 'contract', WATCH_SECONDS),
+  async (cluster) => {
+    const node = nodeName('forgotten');
+    await cluster.createNode(node);
+    const { resourceVersion } = (await cluster.api.getNode(node)) ?? {};
+    for (let i = 0; i <= HISTORY_LIMIT; i++) await cluster.label(node);
+    return resourceVersion ?? '';
+  },
+);
+
+evictionContract('RestApi, on the simulated API server,', () =>
+  RestCluster.open(connection, 'evictions', WATCH_SECONDS),
+);

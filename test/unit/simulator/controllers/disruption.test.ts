@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { evict } from '#simulator/objects/eviction.ts';
+import { StatusError } from '#simulator/objects/status.ts';
+import { aPod, inDefault, podsOf } from '../builders.ts';
+import { RunningCluster, SECOND_MS } from './running-cluster.ts';
+
+let cluster: RunningCluster;
+beforeEach(() => {
+  cluster = new RunningCluster();
+});
+afterEach(() => cluster.stop());
+
+const deploy = (replicas: number) =>
+  cluster.store.create('deployments', 'default', {
+    metadata: { name: 'web' },
+    spec: { replicas, ...podsOf('web') },
+  });
+const budget = (spec: object, name = 'web') =>
+  cluster.store.create('poddisruptionbudgets', 'default', {
+    metadata: { name },
+    spec: { selector: { matchLabels: { app: 'web' } }, ...spec },
+  });
+const status = () => cluster.store.get('poddisruptionbudgets', inDefault('web')).status;
+const numbers = () => [
+  status().currentHealthy,
+  status().desiredHealthy,
+  status().expectedPods,
+  status().disruptionsAllowed,
+];
+const aPodOfWeb = () => {
+  const pod = cluster.pods('web').find(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return inDefault(pod?.metadata.name ?? '');
+};
+const refusal = (work: () => void): object => {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof StatusError, String(error));
+    return error.body();
+  }
+  return assert.fail('was not refused');
+};
+
+describe('a disruption budget', () => {
+  for (const [spec, expected] of [
+    [{ minAvailable: 3 }, [4, 3, 4, 1]],
+    [{ minAvailable: '50%' }, [4, 2, 4, 2]],
+    [{ minAvailable: '60%' }, [4, 3, 4, 1]],
+    [{ maxUnavailable: 1 }, [4, 3, 4, 1]],
+    [{ maxUnavailable: '30%' }, [4, 2, 4, 2]],
+    [{ maxUnavailable: 9 }, [4, 0, 4, 4]],
+    [{ minAvailable: 9 }, [4, 9, 4, 0]],
+    [{}, [4, 0, 0, 0]],
+  ] as const) {
+    test(`of ${JSON.stringify(spec)} counts four pods as upstream`, () => {
+      deploy(4);
+      budget(spec);
+      cluster.pass(5 * SECOND_MS);
+      assert.deepEqual(numbers(), expected);
+      assert.equal(status().observedGeneration, 1);
+      const [condition] = status().conditions ?? [];
+      assert.deepEqual(
+        [condition?.status, condition?.reason],
+        expected[3] > 0 ? ['True', 'SufficientPods'] : ['False', 'InsufficientPods'],
+      );
+    });
+  }
+
+  test('that cannot tell how many pods there should be lets none go', () => {
+    const stray = {
+      ownerReferences: [{ apiVersion: 'x/v1', kind: 'X', name: 'x', uid: 'u', controller: true }],
+    };
+    cluster.store.create('pods', 'default', aPod('web-1', {}, { labels: { app: 'web' }, ...stray }));
+    budget({ maxUnavailable: 1 });
+    cluster.pass(5 * SECOND_MS);
+    assert.deepEqual(
+      [status().disruptionsAllowed, status().conditions?.[0]?.reason, status().conditions?.[0]?.message],
+      [0, 'SyncFailed', 'found no controllers for pod "web-1"'],
+    );
+  });
+});
+
+describe('an eviction', () => {
+  test('marks the pod and deletes it', () => {
+    deploy(2);
+    cluster.pass(5 * SECOND_MS);
+    const pod = aPodOfWeb();
+    const owners = cluster.store.get('pods', pod).metadata.managedFields;
+    evict(cluster.store, pod, { gracePeriodSeconds: 7 });
+    const { metadata, status: after } = cluster.store.get('pods', pod);
+    assert.deepEqual(metadata.managedFields, owners, 'nobody owns what the server does itself');
+    assert.equal(metadata.deletionGracePeriodSeconds, 7);
+    const { lastTransitionTime, ...condition } = after.conditions?.at(-1) ?? { type: '' };
+    assert.deepEqual(condition, {
+      type: 'DisruptionTarget',
+      status: 'True',
+      reason: 'EvictionByEvictionAPI',
+      message: 'Eviction API: evicting',
+    });
+  });
+
+  test('is refused while the budget forbids it, and granted when a new pod is ready', () => {
+    deploy(3);
+    budget({ minAvailable: 2 });
+    cluster.pass(5 * SECOND_MS);
+    evict(cluster.store, aPodOfWeb(), {});
+    assert.deepEqual(status().disruptionsAllowed, 0);
+    const body = refusal(() => evict(cluster.store, aPodOfWeb(), {}));
+    assert.deepEqual(body, {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: "Cannot evict pod as it would violate the pod's disruption budget.",
+      reason: 'TooManyRequests',
+      details: {
+        causes: [
+          {
+            reason: 'DisruptionBudget',
+            message: 'The disruption budget web does not allow evicting pods currently',
+          },
+        ],
+      },
+      code: 429,
+    });
+    cluster.pass(SECOND_MS);
+    assert.match(
+      JSON.stringify(refusal(() => evict(cluster.store, aPodOfWeb(), {}))),
+      /needs 2 healthy pods and has 2/,
+    );
+    cluster.pass(5 * SECOND_MS);
+    evict(cluster.store, aPodOfWeb(), {});
+  });
+
+  test('waits for a budget that nobody has looked at yet', () => {
+    deploy(3);
+    cluster.pass(5 * SECOND_MS);
+    budget({ minAvailable: 0 });
+    const body = JSON.stringify(refusal(() => evict(cluster.store, aPodOfWeb(), {})));
+    assert.match(body, /"retryAfterSeconds":10/);
+    assert.match(body, /still being processed by the server/);
+  });
+
+  const anUnreadyPod = () => {
+    const pod = aPodOfWeb();
+    cluster.store.update('pods', pod, 'status', (current) => ({
+      ...current,
+      status: { ...current.status, conditions: [{ type: 'Ready', status: 'False' }] },
+    }));
+    return pod;
+  };
+
+  test('of a pod that is not ready goes while the others suffice, and costs the budget nothing', () => {
+    deploy(3);
+    budget({ minAvailable: 2 });
+    cluster.pass(5 * SECOND_MS);
+    const pod = anUnreadyPod();
+    cluster.pass(SECOND_MS);
+    assert.deepEqual(numbers(), [2, 2, 3, 0]);
+    evict(cluster.store, pod, {});
+    assert.equal(status().disruptedPods, undefined);
+  });
+
+  test('of a pod that is not ready is refused while the others do not suffice, unless AlwaysAllow', () => {
+    deploy(3);
+    budget({ minAvailable: 3 });
+    cluster.pass(5 * SECOND_MS);
+    const pod = anUnreadyPod();
+    cluster.pass(SECOND_MS);
+    refusal(() => evict(cluster.store, pod, {}));
+    cluster.store.update('poddisruptionbudgets', inDefault('web'), 'main', (current) => ({
+      ...current,
+      spec: { ...current.spec, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
+    }));
+    cluster.pass(SECOND_MS);
+    evict(cluster.store, pod, {});
+  });
+
+  test('of a pod that is pending, has ended or is leaving needs no budget', () => {
+    budget({ minAvailable: 9 });
+    for (const phase of ['Pending', 'Failed', 'Succeeded']) {
+      const pod = inDefault(`web-${phase.toLowerCase()}`);
+      cluster.store.create(
+        'pods',
+        'default',
+        aPod(pod.name, { schedulerName: 'none' }, { labels: { app: 'web' } }),
+      );
+      cluster.store.update('pods', pod, 'status', (current) => ({ ...current, status: { phase } }));
+      evict(cluster.store, pod, {});
+      assert.equal(cluster.store.find('pods', pod), undefined);
+    }
+  });
+
+  test('that is a dry run says what would be, and changes nothing', () => {
+    deploy(3);
+    budget({ minAvailable: 2 });
+    cluster.pass(5 * SECOND_MS);
+    const { version } = cluster.store;
+    evict(cluster.store, aPodOfWeb(), { dryRun: true });
+    evict(cluster.store, aPodOfWeb(), { dryRun: true });
+    assert.equal(cluster.store.version, version);
+    evict(cluster.store, aPodOfWeb(), {});
+    refusal(() => evict(cluster.store, aPodOfWeb(), { dryRun: true }));
+  });
+
+  test('that is granted but does not happen counts again after two minutes', () => {
+    deploy(2);
+    budget({ minAvailable: 1 });
+    cluster.pass(5 * SECOND_MS);
+    const pod = aPodOfWeb();
+    cluster.store.update('poddisruptionbudgets', inDefault('web'), 'status', (current) => ({
+      ...current,
+      status: { ...current.status, disruptedPods: { [pod.name]: '2026-11-21T12:00:05Z' } },
+    }));
+    cluster.pass(SECOND_MS);
+    assert.equal(status().disruptionsAllowed, 0);
+    cluster.pass(120 * SECOND_MS);
+    assert.equal(status().disruptionsAllowed, 1);
+    assert.equal(status().disruptedPods, undefined);
+  });
+});

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { seedDemoFleet } from '#simulator/demo-fleet.ts';
+import { ObjectStore } from '#simulator/objects/store.ts';
+import { settableClock, unscoped } from './builders.ts';
+
+const nodesOf = (store: ObjectStore) => store.all('nodes').map(({ metadata }) => metadata.name);
+
+describe('the demo fleet', () => {
+  test('is seeded once: a node deleted later stays deleted', () => {
+    const store = new ObjectStore({ clock: settableClock() });
+    seedDemoFleet(store);
+    store.delete('nodes', unscoped('node-2'));
+    seedDemoFleet(store);
+    assert.deepEqual(nodesOf(store), ['node-1', 'node-3', 'node-4']);
+  });
+
+  test('is completed when its seeding was interrupted, wherever that was', () => {
+    const interrupted = new Error('killed');
+    for (let changes = 0; changes < 13; changes += 1) {
+      let left = changes;
+      let dies = true;
+      const save = () => {
+        if (dies && left === 0) throw interrupted;
+        left -= 1;
+      };
+      const store = new ObjectStore({ clock: settableClock(), save });
+      assert.throws(() => seedDemoFleet(store), interrupted);
+      dies = false;
+      seedDemoFleet(store);
+      assert.deepEqual(nodesOf(store), ['node-1', 'node-2', 'node-3', 'node-4']);
+      assert.equal(store.all('namespaces').length, 4);
+      assert.equal(store.all('deployments').length, 2);
+      assert.equal(store.all('statefulsets').length, 1);
+      assert.equal(store.all('daemonsets').length, 1);
+      assert.equal(store.all('poddisruptionbudgets').length, 1);
+    }
+  });
+});

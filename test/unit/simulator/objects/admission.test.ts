@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { admitTolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS } from '#simulator/objects/admission.ts';
+import * as arbitrary from '#test/unit/taints/arbitraries.ts';
+
+const create = { operation: 'CREATE', resource: 'pods', subresource: '' };
+const NOT_READY = {
+  key: 'node.kubernetes.io/not-ready',
+  operator: 'Exists',
+  effect: 'NoExecute',
+  tolerationSeconds: 300n,
+};
+const UNREACHABLE = { ...NOT_READY, key: 'node.kubernetes.io/unreachable' };
+
+const admit = (tolerations: Parameters<typeof admitTolerations>[1]) =>
+  admitTolerations(create, tolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS);
+
+test('a pod without tolerations gets both, not-ready first', () => {
+  assert.deepEqual(admit([]), [NOT_READY, UNREACHABLE]);
+});
+
+test('an update is admitted like a creation', () => {
+  const update = { ...create, operation: 'UPDATE' };
+  assert.deepEqual(admitTolerations(update, [], UPSTREAM_DEFAULT_TOLERATION_SECONDS), [
+    NOT_READY,
+    UNREACHABLE,
+  ]);
+});
+
+test('a toleration of every key counts for both, whatever its operator', () => {
+  for (const operator of ['Exists', 'Equal', 'In']) {
+    const wildcard = [{ operator, effect: 'NoExecute' }];
+    assert.deepEqual(admit(wildcard), wildcard);
+  }
+});
+
+test('the flags are handed on as they are', () => {
+  const given = admitTolerations(create, [], { notReady: -1n, unreachable: 0n });
+  assert.deepEqual(
+    given.map(({ tolerationSeconds }) => tolerationSeconds),
+    [-1n, 0n],
+  );
+});
+
+for (const request of [
+  { ...create, operation: 'DELETE' },
+  { ...create, operation: 'CONNECT' },
+  { ...create, resource: 'nodes' },
+  { ...create, subresource: 'status' },
+]) {
+  test(`${request.operation} of ${request.resource}/${request.subresource} changes nothing`, () => {
+    assert.deepEqual(admitTolerations(request, [], UPSTREAM_DEFAULT_TOLERATION_SECONDS), []);
+  });
+}
+
+test('what was there stays in front, and admitting again adds nothing', () => {
+  fc.assert(
+    fc.property(arbitrary.tolerations, (tolerations) => {
+      const once = admit(tolerations);
+      assert.deepEqual(once.slice(0, tolerations.length), tolerations);
+      assert.deepEqual(admit(once), once);
+    }),
+  );
+});

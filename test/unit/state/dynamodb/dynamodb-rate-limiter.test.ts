@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
+import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+
+/** A table in memory, and how often it was asked. */
+function counted() {
+  const fake = new FakeDynamoDb(new DrivenClock(NOW));
+  let calls = 0;
+  const client = fakeClient(async (command) => {
+    calls += 1;
+    return fake.perform(command);
+  });
+  const open = () => new DynamoDbRateLimiter(new DynamoDbTable({ client, tableName: 'taintward' }));
+  return { open, fake, calls: () => calls };
+}
+
+rateLimiterContract(
+  'DynamoDbRateLimiter',
+  async () => ({ open: counted().open, close: async () => undefined }),
+  {
+    shared: true,
+  },
+);
+
+test('permits are taken by two calls, and by two more for each time that others took some in between', async () => {
+  const { open, calls } = counted();
+  const cluster = aCluster();
+  await open().take(cluster, asking(20), { rate: 1, drain: 50 }, NOW);
+  assert.equal(calls(), 2);
+  await Promise.all([1, 2].map(() => open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW)));
+  assert.equal(calls(), 8);
+});
+
+test('turns that an earlier release gave out come first', async () => {
+  const { open, fake } = counted();
+  const cluster = aCluster();
+  const table = new DynamoDbTable({
+    client: fakeClient(async (command) => fake.perform(command)),
+    tableName: 'taintward',
+  });
+  await table.update({ key: { pk: `RATE#${cluster}`, sk: 'RATE' }, set: { ttl: 1, takenTo: NOW + 5_000 } });
+  assert.deepEqual(await open().take(cluster, asking(1), { rate: 1, drain: 50 }, NOW), [
+    { turnAt: NOW + 5_000 },
+  ]);
+});

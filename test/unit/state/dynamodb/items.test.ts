@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import type { Noted } from '#shared/eviction/noted.ts';
+import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import {
+  changedItem,
+  endedItem,
+  endedSince,
+  goneAttributes,
+  goneSince,
+  momentOfHistory,
+  nodeAttributes,
+  parseChangedItem,
+  parseEndedItem,
+  parseGoneItem,
+  parseScheduledItem,
+  refOfItem,
+  scheduledItem,
+  scheduledKey,
+  taintedKeys,
+} from '#shared/state/dynamodb/items.ts';
+import { historyTtl, nodeTtl, scheduledTtl } from '#shared/state/stored.ts';
+import {
+  aNode,
+  anEnding,
+  aReason,
+  aRecord,
+  aRef,
+  NOW,
+  someRecords,
+} from '#test/contracts/partition-builders.ts';
+import { itemBytes } from './item-bytes.ts';
+
+const moment = fc.integer({ min: 0, max: 8.64e15 });
+const name = fc.string({ minLength: 1 }).filter((text) => !text.includes('#'));
+
+/** As it comes back from the table. */
+const stored = (item: Item): Item => fromAttributes(toAttributes(item));
+
+/** As they are on EKS. */
+const ORDINARY = aRef(
+  clusterName('arn:aws:eks:eu-west-1:123456789012:cluster/production-1'),
+  'ip-10-0-112-234.eu-west-1.compute.internal',
+);
+const AT_NOW = { ref: ORDINARY, at: NOW, pass: 'pass', days: 7 };
+const ordinaryRecord = (index: number) =>
+  aRecord({
+    name: `payments-api-5d9c7b7f6b-${String(index).padStart(5, 'x')}`,
+    namespace: `team-${index % 10}-production`,
+    owner: { kind: 'ReplicaSet', name: 'payments-api-5d9c7b7f6b' },
+    version: { epoch: 1_795_000_000, sequence: 123_456 },
+  });
+
+describe('a scheduled record', () => {
+  test('comes back as it was', () => {
+    const record = ordinaryRecord(1);
+    const item = scheduledItem(ORDINARY, record, NOW);
+    assert.deepEqual(parseScheduledItem(stored(item)), record);
+    assert.deepEqual(refOfItem(item), ORDINARY);
+  });
+
+  test('of ordinary names costs one write unit', () => {
+    const bytes = itemBytes(toAttributes(scheduledItem(ORDINARY, ordinaryRecord(1), NOW)));
+    assert.ok(bytes <= 700, `${bytes} bytes`);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const item = { ...scheduledItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), fireAt: 'tomorrow' };
+    assert.throws(() => parseScheduledItem(item), {
+      name: 'StoreError',
+      message: /^The stored item SCHEDULED#\S+ of c#n cannot be read \(fireAt: /,
+    });
+  });
+});
+
+describe('what ended', () => {
+  test('comes back as it was, with what pods have in common and what they do not', () => {
+    const pods = [
+      anEnding(ordinaryRecord(1), { lateMs: 0 }),
+      anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
+      anEnding(aRecord({ reasons: [aReason('b'), aReason('c', 'd')] }), { outcome: 'gave-up', error: 'no' }),
+      anEnding(aRecord({ reasons: [] })),
+    ];
+    const item = endedItem(AT_NOW, pods);
+    assert.deepEqual(
+      parseEndedItem(stored(item)),
+      pods.map((pod) => ({ ...pod, endedAt: NOW })),
+    );
+    assert.deepEqual(refOfItem(item), ORDINARY);
+  });
+
+  test('costs about 150 bytes a pod, and a full node of 110 less than 17 KB', () => {
+    const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { lateMs: 123 }));
+    const bytes = itemBytes(toAttributes(endedItem(AT_NOW, pods)));
+    assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const ref = aRef(clusterName('c'), 'n');
+    const item = stored(endedItem({ ...AT_NOW, ref }, [anEnding()]));
+    for (const [spoilt, field] of [
+      [{ ...item, versions: [] }, 'version'],
+      [{ ...item, pods: [{ ...(item['pods'] as object[])[0], end: 'vanished' }] }, 'outcome'],
+      [{ ...item, pods: 'none' }, 'pods'],
+    ] as const) {
+      assert.throws(() => parseEndedItem(spoilt), {
+        name: 'StoreError',
+        message: new RegExp(`^The stored item ENDED#\\S+ of c#n cannot be read \\(${field}: `),
+      });
+    }
+  });
+
+  test('stands in the order of its moments, and before what is scheduled', () => {
+    const key = (at: number) => String(endedItem({ ...AT_NOW, at }, [])['sk']);
+    fc.assert(
+      fc.property(moment, moment, (a, b) => {
+        assert.equal(key(a) < key(b), a < b);
+        assert.equal(key(a) >= endedSince(b), a >= b);
+        assert.ok(key(a) < scheduledKey(ORDINARY, podUid('0')).sk);
+      }),
+    );
+  });
+});
+
+describe('what became of evictions that are still to come', () => {
+  const noted = (index: number): Noted => {
+    const { uid, namespace, name, fireAt, reasons } = ordinaryRecord(index);
+    return { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } };
+  };
+
+  test('comes back as it was, with what pods have in common and what they do not', () => {
+    const { uid, namespace, name, fireAt, reasons } = aRecord({ reasons: [] });
+    const other = { uid, namespace, name, fireAt, reasons };
+    const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
+    const notes: readonly Noted[] = [
+      noted(1),
+      { ...noted(2), what: 'held', by },
+      { ...other, what: 'freed', by },
+      { ...other, what: 'gave-up', error: 'no' },
+      { ...other, what: 'moved', from: { fireAt: NOW, reasons: [aReason('b')] } },
+    ];
+    const item = changedItem(AT_NOW, notes);
+    assert.deepEqual(parseChangedItem(stored(item)), notes);
+    assert.deepEqual([refOfItem(item), momentOfHistory(item)], [ORDINARY, NOW]);
+  });
+
+  test('costs less than 140 bytes a pod', () => {
+    const notes = Array.from({ length: 50 }, (_, index) => noted(index));
+    const bytes = itemBytes(toAttributes(changedItem(AT_NOW, notes)));
+    assert.ok(bytes / notes.length < 140, `${bytes / notes.length} bytes a pod`);
+  });
+
+  test('stands before all that a load reads, and is in the index as what ended is', () => {
+    const [changed, ended] = [changedItem(AT_NOW, [noted(1)]), endedItem(AT_NOW, [anEnding()])];
+    assert.ok(String(changed['sk']) < endedSince(0));
+    for (const field of ['clusterKey', 'clusterSort', 'ttl']) assert.equal(changed[field], ended[field]);
+  });
+
+  test('that cannot be read is refused, naming it and the field', () => {
+    const item = stored(changedItem({ ...AT_NOW, ref: aRef(clusterName('c'), 'n') }, [noted(1)]));
+    for (const [spoilt, field] of [
+      [{ ...item, brakes: [] }, 'by'],
+      [{ ...item, pods: [{ what: 'vanished' }] }, 'what'],
+    ] as const) {
+      assert.throws(() => parseChangedItem(spoilt), {
+        name: 'StoreError',
+        message: new RegExp(`^The stored item CHANGED#\\S+ of c#n cannot be read \\(${field}: `),
+      });
+    }
+  });
+});
+
+describe('when pods were gone', () => {
+  /** The UID of a static pod's mirror. */
+  const HASH = fc.uuid().map((uuid) => uuid.replaceAll('-', ''));
+  const goneItem = (pods: readonly { readonly uid: PodUid; readonly at: number }[]): Item => {
+    const last = Math.max(...pods.map(({ at }) => at));
+    return { pk: 'LEASE#prod', sk: `${goneSince(last)}#pass`, ...goneAttributes(last, pods, 7) };
+  };
+
+  test('reads back, whatever their UIDs look like', () => {
+    const uid = fc.oneof(fc.uuid(), name, HASH).map(podUid);
+    const pods = fc.uniqueArray(
+      fc.record({ uid, at: fc.integer({ min: NOW, max: NOW + 2_000 }) }, { noNullPrototype: true }),
+      {
+        minLength: 1,
+        selector: (pod) => pod.uid,
+      },
+    );
+    fc.assert(
+      fc.property(pods, (given) => {
+        const inOrder = (some: typeof given) => some.toSorted((a, b) => (a.uid < b.uid ? -1 : 1));
+        assert.deepEqual(inOrder([...parseGoneItem(stored(goneItem(given)))]), inOrder(given));
+      }),
+    );
+  });
+
+  test('takes two writes for 50 pods', () => {
+    const pods = someRecords(50).map(({ uid }, index) => ({ uid, at: NOW + 40 * index }));
+    assert.ok(itemBytes(toAttributes(goneItem(pods))) <= 2_048);
+  });
+});
+
+describe('the index', () => {
+  const keysOf = (node: string) => {
+    const ref = aRef(clusterName('c'), node);
+    return [nodeAttributes(ref, aNode()), endedItem({ ...AT_NOW, ref }, [])].map((item) =>
+      String(item['clusterKey']),
+    );
+  };
+
+  test('has a node and what ended there in the same shard, and nodes in all of them', () => {
+    const keys = Array.from({ length: 500 }, (_, index) => keysOf(`node-${index}`));
+    for (const [tainted = '', ended = ''] of keys) {
+      assert.equal(tainted.replace('TAINTED', ''), ended.replace('HISTORY', ''));
+    }
+    assert.deepEqual(new Set(keys.map(([tainted]) => tainted)), new Set(taintedKeys(clusterName('c'))));
+  });
+
+  test('names what ended by its moment', () => {
+    const item = endedItem(
+      { ...AT_NOW, ref: aRef(clusterName('c'), 'n') },
+      someRecords(1).map((record) => anEnding(record)),
+    );
+    assert.equal(item['clusterSort'], `${String(NOW).padStart(16, '0')}#n#pass`);
+  });
+
+  test('does not name what is scheduled, or a node without a taint', () => {
+    const ref = aRef();
+    assert.equal('clusterKey' in scheduledItem(ref, aRecord(), NOW), false);
+    assert.equal(nodeAttributes(ref, aNode({ taints: [] }))['clusterKey'], undefined);
+  });
+});
+
+test('the key of a node gives it back', () => {
+  fc.assert(
+    fc.property(name, name, (cluster, node) => {
+      const ref = { cluster: clusterName(cluster), node: nodeName(node) };
+      assert.deepEqual(refOfItem({ ...scheduledKey(ref, podUid('u')) }), ref);
+    }),
+  );
+});
+
+describe('times to live', () => {
+  test('of a record that is written when it is overdue already runs from now', () => {
+    assert.equal(
+      scheduledTtl(aRecord({ fireAt: NOW - 7_200_000 }), NOW),
+      scheduledTtl(aRecord({ fireAt: NOW }), NOW),
+    );
+  });
+
+  test('are whole seconds, never before the time they stand for, and a date to whoever reads them', () => {
+    fc.assert(
+      fc.property(moment, (at) => {
+        for (const [ttl, seconds] of [
+          [scheduledTtl(aRecord({ fireAt: at }), 0), 24 * 3600],
+          [nodeTtl(at), 7 * 24 * 3600],
+          [historyTtl(at, 30), 30 * 24 * 3600],
+        ] as const) {
+          assert.ok(Number.isInteger(ttl));
+          assert.ok(!Number.isNaN(new Date(ttl * 1000).getTime()));
+          assert.ok(ttl * 1000 >= Math.min(at + seconds * 1000, 8.64e15));
+          assert.ok(ttl * 1000 < at + seconds * 1000 + 1000);
+        }
+      }),
+    );
+  });
+});

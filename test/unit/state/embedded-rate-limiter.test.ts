@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
+import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
+import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
+
+rateLimiterContract(
+  'EmbeddedRateLimiter',
+  async () => ({ open: (stopwatch) => new EmbeddedRateLimiter(stopwatch), close: async () => undefined }),
+  { shared: false },
+);
+
+describe('a process that begins to evict', () => {
+  const pace = { rate: 2, drain: 2 };
+
+  test('has no permit, for the one before it may just have used up a second’s burst', async () => {
+    let ms = 0;
+    const limiter = new EmbeddedRateLimiter(() => ms);
+    const cluster = aCluster();
+    const ask = (drains: boolean) =>
+      limiter.take(cluster, asking(1, { drains, inTurn: true }), pace, NOW + ms);
+    assert.deepEqual(await ask(false), [{ turnAt: NOW + 1000 }]);
+    assert.deepEqual(await ask(true), [{ turnAt: NOW + 1000 }]);
+    ms = 500;
+    assert.deepEqual(await ask(false), [undefined]);
+  });
+
+  test('has none, either, when it waited for its lease for an hour', async () => {
+    let ms = 0;
+    const limiter = new EmbeddedRateLimiter(() => ms);
+    const cluster = aCluster();
+    ms = 3_600_000;
+    limiter.begin();
+    const turns = await limiter.take(cluster, asking(2), pace, NOW);
+    assert.equal(turns.filter((turn) => turn === undefined).length, 0);
+  });
+
+  test('gets none by a clock that is set', async () => {
+    let ms = 0;
+    const limiter = new EmbeddedRateLimiter(() => ms);
+    const cluster = aCluster();
+    ms = 3_600_000;
+    const taken = [];
+    for (const offsetMs of [0, 86_400_000, -86_400_000, 30_000, 0, 600_000])
+      taken.push(...(await limiter.take(cluster, asking(10, { inTurn: true }), pace, NOW + ms + offsetMs)));
+    assert.equal(taken.filter((turn) => turn === undefined).length, 2);
+  });
+});

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { LEASE_TTL_MS, type Lease } from '#shared/state/lease.ts';
+import { Leadership } from '#shared/state/objects/leadership.ts';
+import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const own = clusterName('in-cluster');
+
+describe('a leadership', () => {
+  let objects: FakeObjects;
+  let leases: ObjectLeases;
+  let leadership: Leadership;
+  let at: number;
+  let stopwatchMs: number;
+  const pass = (ms: number) => {
+    at += ms;
+    stopwatchMs += ms;
+  };
+  const took = async (): Promise<Lease> => {
+    const lease = await leadership.take(own, await leases.look(own), 'a', NOW);
+    assert.ok(lease);
+    return lease;
+  };
+  const isOver = () => Promise.race([leadership.ended.then(() => true), Promise.resolve(false)]);
+  beforeEach(() => {
+    [at, stopwatchMs] = [NOW, 0];
+    objects = new FakeObjects();
+    leases = new ObjectLeases({ objects });
+    leadership = new Leadership({ leases, clock: { now: () => at, stopwatch: () => stopwatchMs } });
+  });
+
+  test('begins with the lease, and lasts for as long as nobody else can have it', async () => {
+    assert.equal(leadership.mayAct(), false);
+    await took();
+    await leadership.begun;
+    pass(LEASE_TTL_MS - 1);
+    assert.equal(leadership.mayAct(), true);
+    pass(1);
+    assert.equal(leadership.mayAct(), false);
+    assert.equal(await isOver(), false, 'nobody has taken it yet');
+  });
+
+  test('is counted from when the lease was asked for, however late the answer comes', async () => {
+    const late = async <T>(answer: Promise<T>): Promise<T> => {
+      const given = await answer;
+      pass(5_000);
+      return given;
+    };
+    const slow = Object.assign(Object.create(leases), {
+      take: (...asked: Parameters<ObjectLeases['take']>) => late(leases.take(...asked)),
+      renew: (...asked: Parameters<ObjectLeases['renew']>) => late(leases.renew(...asked)),
+    });
+    leadership = new Leadership({ leases: slow, clock: { now: () => at, stopwatch: () => stopwatchMs } });
+    const lease = await took();
+    pass(LEASE_TTL_MS - 5_000 - 1);
+    assert.equal(leadership.mayAct(), true);
+    pass(1);
+    assert.equal(leadership.mayAct(), false);
+    assert.ok(await leadership.renew(lease, { renewedAt: at }));
+    pass(LEASE_TTL_MS - 5_000 - 1);
+    assert.equal(leadership.mayAct(), true);
+    pass(1);
+    assert.equal(leadership.mayAct(), false);
+  });
+
+  test('stands still while it is not known to last, and goes on when the lease could be renewed', async () => {
+    const lease = await took();
+    pass(60_000);
+    assert.equal(leadership.mayAct(), false);
+    assert.ok(await leadership.renew(lease, { renewedAt: at }));
+    assert.equal(leadership.mayAct(), true);
+  });
+
+  test('says that the lease had run out and is its own again, once for each time', async () => {
+    const lease = await took();
+    let times = 0;
+    leadership.whenRegained(() => times++);
+    pass(LEASE_TTL_MS - 1);
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(times, 0);
+    pass(LEASE_TTL_MS);
+    await leadership.renew(lease, { renewedAt: at });
+    await leadership.renew(lease, { renewedAt: at });
+    assert.equal(times, 1);
+  });
+
+  for (const [what, leap] of [
+    ['a host that slept, whose stopwatch stood', { clock: 60_000, stopwatch: 0 }],
+    ['a clock that was set back', { clock: -60_000, stopwatch: LEASE_TTL_MS }],
+  ] as const) {
+    test(`is over for certain by the longer of both clocks: ${what}`, async () => {
+      await took();
+      at += leap.clock;
+      stopwatchMs += leap.stopwatch;
+      assert.equal(leadership.mayAct(), false);
+    });
+  }
+
+  test('ends when another one has the lease, and says so once and for all', async () => {
+    const lease = await took();
+    await leases.take(own, await leases.look(own), 'b', NOW);
+    assert.equal(await leadership.renew(lease, { renewedAt: at }), undefined);
+    await leadership.ended;
+    assert.equal(leadership.mayAct(), false);
+  });
+
+  test('ends before the lease is released, not after', async () => {
+    const lease = await took();
+    const releasing = leadership.release(lease);
+    assert.equal(leadership.mayAct(), false);
+    await releasing;
+    assert.equal((await leases.look(own))?.holder, undefined);
+  });
+
+  test('the leases are within reach for as long after an answer as one lasts', async () => {
+    assert.equal(leadership.reachesLeases(), false);
+    await leadership.look(own);
+    pass(LEASE_TTL_MS - 1);
+    assert.equal(leadership.reachesLeases(), true);
+    objects.get = () => Promise.reject(new ApiError('It does not answer.', 0));
+    await assert.rejects(leadership.look(own), StoreError);
+    pass(1);
+    assert.equal(leadership.reachesLeases(), false);
+  });
+
+  test('a renewal counts from when it was asked for', async () => {
+    const lease = await took();
+    const renewing = leadership.renew(lease, { renewedAt: at });
+    pass(LEASE_TTL_MS);
+    await renewing;
+    assert.equal(leadership.mayAct(), false);
+  });
+});

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
+import { leaseContract } from '#test/contracts/lease-contract.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const own = clusterName('in-cluster');
+
+leaseContract('ObjectLeases', async () => ({
+  leases: new ObjectLeases({ objects: new FakeObjects() }),
+  close: async () => undefined,
+}));
+
+type LeaseObject = KubernetesObject & { readonly spec: Readonly<Record<string, unknown>> };
+
+test('a Lease says to everybody who holds it, since when, and how often it went from hand to hand', async () => {
+  const objects = new FakeObjects();
+  const leases = new ObjectLeases({ objects });
+  const lease = await leases.take(own, undefined, 'pod-a', NOW);
+  assert.ok(lease);
+  await leases.renew(lease, { renewedAt: NOW + 3_000 });
+  const spec = async () => ((await objects.get('taintward-in-cluster')) as LeaseObject).spec;
+  const first = {
+    ...{ holderIdentity: 'pod-a', leaseDurationSeconds: 10, leaseTransitions: 1 },
+    acquireTime: '2026-11-21T12:00:00.000000Z',
+    renewTime: '2026-11-21T12:00:03.000000Z',
+  };
+  assert.deepEqual(await spec(), first);
+  await leases.take(own, await leases.look(own), 'pod-b', NOW + 20_000);
+  const { holderIdentity, leaseTransitions } = await spec();
+  assert.deepEqual([holderIdentity, leaseTransitions], ['pod-b', 2]);
+});
+
+test('a Lease that somebody made beforehand, and that says nothing, is taken', async () => {
+  const objects = new FakeObjects();
+  const leases = new ObjectLeases({ objects });
+  await objects.create({
+    ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease' },
+    metadata: { name: 'taintward-in-cluster' },
+  });
+  assert.equal(await leases.look(own), undefined);
+  assert.equal((await leases.take(own, undefined, 'pod-a', NOW))?.holder, 'pod-a');
+});
+
+test('a Lease whose report was changed beyond reading is refused', async () => {
+  const objects = new FakeObjects();
+  const leases = new ObjectLeases({ objects });
+  await leases.take(own, undefined, 'pod-a', NOW);
+  const object = (await objects.get('taintward-in-cluster')) as LeaseObject;
+  const annotations = { 'taintward.dev/report': 'none' };
+  await objects.replace({ ...object, metadata: { ...object.metadata, annotations } });
+  await assert.rejects(leases.look(own), {
+    name: 'StoreError',
+    message: /lease of cluster in-cluster cannot be read/,
+  });
+});

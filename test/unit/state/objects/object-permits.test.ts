@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
+import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { sqlitePermits } from '#shared/state/sqlite/service-state.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { permitsContract } from '#test/contracts/permits-contract.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+permitsContract('ObjectPermits, in a cluster,', async () => {
+  const objects = new FakeObjects();
+  return { open: () => new ObjectPermits(objects), close: async () => undefined };
+});
+
+permitsContract('ObjectPermits, in SQLite,', async () => {
+  const database = openDatabase(':memory:');
+  return { open: () => sqlitePermits(database), close: async () => database.close() };
+});
+
+test('a pod that gets none costs no write, and what has lapsed is forgotten with the next that does', async () => {
+  const objects = new FakeObjects();
+  const permits = new ObjectPermits(objects);
+  const limit = { count: 1, windowMs: 60_000 };
+  const take = (workload: string, pod: string, at: number) =>
+    permits.take(clusterName('in-cluster'), workload, [podUid(pod)], limit, at);
+  await take('web', 'a', NOW);
+  const size = async () => JSON.stringify(await objects.get('taintward-permits-in-cluster')).length;
+  const first = await size();
+  await take('web', 'b', NOW + 1);
+  assert.equal(objects.writes, 1);
+  await take('api', 'c', NOW + 1_000_000);
+  assert.ok((await size()) <= first);
+});

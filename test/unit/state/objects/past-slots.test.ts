@@ -1,0 +1,231 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { clusterName, type PodUid } from '#shared/eviction/identity.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
+import { pastName } from '#shared/state/objects/node-eviction.ts';
+import { pack } from '#shared/state/objects/packed.ts';
+import { MOST_SLOTS, SLOT_CHARS } from '#shared/state/objects/past-slots.ts';
+import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
+import { aNode, anEnding, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const own = clusterName('in-cluster');
+const ref = aRef(own, 'node-7');
+/** Of any object, as it is written: what etcd is given at once. */
+const MOST_BYTES = 128 * 1024;
+
+/** Objects that say how much was written, and how large the largest of them is. */
+class CountedObjects extends FakeObjects {
+  bytes = 0;
+  largest = 0;
+  /** What to do before the next write; once. */
+  before: ((object: KubernetesObject) => void) | undefined;
+
+  override async create(object: KubernetesObject): Promise<unknown> {
+    return super.create(this.#count(object));
+  }
+
+  override async replace(object: KubernetesObject): Promise<unknown> {
+    return super.replace(this.#count(object));
+  }
+
+  #count(object: KubernetesObject): KubernetesObject {
+    this.before?.(object);
+    const { length } = JSON.stringify(object);
+    this.bytes += length;
+    this.largest = Math.max(this.largest, length);
+    return object;
+  }
+}
+
+/** A node whose pods come back as soon as they are gone, and go after ten seconds. */
+class Loop {
+  now = NOW;
+  readonly ended = new Map<PodUid, number>();
+  readonly #store: KubernetesStore;
+  readonly #pods: number;
+  #live = someRecords(0);
+
+  constructor(store: KubernetesStore, pods = 110) {
+    this.#store = store;
+    this.#pods = pods;
+  }
+
+  /** Has all pods go, and come back, so often. */
+  async turns(count: number): Promise<void> {
+    for (let turn = 0; turn < count; turn++) {
+      this.now += 10_000;
+      await this.#store.end(
+        ref,
+        this.#live.map((record) => anEnding(record, { name: record.uid.slice(0, 8) })),
+        this.now,
+      );
+      for (const { uid } of this.#live) this.ended.set(uid, this.now);
+      this.#live = someRecords(this.#pods, { fireAt: this.now + 10_000, startedAt: this.now });
+      const { revision } = await this.#store.load(ref, this.now, []);
+      const change = { node: aNode(), schedule: this.#live, end: [], live: true };
+      assert.equal(await this.#store.commit(ref, revision, change, this.now), 'committed');
+    }
+  }
+
+  /** Those that must not be scheduled again. */
+  inWindow(): readonly PodUid[] {
+    return [...this.ended].flatMap(([uid, at]) => (at >= this.now - ENDED_WINDOW_MS ? [uid] : []));
+  }
+}
+
+function aLeader(objects = new CountedObjects()) {
+  return { objects, store: new KubernetesStore({ objects, own, leads: () => true }) };
+}
+
+const anObject = (records: object) =>
+  ({
+    ...{ apiVersion: 'taintward.dev/v1', kind: 'NodeEviction', metadata: { name: ref.node } },
+    status: { ...ref, revision: 9, records: pack(records) },
+  }) as KubernetesObject;
+
+const uids = (pods: Iterable<PodUid>): readonly PodUid[] => [...pods].sort();
+
+describe('a node whose pods come back as soon as they are gone', () => {
+  test('costs as many bytes for each eviction after thousands as after the first', async () => {
+    const { objects, store } = aLeader();
+    const loop = new Loop(store);
+    const perEviction: number[] = [];
+    await loop.turns(10);
+    for (let part = 0; part < 9; part++) {
+      const [bytes, ended] = [objects.bytes, loop.ended.size];
+      await loop.turns(20);
+      perEviction.push((objects.bytes - bytes) / (loop.ended.size - ended));
+    }
+    const [first = 0] = perEviction;
+    assert.ok(Math.max(...perEviction) < 1.25 * first, `bytes per eviction: ${perEviction.map(Math.round)}`);
+    assert.ok(Math.max(...perEviction) < 1_000, `bytes per eviction: ${perEviction.map(Math.round)}`);
+    assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+    // What ended longer ago than anybody asks for gives its object to what ends now.
+    const kept = await Array.fromAsync(objects.list());
+    assert.ok(kept.length <= 14, `${kept.length} objects`);
+    // The whole window is known, to who leads and to who takes over.
+    const expected = uids(loop.inWindow());
+    assert.ok(expected.length > 13_000);
+    for (const each of [store, aLeader(objects).store]) {
+      const { ended } = await each.load(ref, loop.now);
+      assert.deepEqual(uids(ended.keys()), expected);
+    }
+  });
+
+  test('has none of its pods scheduled again within the window, and each told of once', async () => {
+    const { objects, store } = aLeader();
+    const loop = new Loop(store);
+    await loop.turns(12);
+    const [first] = loop.inWindow();
+    assert.ok(first);
+    const { revision } = await store.load(ref, loop.now, []);
+    const schedule = someRecords(1, { uid: first });
+    await store.commit(ref, revision, { schedule, end: [], live: true }, loop.now);
+    for (const only of [undefined, [first]]) {
+      const { scheduled, ended } = await store.load(ref, loop.now, only);
+      assert.deepEqual([scheduled.has(first), ended.get(first)?.outcome], [false, 'done']);
+    }
+    const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
+    const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
+    for (const asked of [query, { ...query, node: ref.node }]) {
+      const entries = await Array.fromAsync(history.entries(asked));
+      const done = entries.filter(({ what }) => what === 'done').map(({ uid }) => uid);
+      assert.deepEqual(uids(done), uids(loop.ended.keys()));
+    }
+    assert.ok((await Array.fromAsync(objects.list())).length > 1);
+  });
+
+  test('loses and doubles nothing when its leader is killed between two writes', async () => {
+    for (let writes = 1; writes <= 3; writes++) {
+      const objects = new CountedObjects();
+      const loop = new Loop(aLeader(objects).store);
+      await loop.turns(2);
+      // The first write beside the node's own is the first of those that go together.
+      let left: number | undefined;
+      objects.before = ({ metadata: { name } }) => {
+        if (left === undefined && name !== ref.node) left = writes;
+        if (left === undefined) return;
+        left -= 1;
+        if (left === 0) throw new Error('killed');
+      };
+      await assert.rejects(loop.turns(12), { message: 'killed' });
+      objects.before = undefined;
+      const { store } = aLeader(objects);
+      const { ended } = await store.load(ref, loop.now);
+      assert.deepEqual(uids(ended.keys()), uids(loop.ended.keys()));
+      const more = someRecords(1).map((record) => anEnding(record));
+      await store.end(ref, more, loop.now);
+      const history = new KubernetesHistory({ store, configMaps: new FakeObjects() });
+      const query = { cluster: own, from: 0, to: Number.POSITIVE_INFINITY };
+      const entries = await Array.fromAsync(history.entries(query));
+      const done = entries.filter(({ what }) => what === 'done').map(({ uid }) => uid);
+      assert.deepEqual(uids(done), uids([...loop.ended.keys(), ...more.map(({ uid }) => uid)]));
+    }
+  });
+
+  test('is refused more ends when what is kept is full, and taken again when that is too old', async () => {
+    const { objects, store } = aLeader();
+    const past = { current: MOST_SLOTS - 1, newest: Array.from({ length: MOST_SLOTS }, () => NOW) };
+    await objects.create(anObject({ node: aNode(), scheduled: [], ended: [], past }));
+    const loop = new Loop(store);
+    await assert.rejects(loop.turns(60), {
+      name: 'StoreError',
+      message:
+        /^The evictions that ended on node node-7 of cluster in-cluster in the last half hour exceed the limit of 32 objects/,
+    });
+    // The last of them is full, and holds as many pods as it may.
+    assert.ok(loop.ended.size > 1_500, `${loop.ended.size} pods`);
+    assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+    const { ended, scheduled } = await store.load(ref, loop.now);
+    assert.deepEqual(uids(ended.keys()), uids(loop.ended.keys()));
+    // They are scheduled still, so they are tried again.
+    assert.equal(scheduled.size, 110);
+    loop.now = NOW + 60 * 60_000;
+    await store.end(ref, [anEnding()], loop.now);
+    const known = (await store.load(ref, loop.now)).ended.size;
+    assert.equal(known, 1);
+    await loop.turns(30);
+    assert.equal((await store.load(ref, loop.now)).ended.size, loop.inWindow().length + known);
+  });
+});
+
+test('a node of which an older release keeps a full window in one object is read, and written in small ones from then on', async () => {
+  const { objects, store } = aLeader();
+  const ends = someRecords(17_000).map((record, index) => ({
+    ...anEnding(record),
+    endedAt: NOW - (17_000 - index) * 90,
+  }));
+  await objects.create(anObject({ node: aNode(), scheduled: someRecords(110), ended: ends }));
+  objects.largest = 0;
+  const window = ends.filter(({ endedAt }) => endedAt >= NOW - ENDED_WINDOW_MS).map(({ uid }) => uid);
+  const known = async (each: KubernetesStore) => uids((await each.load(ref, NOW)).ended.keys());
+  assert.deepEqual(await known(store), uids(window));
+  const more = someRecords(1).map((record) => anEnding(record));
+  await store.end(ref, more, NOW);
+  assert.deepEqual(await known(store), uids([...window, ...more.map(({ uid }) => uid)]));
+  assert.deepEqual(await known(aLeader(objects).store), await known(store));
+  assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+});
+
+test('purging removes what ended too long ago to be asked for, and history that is over', async () => {
+  const { objects, store } = aLeader();
+  const loop = new Loop(store);
+  await loop.turns(12);
+  const names = async () =>
+    (await Array.fromAsync(objects.list())).map((object) => (object as KubernetesObject).metadata.name);
+  const [slot, history] = [pastName(ref, 0), pastName(ref, 'history')];
+  await store.purge(loop.now);
+  assert.deepEqual((await names()).sort(), [ref.node, slot, history].sort());
+  await store.purge(loop.now + 60 * 60_000);
+  assert.deepEqual((await names()).sort(), [ref.node, history].sort());
+  await store.purge(loop.now + 8 * 24 * 60 * 60_000);
+  assert.deepEqual(await names(), [ref.node]);
+  assert.ok((await store.load(ref, loop.now)).node);
+});
+
+test('the bounds are far below what etcd takes', () => {
+  assert.ok(SLOT_CHARS < MOST_BYTES && MOST_BYTES < 1.5 * 1024 * 1024);
+});

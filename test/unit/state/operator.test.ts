@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { HoldTarget, ReleasedTrip, Trip } from '#shared/eviction/policy.ts';
+import { Operator } from '#shared/state/operator.ts';
+import type { Orders } from '#shared/state/rulebook.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 21, 12);
+const prod = clusterName('prod');
+const node: HoldTarget = { kind: 'node', node: nodeName('node-1') };
+
+function anOperator() {
+  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const clock = new DrivenClock(NOW);
+  return {
+    rulebook,
+    clock,
+    operator: new Operator({ rulebook, clock, who: 'anna' }),
+    orders: async (): Promise<Orders> => (await rulebook.read(prod)).orders,
+    told: async () =>
+      (await rulebook.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(({ kind, what, why }) =>
+        [kind, what, why].filter((part) => part !== undefined).join(': '),
+      ),
+  };
+}
+
+test('a policy is kept as it was written, under a revision that grows with each, and the same again changes nothing', async () => {
+  const { operator, orders, told } = anOperator();
+  const written = 'mode: enforce # at last\n';
+  assert.equal(await operator.applyPolicy(prod, written), 'applied');
+  assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
+  assert.equal((await orders()).policy?.text, written);
+  assert.equal((await orders()).policy?.read.mode, 'enforce');
+  await operator.withdrawPolicy(prod);
+  assert.equal((await orders()).policy, undefined);
+  await operator.applyPolicy(prod, 'mode: observe', 'an audit first');
+  assert.equal((await orders()).policy?.revision, 3);
+  assert.deepEqual(await told(), [
+    'policy: applied a policy: observe: an audit first',
+    'policy: withdrew the policy',
+    'policy: applied a policy: enforce',
+  ]);
+});
+
+test('a policy with a mistake is not applied', async () => {
+  const { operator, orders } = anOperator();
+  await assert.rejects(operator.applyPolicy(prod, 'mode: on'), { name: 'PolicyError' });
+  assert.equal((await orders()).revision, 0);
+});
+
+test('a cluster is stopped, and resumed by who says why', async () => {
+  const { operator, orders, told } = anOperator();
+  const stop = await operator.stop(prod, { why: 'an incident', forMs: 60_000 });
+  assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
+  assert.deepEqual((await orders()).stop, stop);
+  await assert.rejects(operator.resume(prod, ' '), {
+    name: 'OrderError',
+    message: /^--reason must not be empty/,
+  });
+  await operator.resume(prod, 'it is over');
+  assert.equal((await orders()).stop, undefined);
+  await assert.rejects(operator.resume(prod, 'again'), {
+    name: 'OrderError',
+    message: 'Cluster prod is not stopped. Nothing to resume.',
+  });
+  assert.deepEqual(await told(), [
+    'resume: resumed evictions: it is over',
+    'stop: stopped evictions until 2026-11-21T12:01:00.000Z: an incident',
+  ]);
+});
+
+test('all clusters are stopped at once, and resumed at once', async () => {
+  const { operator, rulebook } = anOperator();
+  await operator.stopAll({ why: 'an incident' });
+  assert.equal((await rulebook.read(prod)).fleetStop?.scope, 'fleet');
+  await operator.stopAll({ why: 'a worse one' });
+  assert.equal((await rulebook.fleetStop())?.why, 'a worse one');
+  await operator.resumeAll('it is over');
+  assert.equal(await rulebook.fleetStop(), undefined);
+  await assert.rejects(operator.resumeAll('again'), { name: 'OrderError' });
+});
+
+test('what is held is released by its name, and what has expired is cleared away by the next who speaks', async () => {
+  const { operator, clock, orders } = anOperator();
+  const first = await operator.hold(prod, node, { why: 'a backup', forMs: 1000 });
+  await operator.stop(prod, { why: 'x', forMs: 1000 });
+  clock.advanceTo(NOW + 1000);
+  const second = await operator.hold(
+    prod,
+    { kind: 'pod', namespace: 'default', name: 'web-0' },
+    { why: 'a debugger' },
+  );
+  assert.deepEqual(await orders(), { revision: 3, holds: [second] });
+  await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OrderError' });
+  await operator.release(prod, second.id, 'done');
+  assert.deepEqual((await orders()).holds, []);
+});
+
+test('a cluster has as many holds as a decision can read', async () => {
+  const { operator, orders } = anOperator();
+  for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
+  await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
+    name: 'OrderError',
+    message: /^Cluster prod has the maximum of 100 holds\. Release some/,
+  });
+  assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
+});
+
+test('a policy that only observes is not paused: at the end of the pause it would be enforced', async () => {
+  const { operator, orders } = anOperator();
+  await operator.applyPolicy(prod, 'mode: observe');
+  await assert.rejects(operator.pause(prod, { why: 'x', forMs: 60_000 }), { message: /is in observe mode/ });
+  assert.equal((await orders()).policy?.read.mode, 'observe');
+});
+
+test('a pause that is over by itself is not there to be ended', async () => {
+  const { operator, orders, clock } = anOperator();
+  await operator.applyPolicy(prod, 'mode: enforce');
+  await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 });
+  const { revision } = await orders();
+  await clock.advanceTo(NOW + 60_000);
+  await assert.rejects(operator.unpause(prod, 'done'), { message: /^Cluster prod is not paused/ });
+  assert.equal((await orders()).revision, revision);
+});
+
+test('a policy that is enforced is paused for a while, and enforced again', async () => {
+  const { operator, orders, told } = anOperator();
+  await assert.rejects(operator.pause(prod, { why: 'x' }), {
+    name: 'OrderError',
+    message: 'Cluster prod is in observe mode. Nothing to pause.',
+  });
+  await operator.applyPolicy(prod, 'mode: enforce # ours\n');
+  await assert.rejects(operator.unpause(prod, 'x'), { name: 'OrderError' });
+  assert.deepEqual(await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 }), { until: NOW + 60_000 });
+  const { policy } = await orders();
+  assert.deepEqual([policy?.read.mode, policy?.read.pausedUntil], ['paused', NOW + 60_000]);
+  await operator.unpause(prod, 'done');
+  assert.equal((await orders()).policy?.text, 'mode: enforce # ours\n');
+  assert.deepEqual(await told(), [
+    'policy: ended a pause: done',
+    'policy: paused evictions until 2026-11-21T12:01:00.000Z: an upgrade',
+    'policy: applied a policy: enforce',
+  ]);
+});
+
+test('what the guard holds is let go, and left for a relay to count', async () => {
+  const { operator, rulebook, told } = anOperator();
+  await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OrderError' });
+  const { guard } = await rulebook.read(prod);
+  const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
+  const before: ReleasedTrip = { ...trip, zone: 'b', upTo: 7 };
+  await rulebook.changeGuard(prod, guard, [trip, before]);
+  await operator.releaseGuard(prod, 'they are dead for certain');
+  assert.deepEqual((await rulebook.read(prod)).guard, {
+    revision: 2,
+    trips: [],
+    released: [before, { ...trip, releasedAt: NOW }],
+  });
+  assert.deepEqual(await told(), ['release-guard: released the guard: zone a: they are dead for certain']);
+});
+
+test('operators who speak at the same moment are all heard', async () => {
+  const { operator, orders } = anOperator();
+  await Promise.all(Array.from({ length: 5 }, () => operator.hold(prod, node, { why: 'x' })));
+  assert.equal((await orders()).holds.length, 5);
+});

@@ -1,0 +1,385 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  DEFAULT_POLICY,
+  type LabelExpression,
+  type Policy,
+  type Selection,
+  storedPolicy,
+} from '#shared/eviction/policy.ts';
+import {
+  documentOf,
+  MAX_DOCUMENT_CHARACTERS,
+  PolicyError,
+  parsePolicyDocument,
+  policyJsonSchema,
+  policyText,
+  withMode,
+} from '#shared/state/policy-document.ts';
+
+const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
+const SCHEMA_FILE = join(import.meta.dirname, '../../../docs/reference/policy.schema.json');
+
+const word = fc.stringMatching(/^[a-z][a-z0-9./-]{0,20}$/);
+const anything = fc.string({ minLength: 1, maxLength: 10 });
+const moment = fc.date({ min: new Date(0), max: new Date('9999-12-31'), noInvalidDate: true }).map(Number);
+const duration = fc.integer({ min: 1, max: 100_000_000 }).map((seconds) => seconds * 1000);
+const perSecond = fc.double({ min: 0.001, max: 1e6, noNaN: true });
+const threshold = fc.record({ percent: fc.double({ min: 0, max: 100, noNaN: true }), nodes: fc.nat() });
+const someOf = <T>(item: fc.Arbitrary<T>) => fc.array(item, { minLength: 1, maxLength: 3 });
+
+const expression: fc.Arbitrary<LabelExpression> = fc.oneof(
+  fc.record({ key: word, operator: fc.constantFrom('In', 'NotIn'), values: someOf(anything) }),
+  fc.record({ key: word, operator: fc.constantFrom('Exists', 'DoesNotExist') }),
+);
+const labels = fc.oneof(
+  fc.record({ matchLabels: fc.dictionary(word, anything) }),
+  fc.record({ matchExpressions: someOf(expression) }),
+);
+const selection: fc.Arbitrary<Selection> = fc
+  .record({ namespaces: someOf(word), labels, taints: someOf(word), until: moment }, { requiredKeys: [] })
+  .filter(({ namespaces, labels, taints }) => Boolean(namespaces ?? labels ?? taints));
+
+const policies: fc.Arbitrary<Policy> = fc
+  .record(
+    {
+      mode: fc.constantFrom('observe', 'enforce', 'paused'),
+      pausedUntil: moment,
+      guard: fc.record(
+        {
+          shadow: fc.boolean(),
+          cluster: threshold,
+          zone: threshold,
+          people: fc.tuple(threshold, duration).map(([affected, withinMs]) => ({ ...affected, withinMs })),
+        },
+        { requiredKeys: ['shadow'] },
+      ),
+      rate: perSecond,
+      maxEvictionsPerWorkload: fc.record({
+        count: fc.oneof(
+          fc.integer({ min: 1 }),
+          fc.integer({ min: 1, max: 100 }).map((part) => `${part}%`),
+        ),
+        windowMs: duration,
+      }),
+      drain: perSecond,
+      exclude: fc.array(selection, { maxLength: 3 }),
+      only: fc.array(selection, { maxLength: 3 }),
+      method: fc.oneof(
+        fc.constant({ kind: 'delete' as const }),
+        fc.record({
+          kind: fc.constant('evict' as const),
+          deadlineMs: duration,
+          afterDeadline: fc.constantFrom('delete', 'never'),
+        }),
+      ),
+      tolerationSeconds: fc.dictionary(word, fc.nat()),
+      virtualKeys: fc.array(word, { maxLength: 3 }),
+      giveUpAfterMs: duration,
+    },
+    {
+      requiredKeys: [
+        'mode',
+        'guard',
+        'drain',
+        'exclude',
+        'only',
+        'method',
+        'tolerationSeconds',
+        'virtualKeys',
+        'giveUpAfterMs',
+      ],
+    },
+  )
+  .map(({ pausedUntil, ...policy }) =>
+    policy.mode === 'paused' && pausedUntil !== undefined ? { ...policy, pausedUntil } : policy,
+  );
+
+test('a policy survives being written as a document and read, and being stored and read', () => {
+  fc.assert(
+    fc.property(policies, (policy) => {
+      const read = parsePolicyDocument(policyText(policy));
+      assert.deepEqual(read, normal(policy));
+      assert.deepEqual(storedPolicy.parse(JSON.parse(JSON.stringify(read))), read);
+    }),
+  );
+});
+
+/** Without prototypes, which fast-check's dictionaries lack, and read documents do not. */
+const normal = (policy: Policy): Policy => JSON.parse(JSON.stringify(policy));
+
+test('what a document leaves out is as by default', () => {
+  assert.deepEqual(parsePolicyDocument('mode: observe'), DEFAULT_POLICY);
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: { cluster: { percent: 40% } }').guard, {
+    ...DEFAULT_POLICY.guard,
+    cluster: { percent: 40, nodes: 3 },
+  });
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nmethod: evict').method, {
+    kind: 'evict',
+    deadlineMs: 900_000,
+    afterDeadline: 'delete',
+  });
+});
+
+test('a limit of the guard is switched off by name, or the guard as a whole', () => {
+  const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, customTaints: off }');
+  assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
+  assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
+});
+
+describe('a mistake is one sentence that names the setting', () => {
+  const KNOWN =
+    'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
+  const cases: readonly (readonly [string, string])[] = [
+    ['', 'The policy is not valid YAML (expected a document, but the input is empty).'],
+    [
+      `mode: observe\ninclude: [${'*a, '.repeat(21)}]\nexclude: [&a {namespaces: [x]}]`,
+      'The policy is not valid YAML (line 2: unidentified alias "a").',
+    ],
+    ['mode: enforce\nmode: observe', 'The policy is not valid YAML (line 2: duplicated mapping key).'],
+    ['[]', 'policy must be a mapping of settings.'],
+    ['evictionRate: 5', 'policy.mode must be observe, enforce or paused.'],
+    ['mode: on', 'policy.mode must be observe, enforce or paused.'],
+    ['mode: enforce\nmodus: x', `policy has no setting modus: its settings are ${KNOWN}.`],
+    [
+      'mode: enforce\nguard: { cluster: { percent: 200 } }',
+      'policy.guard.cluster.percent must be a number from 0 to 100, like 20 or 20%.',
+    ],
+    [
+      'mode: enforce\nguard: { zone: { percent: most } }',
+      'policy.guard.zone.percent must be a number from 0 to 100, like 20 or 20%.',
+    ],
+    [
+      'mode: enforce\nguard: { customTaints: { window: 10 } }',
+      'policy.guard.customTaints.window must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
+    ],
+    [
+      'mode: enforce\nguard: { cluster: { part: 2 } }',
+      'policy.guard.cluster has no setting part: its settings are percent, nodes.',
+    ],
+    ['mode: enforce\nguard: 5', 'policy.guard must be off, or a mapping of settings.'],
+    ['mode: enforce\nguard: { cluster: 20 }', 'policy.guard.cluster must be off, or a mapping of settings.'],
+    ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
+    ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
+    [
+      // Nothing of that age could be read back.
+      'mode: enforce\nexclude: [{ taints: [a], until: 0001-01-01T00:00:00Z }]',
+      'policy.exclude[0].until must be a time from 1970 on.',
+    ],
+    ['mode: enforce\nevict: { timeout: 5m }', 'policy.evict needs method: evict.'],
+    [
+      'mode: enforce\nmaxEvictionsPerWorkload: { count: 0 }',
+      'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
+    ],
+    [
+      'mode: enforce\nmaxEvictionsPerWorkload: { count: 2.5% }',
+      'policy.maxEvictionsPerWorkload.count must be a whole number from 1 on, or a whole percentage from 1% to 100%.',
+    ],
+    [
+      'mode: enforce\nevictionRate: 0',
+      'policy.evictionRate must be a number of pods per second from 0.001 to 1000000.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ until: 2026-12-01T08:00:00Z }]',
+      'policy.exclude[0] must name namespaces, labels or taints, or it would be everything.',
+    ],
+    ['mode: enforce\ninclude: []', 'policy.include must be a list of entries to include, or left out.'],
+    [
+      'mode: enforce\ninclude: [{ labels: {} }]',
+      'policy.include[0].labels must have matchLabels or matchExpressions.',
+    ],
+    [
+      'mode: enforce\ninclude: [{ labels: { matchLabels: { version: 1 } } }]',
+      'policy.include[0].labels.matchLabels.version must be text: put it in quotes.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list with the operators In and NotIn, and left out with Exists and DoesNotExist.',
+    ],
+    [
+      'mode: enforce\ntolerationSecondsOverrides: { maintenance: -1 }',
+      'policy.tolerationSecondsOverrides.maintenance must be a whole number of seconds from 0 on.',
+    ],
+    ['mode: enforce\nexclude: all', 'policy.exclude must be a list of entries to exclude.'],
+    [
+      'mode: enforce\nexclude: [{ namespaces: web }]',
+      'policy.exclude[0].namespaces must be a list of namespaces.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ namespaces: [1] }]',
+      'policy.exclude[0].namespaces[0] must be the name of a namespace.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ namespaces: [web, ""] }]',
+      'policy.exclude[0].namespaces[1] must be the name of a namespace.',
+    ],
+    ['mode: enforce\nexclude: [{ taints: a }]', 'policy.exclude[0].taints must be a list of keys of taints.'],
+    ['mode: enforce\nexclude: [{ taints: [1] }]', 'policy.exclude[0].taints[0] must be the key of a taint.'],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchLabels: a } }]',
+      'policy.exclude[0].labels.matchLabels must be a mapping of labels.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: a } }]',
+      'policy.exclude[0].labels.matchExpressions must be a list of expressions.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: "", operator: Exists }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].key must be the key of a label.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: is }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].operator must be In, NotIn, Exists or DoesNotExist.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In, values: b }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values must be a list of values.',
+    ],
+    [
+      'mode: enforce\nexclude: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [1] }] } }]',
+      'policy.exclude[0].labels.matchExpressions[0].values[0] must be text: put it in quotes.',
+    ],
+    [
+      'mode: enforce\nguard: { cluster: { nodes: -1 } }',
+      'policy.guard.cluster.nodes must be a whole number from 0 on.',
+    ],
+    ['mode: enforce\nguard: { dryRun: sometimes }', 'policy.guard.dryRun must be true or false.'],
+    [
+      'mode: enforce\nguard: { clusters: off }',
+      'policy.guard has no setting clusters: its settings are dryRun, cluster, zone, customTaints.',
+    ],
+    ['mode: enforce\nmethod: drain', 'policy.method must be delete or evict.'],
+    [
+      'mode: enforce\nmethod: evict\nevict: { onTimeout: wait }',
+      'policy.evict.onTimeout must be delete or fail.',
+    ],
+    [
+      'mode: enforce\ntolerationSeconds: 60',
+      'policy.tolerationSecondsOverrides must be a mapping of keys of taints to seconds.',
+    ],
+    ['mode: enforce\ntreatAsNoExecute: a', 'policy.treatAsNoExecute must be a list of keys of taints.'],
+    ['mode: enforce\ntreatAsNoExecute: [1]', 'policy.treatAsNoExecute[0] must be the key of a taint.'],
+    [
+      'mode: enforce\ngiveUpAfter: 0s',
+      'policy.giveUpAfter must be a duration like 90s, 15m, 4h or 4d, and 10000d at most.',
+    ],
+    [
+      `mode: enforce\n${'#'.repeat(MAX_DOCUMENT_CHARACTERS)}`,
+      'The policy has more than 32000 characters: shorten it.',
+    ],
+  ];
+  for (const [document, message] of cases) {
+    test(message, () => {
+      assert.throws(() => parsePolicyDocument(document), { name: 'PolicyError', message });
+    });
+  }
+});
+
+test('a document may have as many characters as are said to be too many, less one', () => {
+  const start = 'mode: enforce\n';
+  const longest = `${start}${'#'.repeat(MAX_DOCUMENT_CHARACTERS - start.length)}`;
+  assert.equal(parsePolicyDocument(longest).mode, 'enforce');
+});
+
+test('a policy that leaves much out has a document that does', () => {
+  assert.deepEqual(documentOf(DEFAULT_POLICY), {
+    mode: 'observe',
+    guard: {
+      dryRun: false,
+      cluster: { percent: 20, nodes: 3 },
+      zone: { percent: 55, nodes: 3 },
+      customTaints: { percent: 30, nodes: 5, window: '10m' },
+    },
+    releaseRate: 50,
+    method: 'delete',
+    giveUpAfter: '4d',
+  });
+});
+
+test('the document that the guide shows says every setting, and can be applied', () => {
+  const [, shown = ''] = /```yaml\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+  const { properties } = policyJsonSchema() as { readonly properties: Readonly<Record<string, unknown>> };
+  const unsaid = Object.keys(properties).filter((name) => !new RegExp(`^${name}:`, 'm').test(shown));
+  // It would need another mode.
+  assert.deepEqual(unsaid, ['pausedUntil']);
+  assert.equal(parsePolicyDocument(shown).mode, 'enforce');
+});
+
+test('the schema for editors is the one that documents are read by', () => {
+  assert.deepEqual(
+    JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')),
+    policyJsonSchema(),
+    'write it anew: npm run docs',
+  );
+});
+
+describe('another mode leaves the rest of a document as its owner wrote it', () => {
+  const UNTIL = Date.UTC(2026, 10, 21, 16);
+  const cases: readonly (readonly [string, string, string])[] = [
+    [
+      'with its comments',
+      '# Ours.\nmode: enforce # since May\nevictionRate: 2\n',
+      '# Ours.\nmode: paused # since May\npausedUntil: 2026-11-21T16:00:00.000Z\nevictionRate: 2\n',
+    ],
+    [
+      'in place of a pause',
+      'mode: paused\npausedUntil: 2026-01-01T00:00:00Z\nreleaseRate: 5\n',
+      'mode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\nreleaseRate: 5\n',
+    ],
+    [
+      'in place of a pause that is its last line',
+      'mode: paused # ours\npausedUntil: 2026-01-01T00:00:00Z',
+      'mode: paused # ours\npausedUntil: 2026-11-21T16:00:00.000Z\n',
+    ],
+    [
+      'with what its comments say of the mode and of a pause',
+      '# mode: ask us\n# pausedUntil: never\nmode:   enforce\n',
+      '# mode: ask us\n# pausedUntil: never\nmode: paused\npausedUntil: 2026-11-21T16:00:00.000Z\n',
+    ],
+  ];
+  for (const [name, written, wanted] of cases) {
+    test(name, () => assert.equal(withMode(written, 'paused', UNTIL), wanted));
+  }
+
+  test('or says every setting, where its text cannot be changed so', () => {
+    const policy = parsePolicyDocument(withMode('{mode: enforce, evictionRate: 2}', 'paused', UNTIL));
+    assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
+  });
+
+  test('or says every setting, where its text would be refused then', () => {
+    const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nevictionRate: 2\n';
+    assert.equal(
+      withMode(quoted, 'enforce'),
+      policyText(parsePolicyDocument('mode: enforce\nevictionRate: 2')),
+    );
+  });
+
+  test('and back', () => {
+    assert.equal(withMode(withMode('mode: enforce\n', 'paused', UNTIL), 'enforce'), 'mode: enforce\n');
+  });
+});
+
+test('the guide says how far settings go', () => {
+  const guide = readFileSync(GUIDE, 'utf8').replaceAll('\n', ' ');
+  const aliases = (count: number) => `treatAsNoExecute: [&a x, ${Array(count).fill('*a').join(', ')}]`;
+  const document = (characters: number) => `# ${'x'.repeat(characters - 'mode: observe\n'.length - 2)}`;
+  for (const [says, last, beyond] of [
+    ['from 0.001 to 1000000', 'evictionRate: 0.001', 'evictionRate: 0.0009'],
+    ['from 0.001 to 1000000', 'releaseRate: 1000000', 'releaseRate: 1000001'],
+    ['up to `10000d`', 'giveUpAfter: 10000d', 'giveUpAfter: 10000d1s'],
+    [
+      'from 1970 on',
+      'exclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]',
+      'exclude: [{ taints: [a], until: 1969-12-31T23:59:59Z }]',
+    ],
+    ['up to 20 aliases of YAML', aliases(20), aliases(21)],
+    ['up to 32,000 characters', document(32_000), document(32_001)],
+  ] as const) {
+    assert.ok(guide.includes(says), says);
+    assert.equal(parsePolicyDocument(`mode: observe\n${last}`).mode, 'observe', says);
+    assert.throws(() => parsePolicyDocument(`mode: observe\n${beyond}`), PolicyError, says);
+  }
+});

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 24, 12);
+const GUIDE = join(import.meta.dirname, '../../../docs/reference/policy.md');
+const EMPTY = 'must name a label, or be left out: without one it selects everything';
+const LONG = 'a'.repeat(64);
+const LABEL_RULE = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
+
+describe('a policy that can be read is not applied, with a sentence that names the setting and the fix:', () => {
+  const cases: readonly (readonly [string, string])[] = [
+    ['exclude: [{ labels: { matchLabels: {} } }]', `policy.exclude[0].labels.matchLabels ${EMPTY}.`],
+    [
+      'include: [{ labels: { matchLabels: {}, matchExpressions: [{ key: a, operator: Exists }] } }]',
+      `policy.include[0].labels.matchLabels ${EMPTY}.`,
+    ],
+    [
+      'exclude: [{ labels: { matchLabels: { __proto__: x } } }]',
+      `policy.exclude[0].labels.matchLabels.__proto__ has a character in its name that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      'exclude: [{ labels: { matchLabels: { app: web, __proto__: x } } }]',
+      `policy.exclude[0].labels.matchLabels.__proto__ has a character in its name that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      'exclude: [{ labels: { matchLabels: { "app.*": web } } }]',
+      'policy.exclude[0].labels.matchLabels.app.* must be the key of a label, written out: a * matches nothing, so list each one.',
+    ],
+    [
+      'exclude: [{ labels: { matchLabels: { app: "web*" } } }]',
+      `policy.exclude[0].labels.matchLabels.app has a character that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      `exclude: [{ labels: { matchLabels: { app: ${LONG} } } }]`,
+      'policy.exclude[0].labels.matchLabels.app must have at most 63 characters: shorten it.',
+    ],
+    [
+      'include: [{ labels: { matchExpressions: [{ key: a/b/c, operator: Exists }] } }]',
+      "policy.include[0].labels.matchExpressions[0].key must be a name with at most one prefix before a '/', for example example.com/gpu.",
+    ],
+    [
+      'include: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b, "c d"] }] } }]',
+      `policy.include[0].labels.matchExpressions[0].values[1] has a character that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      'exclude: [{ labels: { matchLabels: { a: "1" }, matchExpressions: [{ key: a, operator: In, values: ["2"] }] } }]',
+      'policy.exclude[0].labels can never match: no pod has a=1 and a in (2). Change or remove one of these conditions.',
+    ],
+    [
+      'include: [{ labels: { matchExpressions: [{ key: a, operator: In, values: [b] }, { key: a, operator: DoesNotExist }] } }]',
+      'policy.include[0].labels can never match: no pod has a in (b) and !a. Change or remove one of these conditions.',
+    ],
+    [
+      'exclude: [{ namespaces: [shop, "*"] }]',
+      'policy.exclude[0].namespaces[1] must not match all namespaces: name some, or write a pattern like kube-*.',
+    ],
+    [
+      'exclude: [{ namespaces: [Kube-*] }]',
+      "policy.exclude[0].namespaces[0] has a character that is not allowed: use lower-case letters, digits and '-', with a letter or digit at both ends.",
+    ],
+    [
+      'exclude: [{ namespaces: [Kube_System] }]',
+      "policy.exclude[0].namespaces[0] has a character that is not allowed: use lower-case letters, digits and '-', with a letter or digit at both ends.",
+    ],
+    [
+      `exclude: [{ namespaces: [${LONG}] }]`,
+      'policy.exclude[0].namespaces[0] must have at most 63 characters: shorten it.',
+    ],
+    [
+      'exclude: [{ taints: ["maintenance=now:NoSchedule"] }]',
+      'policy.exclude[0].taints[0] must be the key of a taint alone: leave out =now:NoSchedule.',
+    ],
+    [
+      'include: [{ taints: ["maintenance:NoExecute"] }]',
+      'policy.include[0].taints[0] must be the key of a taint alone: leave out :NoExecute.',
+    ],
+    [
+      'treatAsNoExecute: [maintenance, readiness.k8s.io/*]',
+      'policy.treatAsNoExecute[1] must be the key of a taint, written out: a * matches nothing, so list each one.',
+    ],
+    [
+      'tolerationSecondsOverrides: { node.kubernetes.io/*: 60 }',
+      'policy.tolerationSecondsOverrides.node.kubernetes.io/* must be the key of a taint, written out: a * matches nothing, so list each one.',
+    ],
+    [
+      'tolerationSecondsOverrides: { __proto__: 60 }',
+      `policy.tolerationSecondsOverrides.__proto__ has a character in its name that is not allowed: ${LABEL_RULE}.`,
+    ],
+    [
+      'treatAsNoExecute: [Example.com/a]',
+      "policy.treatAsNoExecute[0] must have a DNS subdomain before the '/': use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part.",
+    ],
+    [
+      'exclude: [{ taints: [a], until: 2026-11-24T12:00:00Z }]',
+      'policy.exclude[0].until is over: remove the entry, or write a time to come.',
+    ],
+    [
+      'include: [{ taints: [a] }, { taints: [b], until: 2026-11-24T13:00:00+02:00 }]',
+      'policy.include[1].until is over: remove the entry, or write a time to come.',
+    ],
+  ];
+  for (const [setting, message] of cases) {
+    test(message, () => {
+      const document = `mode: enforce\n${setting}`;
+      parsePolicyDocument(document);
+      assert.throws(() => parseAppliedPolicy(document, NOW), { name: 'PolicyError', message });
+    });
+  }
+
+  test('policy.pausedUntil is over: write mode: enforce, or a time to come.', () => {
+    const document = 'mode: paused\npausedUntil: 2026-11-24T11:00:00Z';
+    parsePolicyDocument(document);
+    assert.throws(() => parseAppliedPolicy(document, NOW), {
+      message: 'policy.pausedUntil is over: write mode: enforce, or a time to come.',
+    });
+  });
+});
+
+test('a policy of real names that end later is applied, and means what it says', () => {
+  const real = [
+    'exclude: [{ taints: [a], until: 2026-11-24T12:00:01Z }, { namespaces: [kube-system, 0day] }]',
+    'include: [{ labels: { matchLabels: { app.kubernetes.io/name: Web_1.0, empty: "" } } }]',
+    'treatAsNoExecute: [readiness.k8s.io/network, A_b.C]',
+    'tolerationSecondsOverrides: { node.kubernetes.io/not-ready: 0, constructor: 5 }',
+  ];
+  for (const setting of real) {
+    const document = `mode: enforce\n${setting}`;
+    assert.deepEqual(parseAppliedPolicy(document, NOW), parsePolicyDocument(document), setting);
+  }
+  const [, shown = ''] = /```yaml\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
+  assert.equal(parseAppliedPolicy(shown, NOW).mode, 'enforce', 'the one that the guide shows');
+});
+
+describe('a policy that an earlier release took, and this one would not,', () => {
+  const prod = clusterName('prod');
+  const written = 'mode: enforce # ours\nexclude: [{ namespaces: [kube], taints: [a=b] }]\n';
+
+  /** An operator of a cluster in which the policy was stored by an earlier release. */
+  async function stored() {
+    const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+    const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });
+    const policy = { text: written, read: parsePolicyDocument(written), revision: 1 };
+    const { orders } = await rulebook.read(prod);
+    const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'policy', what: 'applied a policy' } as const;
+    await rulebook.changeOrders(prod, orders, { ...orders, policy }, entry);
+    return { operator, text: async () => (await rulebook.read(prod)).orders.policy?.text };
+  }
+
+  test('is paused, resumed and applied again as it is', async () => {
+    const { operator, text } = await stored();
+    await operator.pause(prod, { why: 'a test' });
+    assert.equal(await text(), written.replace('enforce', 'paused'));
+    await operator.unpause(prod, 'it is over');
+    assert.equal(await text(), written);
+    assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
+  });
+
+  test('is not applied once it is changed, and what was applied before stands', async () => {
+    const { operator, text } = await stored();
+    await assert.rejects(operator.applyPolicy(prod, `${written}evictionRate: 5\n`), {
+      name: 'PolicyError',
+      message: /^policy\.exclude\[0\]\.taints\[0\] must be the key of a taint alone/,
+    });
+    assert.equal(await text(), written);
+  });
+});

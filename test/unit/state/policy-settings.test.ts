@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { DEFAULT_POLICY, type policyDocument, storedPolicy } from '#shared/eviction/policy.ts';
+import {
+  documentOf,
+  parsePolicyDocument,
+  policyJsonSchema,
+  policyText,
+} from '#shared/state/policy-document.ts';
+
+const GUIDE = readFileSync(join(import.meta.dirname, '../../../docs/reference/policy.md'), 'utf8');
+
+/** Of each setting that is declared, something that is not its default, and what else it needs. */
+const OTHERS: Readonly<Record<keyof typeof policyDocument.def.in.def.in.shape, string>> = {
+  mode: 'mode: enforce',
+  pausedUntil: 'mode: paused\npausedUntil: 2026-12-01T08:00:00.000Z',
+  guard: 'guard: { zone: off, customTaints: { window: 90s } }',
+  evictionRate: 'evictionRate: 2.5',
+  maxEvictionsPerWorkload: 'maxEvictionsPerWorkload: { count: 10%, window: 5m }',
+  releaseRate: 'releaseRate: 7',
+  exclude: 'exclude: [{ namespaces: [kube-system], until: 2026-12-24T00:00:00.000Z }]',
+  include: 'include: [{ labels: { matchLabels: { tier: web } } }]',
+  method: 'method: evict',
+  evict: 'method: evict\nevict: { timeout: 4h, onTimeout: fail }',
+  tolerationSecondsOverrides: 'tolerationSecondsOverrides: { maintenance: 60 }',
+  requireExpiredLease: 'requireExpiredLease: false',
+  treatAsNoExecute: 'treatAsNoExecute: [maintenance]',
+  giveUpAfter: 'giveUpAfter: 2d',
+};
+
+const policyWith = (setting: string) =>
+  parsePolicyDocument(setting.startsWith('mode:') ? setting : `mode: observe\n${setting}`);
+
+for (const [name, setting] of Object.entries(OTHERS)) {
+  describe(`the setting ${name}`, () => {
+    const policy = policyWith(setting);
+
+    test('differs in the document of a policy that says it, which is read as the same policy', () => {
+      assert.notDeepEqual(documentOf(policy)[name], documentOf(DEFAULT_POLICY)[name]);
+      assert.deepEqual(parsePolicyDocument(policyText(policy)), policy);
+    });
+
+    test('is stored as it was read', () => {
+      assert.deepEqual(storedPolicy.parse(JSON.parse(JSON.stringify(policy))), policy);
+    });
+
+    test('is described to editors and shown in the guide', () => {
+      const { properties } = policyJsonSchema() as { properties: Record<string, { description?: string }> };
+      assert.match(properties[name]?.description ?? '', /\.$/);
+      assert.match(GUIDE, new RegExp(`\`${name}[\`.]`));
+    });
+  });
+}
+
+describe('what is stored of a policy cannot be read', () => {
+  const full = { ...policyWith('method: evict'), guard: policyWith('guard: { zone: off }').guard };
+  const unreadable: Readonly<Record<string, object>> = {
+    'with a setting of a newer release': { ...full, maxEvictionsPerHour: 5 },
+    'with something new in a setting': { ...full, guard: { ...full.guard, rack: { percent: 5, nodes: 2 } } },
+    'with something new in the method': { ...full, method: { ...full.method, retries: 3 } },
+    'with a method that is new': { ...full, method: { kind: 'drain' } },
+    'with something new in an entry': { ...full, exclude: [{ namespaces: ['a'], nodes: ['b'] }] },
+    'with a limit that is null': { ...full, guard: { ...full.guard, cluster: null } },
+  };
+  for (const [how, stored] of Object.entries(unreadable)) {
+    test(how, () => assert.equal(storedPolicy.safeParse(stored).success, false));
+  }
+
+  for (const name of Object.keys(DEFAULT_POLICY)) {
+    test(`without ${name}, which every policy has`, () => {
+      const stored = Object.fromEntries(Object.entries(full).filter(([each]) => each !== name));
+      assert.equal(storedPolicy.safeParse(stored).success, false);
+    });
+  }
+});

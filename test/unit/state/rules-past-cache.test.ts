@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { type FleetRulings, type Rulings, rulesReader } from '#shared/state/rulebook.ts';
+import { StoreError } from '#shared/state/store.ts';
+
+const C1 = clusterName('c1');
+
+/** A reader whose clock stands still, on a rulebook whose guard is at `revision`. */
+function bench() {
+  const written = { revision: 3, reads: 0 };
+  const rulebook = {
+    read: async (): Promise<Rulings> => {
+      written.reads += 1;
+      const guard = { revision: written.revision, trips: [] };
+      return { orders: { revision: 0, holds: [] }, guard, fleetRevision: 0 };
+    },
+  };
+  const matching = { comparisonOperators: false };
+  const read = rulesReader({ rulebook, matching, clock: { now: () => 0 } });
+  return { written, read };
+}
+
+describe('rules that were read just now', () => {
+  test('do for who knows of no newer guard', async () => {
+    const { written, read } = bench();
+    const rules = await read(C1);
+    written.revision = 4;
+    assert.equal(await read(C1), rules);
+    assert.equal(await read(C1, 3), rules);
+    assert.equal(written.reads, 1);
+  });
+
+  test('are read anew for who knows of a newer guard, once for all who do', async () => {
+    const { written, read } = bench();
+    await read(C1);
+    written.revision = 4;
+    const [one, other] = await Promise.all([read(C1, 4), read(C1, 4)]);
+    assert.equal(one.guardRevision, 4);
+    assert.equal(one, other);
+    assert.equal(await read(C1), one);
+    assert.equal(written.reads, 2);
+  });
+
+  test('are none while what the guard decided is not stored', async () => {
+    const { written, read } = bench();
+    await read(C1);
+    for (let tries = 0; tries < 2; tries++) {
+      await assert.rejects(read(C1, 4), (error) => {
+        assert.ok(error instanceof StoreError);
+        return /^What the guard of c1 decided is not stored \(revision 4; stored: 3\)/.test(error.message);
+      });
+    }
+    assert.equal((await read(C1)).guardRevision, 3);
+    written.revision = 4;
+    assert.equal((await read(C1, 4)).guardRevision, 4);
+  });
+});
+
+describe('what is written of all clusters', () => {
+  /** A reader on a rulebook that tells for which clusters that was read, too; of `c0` nothing can be read. */
+  function fleetBench() {
+    const time = { now: 0 };
+    const written = { fleetRevision: 1 };
+    const readFor: ClusterName[] = [];
+    const rulebook = {
+      read: async (cluster: ClusterName, fleet?: FleetRulings): Promise<Rulings> => {
+        if (!fleet) readFor.push(cluster);
+        const { fleetRevision } = fleet ?? written;
+        if (cluster === clusterName('c0')) throw new StoreError('a newer release wrote that');
+        return { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision };
+      },
+    };
+    const clock = { now: () => time.now };
+    return {
+      ...{ time, written, readFor },
+      read: rulesReader({ rulebook, matching: { comparisonOperators: false }, clock }),
+    };
+  }
+  const clusters = ['c1', 'c2', 'c3'].map(clusterName);
+
+  test('is read with the first of many clusters alone, also where they are asked for at once', async () => {
+    const { readFor, read } = fleetBench();
+    await Promise.all(clusters.map((cluster) => read(cluster)));
+    await read(clusterName('c4'));
+    assert.deepEqual(readFor, [C1]);
+  });
+
+  test('is relied on for 0.7 s, and with it whatever was read of a cluster meanwhile', async () => {
+    const { time, written, readFor, read } = fleetBench();
+    await read(C1);
+    time.now = 699;
+    const [, c2 = C1] = clusters;
+    const before = await read(c2);
+    written.fleetRevision = 2;
+    time.now = 700;
+    assert.notEqual(await read(c2), before);
+    assert.equal((await read(c2)).ordersRevision, 2);
+    assert.deepEqual(readFor, [C1, c2]);
+  });
+
+  test('is read for the others where the first cluster cannot be read', async () => {
+    const { readFor, read } = fleetBench();
+    const unreadable = clusterName('c0');
+    const [refused, read1] = await Promise.allSettled([read(unreadable), read(C1)]);
+    assert.deepEqual([refused.status, read1.status], ['rejected', 'fulfilled']);
+    assert.deepEqual(readFor, [unreadable, C1]);
+  });
+});

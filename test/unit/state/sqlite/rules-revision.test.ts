@@ -1,0 +1,269 @@
+import assert from 'node:assert/strict';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
+import { needsOf } from '#shared/operations/look/needs.ts';
+import { stopOutput } from '#shared/operations/look/output-records.ts';
+import { Operator } from '#shared/state/operator.ts';
+import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
+import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
+import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { logTo } from '#shared/telemetry/log.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const NOW = Date.UTC(2026, 10, 24, 12);
+const PROD = clusterName('prod');
+const clock = new DrivenClock(NOW);
+
+let dir: string;
+let path: string;
+let note: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'rules-revision-'));
+  path = join(dir, STORE_FILE);
+  note = join(dir, RULES_REVISION_FILE);
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+/** Opens the state as `npm start` does: what it logs of rules, and what governs then. */
+async function start(act?: (operator: Operator) => Promise<unknown>) {
+  const logged: string[] = [];
+  const log = logTo((_, { event, fields }) => {
+    if (event.startsWith('rules.')) logged.push(`${event}: ${'error' in fields ? fields.error : ''}`);
+  });
+  const state = sqliteState({ path, historyDays: 7, clock, log, lost: assert.fail });
+  const { fleetStop, orders } = await state.rulebook.read(PROD);
+  const audit = await state.rulebook.audit({ from: 0, to: NOW * 2 });
+  await act?.(new Operator({ rulebook: state.rulebook, clock, who: 'anna@host' }));
+  state.close();
+  return { logged, fleetStop, orders, audit };
+}
+
+const rules = (operator: Operator) =>
+  operator
+    .applyPolicy(PROD, 'mode: enforce')
+    .then(() => operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { why: 'a backup' }))
+    .then(() => operator.stop(PROD, { why: 'an incident' }));
+
+const noted = () => JSON.parse(readFileSync(note, 'utf8')) as { database: string; revision: number };
+
+/** Keeps the database as it is now, and puts it back later. */
+function kept() {
+  copyFileSync(path, `${path}.kept`);
+  return () => {
+    for (const part of ['-wal', '-shm']) rmSync(`${path}${part}`, { force: true });
+    copyFileSync(`${path}.kept`, path);
+  };
+}
+
+describe('a change of policy, stops or holds', () => {
+  test('is noted beside the database, for its owner alone', async () => {
+    await start(rules);
+    assert.equal(noted().revision, 3);
+    assert.equal(statSync(note).mode & 0o777, 0o600);
+    await start((operator) => operator.stopAll({ why: 'all of it' }));
+    assert.equal(noted().revision, 4);
+  });
+
+  test('is in the database itself at once: it outlives a log that is lost', async () => {
+    const store = new SqliteStore({ path });
+    const rulebook = new SqliteRulebook({ database: store.database });
+    rulebook.recover(NOW);
+    await rules(new Operator({ rulebook, clock, who: 'anna@host' }));
+    // Whoever closes a database brings its log in: a process that is killed does not.
+    const killed = mkdtempSync(join(tmpdir(), 'rules-revision-'));
+    for (const name of [STORE_FILE, RULES_REVISION_FILE]) copyFileSync(join(dir, name), join(killed, name));
+    store.close();
+    const before = [dir, path];
+    [dir, path] = [killed, join(killed, STORE_FILE)];
+    const { orders, fleetStop } = await start();
+    rmSync(killed, { recursive: true });
+    [dir, path] = before as [string, string];
+    assert.deepEqual([orders.holds.length, orders.stop?.why, fleetStop], [1, 'an incident', undefined]);
+  });
+
+  test('leaves a note that speaks of another database, as somebody put it there meanwhile', async () => {
+    await start(rules);
+    const other = { database: 'another', revision: 1 };
+    await start(async (operator) => {
+      writeFileSync(note, JSON.stringify(other), { mode: 0o600 });
+      await operator.stop(PROD, { why: 'a second one' });
+    });
+    assert.deepEqual(noted(), other);
+  });
+
+  test('stands when the note cannot be written', async () => {
+    await start();
+    await start(async (operator) => {
+      rmSync(note);
+      symlinkSync('/nowhere/at/all', note);
+      await operator.stop(PROD, { why: 'an incident' });
+      rmSync(note);
+    });
+    assert.equal((await start()).orders.stop?.why, 'an incident');
+    assert.equal(noted().revision, 1);
+  });
+});
+
+describe('a database that lacks changes which its note has', () => {
+  const lacks = (many: string) =>
+    `store.sqlite lacks ${many} of policies, stops or holds: check them (taintward holds, policy get, audit) and set missing ones again`;
+
+  test('stops all clusters until an operator resumes them, and says so at each start', async () => {
+    await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
+    const restore = kept();
+    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    await start((operator) =>
+      operator.hold(PROD, { kind: 'node', node: nodeName('n') }, { why: 'a backup' }),
+    );
+    restore();
+    const why = lacks('the last 2 changes');
+    for (const _ of [1, 2]) {
+      const { fleetStop, logged, audit } = await start();
+      assert.deepEqual(fleetStop, { scope: 'fleet', who: 'taintward', at: NOW, why });
+      assert.deepEqual(logged, [`rules.outdated: ${why}`]);
+      const [{ who, kind, why: reason } = assert.fail('the audit says nothing')] = audit;
+      assert.deepEqual([who, kind, reason], ['taintward', 'stop', why]);
+    }
+    await start((operator) => operator.resumeAll('looked at'));
+    const { fleetStop, logged } = await start();
+    assert.deepEqual([fleetStop, logged], [undefined, []]);
+  });
+
+  test('is stopped by whichever process opens it first, and status says so', async () => {
+    await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
+    const restore = kept();
+    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    restore();
+    const fleet = localFleet(dir, clock);
+    const stop = await fleet.rulebook.fleetStop();
+    fleet.close();
+    assert.ok(stop);
+    const [{ message, remediation } = assert.fail('nothing needs anybody')] = needsOf({
+      at: NOW,
+      clusters: [],
+      stop: stopOutput(stop),
+    });
+    assert.equal(message, `All clusters are stopped by taintward: ${lacks('the last change')}.`);
+    assert.equal(remediation, "To resume, run taintward resume --all --reason 'REASON'.");
+    assert.equal((await start()).logged.length, 1);
+  });
+
+  for (const [what, damage] of [
+    ['is empty', () => writeFileSync(path, '')],
+    ['is gone', () => rmSync(path)],
+  ] as const) {
+    test(`because it ${what} stops all clusters`, async () => {
+      await start(rules);
+      damage();
+      const { fleetStop } = await start();
+      assert.match(
+        fleetStop?.why ?? '',
+        /^store\.sqlite is not the database that rules-revision\.json names, so policies, stops or holds may be missing/,
+      );
+    });
+  }
+
+  test('also counts as another one when the newer one comes back: what was said meanwhile is not in that', async () => {
+    await start(rules);
+    const newer = kept();
+    rmSync(path);
+    await start();
+    await start((operator) => operator.stop(PROD, { why: 'a second incident' }));
+    newer();
+    assert.match((await start()).fleetStop?.why ?? '', /is not the database that/);
+  });
+
+  test('is not hidden by as many changes that are made to it by hand', async () => {
+    await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
+    const restore = kept();
+    await start((operator) => operator.stop(PROD, { why: 'an incident' }));
+    restore();
+    const fleet = localFleet(dir, clock);
+    const operator = await fleet.operator();
+    for (const mode of ['observe', 'enforce']) await operator.applyPolicy(PROD, `mode: ${mode}`);
+    fleet.close();
+    assert.equal((await start()).fleetStop?.who, 'taintward');
+  });
+
+  test('because nobody can read the note stops all clusters, and the note is written again', async () => {
+    await start(rules);
+    writeFileSync(note, '{"revision": ');
+    assert.match((await start()).fleetStop?.why ?? '', /^rules-revision\.json cannot be read, so policies/);
+    assert.equal(noted().revision, 4);
+  });
+});
+
+describe('a state directory starts as before', () => {
+  test('when an older release left it without a note', async () => {
+    const store = new SqliteStore({ path });
+    const operator = new Operator({
+      rulebook: new SqliteRulebook({ database: store.database }),
+      clock,
+      who: 'anna@host',
+    });
+    await rules(operator);
+    store.close();
+    assert.ok(!existsSync(note));
+    const { fleetStop, orders } = await start();
+    assert.deepEqual([fleetStop, orders.holds.length], [undefined, 1]);
+    assert.equal(noted().revision, 3);
+  });
+
+  test('when an older release changed rules in between, without the note', async () => {
+    await start(rules);
+    const before = readFileSync(note);
+    await start((operator) => operator.resume(PROD, 'mended'));
+    writeFileSync(note, before);
+    assert.equal((await start()).fleetStop, undefined);
+    assert.equal(noted().revision, 4);
+  });
+
+  test('when nothing was ever said of its clusters, even if its database is lost', async () => {
+    await start();
+    rmSync(path);
+    assert.equal((await start()).fleetStop, undefined);
+    await start(rules);
+    assert.equal(noted().revision, 3);
+  });
+
+  test('when only its database was copied', async () => {
+    await start(rules);
+    rmSync(note);
+    assert.equal((await start()).fleetStop, undefined);
+    assert.equal(noted().revision, 3);
+  });
+
+  test('but not when its note is in the hands of somebody else', async () => {
+    await start(rules);
+    rmSync(note);
+    symlinkSync('/nowhere/at/all', note);
+    await assert.rejects(start(), { name: 'ForeignFileError', message: /rules-revision\.json is a link/ });
+  });
+});
+
+test('a stop of all clusters by an operator is not told as one for rules that are missing', async () => {
+  await start((operator) => operator.stopAll({ why: 'an incident' }));
+  const { logged, fleetStop } = await start();
+  assert.deepEqual([fleetStop?.why, logged], ['an incident', []]);
+});
+
+test('a database in memory has no note', () => {
+  const store = new SqliteStore({ path: ':memory:' });
+  assert.equal(new SqliteRulebook({ database: store.database }).recover(NOW), undefined);
+  store.close();
+});

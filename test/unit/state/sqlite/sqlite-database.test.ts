@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+
+describe('openDatabase', () => {
+  let directory: string;
+  let path: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), 'store-'));
+    path = join(directory, 'taintward.db');
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+
+  const refusal = (reason: string) => ({
+    name: 'StoreError',
+    message: new RegExp(`^The database ${path.replaceAll('.', '\\.')} cannot be used: ${reason}`),
+  });
+
+  test('creates a database that can be opened again, also while it is open', () => {
+    const first = openDatabase(path);
+    const second = openDatabase(path);
+    first.close();
+    second.close();
+    openDatabase(path).close();
+  });
+
+  test('names a directory that is not there', () => {
+    path = join(directory, 'missing', 'taintward.db');
+    assert.throws(() => openDatabase(path), refusal('its directory is missing or closed to this user'));
+  });
+
+  test('refuses a directory', () => {
+    assert.throws(() => openDatabase(directory), {
+      name: 'ForeignFileError',
+      message: /is no file: move it away$/,
+    });
+  });
+
+  test('refuses a file that is no database, and leaves it alone', () => {
+    writeFileSync(path, 'not a database at all, but long enough to be looked at as one'.repeat(20));
+    const { size } = statSync(path);
+    assert.throws(() => openDatabase(path), refusal('it is another kind of file'));
+    assert.equal(statSync(path).size, size);
+  });
+
+  test("refuses another program's database, and leaves it alone", () => {
+    const foreign = new DatabaseSync(path);
+    foreign.exec('CREATE TABLE theirs (id INTEGER); PRAGMA user_version = 1;');
+    foreign.close();
+    assert.throws(() => openDatabase(path), refusal('it belongs to another program'));
+    const again = new DatabaseSync(path);
+    assert.deepEqual(
+      again
+        .prepare('SELECT name FROM sqlite_schema')
+        .all()
+        .map(({ name }) => name),
+      ['theirs'],
+    );
+    again.close();
+  });
+
+  for (const [version, reason] of [
+    [13, 'a newer release wrote it \\(schema 13, this one knows 12\\); upgrade'],
+    [
+      11,
+      'an older release wrote it \\(schema 11, this one knows 12\\); stop that one and start this one on it, which takes it over, or',
+    ],
+    [1, 'an older release wrote it \\(schema 1, this one knows 12\\); move it away'],
+  ] as const) {
+    test(`refuses a database of another release: schema ${version}`, () => {
+      const database = openDatabase(path);
+      database.exec(`PRAGMA user_version = ${version}`);
+      database.close();
+      assert.throws(() => openDatabase(path), refusal(reason));
+    });
+  }
+
+  test('refuses a damaged database', () => {
+    openDatabase(path).close();
+    writeFileSync(path, Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096, 7)]));
+    assert.throws(() => openDatabase(path), refusal('it is (another kind of file|damaged)'));
+  });
+});

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import * as z from 'zod';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { AuditEntry } from '#shared/state/rulebook.ts';
+import { auditSchema, storedAudit } from '#shared/state/stored-rules.ts';
+
+const entry = { cluster: clusterName('prod'), who: 'anna', at: 1, what: 'registered the cluster' } as const;
+const kinds: readonly AuditEntry['kind'][] = [
+  ...(['policy', 'stop', 'resume', 'hold', 'release', 'release-guard', 'retry'] as const),
+  ...(['guard-tripped', 'guard-calm'] as const),
+  ...(['cluster-added', 'cluster-removed', 'takeover-applied', 'takeover-released'] as const),
+];
+
+/** As the releases before `cluster-added` read an entry. */
+const formerSchema = z.object({
+  cluster: z.string(),
+  who: z.string(),
+  at: z.number(),
+  kind: z.enum(kinds.slice(0, 9)),
+  what: z.string(),
+});
+
+test('an entry of each kind is read as it was written, and by former releases, too', () => {
+  for (const kind of kinds) {
+    const stored = storedAudit({ ...entry, kind });
+    assert.deepEqual(auditSchema.parse(stored), { ...entry, kind });
+    assert.equal(formerSchema.parse(stored).what, entry.what);
+  }
+});
+
+test('an entry of a kind that only a newer release knows is read as what it is shown as', () => {
+  for (const does of ['node-cordoned', 7, null])
+    assert.deepEqual(auditSchema.parse({ ...entry, kind: 'policy', does }), { ...entry, kind: 'policy' });
+});

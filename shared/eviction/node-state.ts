@@ -190,19 +190,13 @@ export function timeLiveTaints(
   // stands twice.
   const storedOf = countdownsOf(known?.taints ?? []);
   // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it.
-  const anewAt = setAnewSince(known?.taints ?? [], withTwins(evicting, taints));
+  const anewAt = setAnewSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
     const { since, known: evidence } = reset(stored, anewAt(taint), now, now, latest);
     return { ...taint, since, known: evidence };
   });
-}
-
-/** Taints, and the NoSchedule twins that the node has of them: these evict no more, and say when they were set. */
-function withTwins(evicting: readonly LiveTaint[], taints: readonly LiveTaint[]): readonly LiveTaint[] {
-  const executing = new Set(evicting.filter(({ effect }) => effect === 'NoExecute').map(({ key }) => key));
-  return [...evicting, ...taints.filter(({ key, effect }) => effect === 'NoSchedule' && executing.has(key))];
 }
 
 /**

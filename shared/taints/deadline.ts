@@ -184,30 +184,27 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
 }
 
 /**
- * Tells of a taint of `after` when somebody set it anew since `before`, as it says: under the same key and effect it names another moment, for the
- * node controllers swap not-ready for unreachable and back, and a NoExecute taint may follow its virtual twin, which is one countdown.
- * While one of not-ready and unreachable stands through, setting the other anew begins nothing: the node is down all the time. `after`: with
- * the NoSchedule twins of NoExecute taints, as far as they are known.
- * `undefined`: nobody did.
+ * Finds the time at which somebody set a taint of `after` again since `before`, as it says: under the same key and effect it names another
+ * time, for the node controllers swap not-ready for unreachable and back. A NoExecute taint and the virtual one that it follows, or that
+ * follows it, have one time (`evictingTaints`). While one of not-ready and unreachable remains, setting the other again begins nothing: the
+ * node is down all the time. `undefined`: nobody set it again.
  */
 export function setAnewSince(
   before: readonly LiveTaint[],
   after: readonly LiveTaint[],
 ): (taint: LiveTaint) => number | undefined {
-  const momentOf = new Map(before.toReversed().map((each) => [ownIdentity(each), each.timeAdded]));
-  const nowOf = new Map(after.toReversed().map((each) => [ownIdentity(each), each.timeAdded]));
+  const standing = before.toReversed();
+  const own = new Map(standing.map((each) => [ownIdentity(each), each]));
+  const ofKey = new Map(standing.map((each) => [each.key, each]));
   const stood = after.filter((each) => {
-    const own = ownIdentity(each);
-    return !each.virtual && momentOf.has(own) && momentOf.get(own) === each.timeAdded;
+    const same = own.get(ownIdentity(each));
+    return !each.virtual && same !== undefined && same.timeAdded === each.timeAdded;
   });
   const through = new Set(stood.map(countdownIdentity));
   return (taint) => {
-    // For a taint that follows its twin, the twin's time counts: the taint remains, and may have been set again since.
-    const [own, twin] = [ownIdentity(taint), `${taint.key}:NoSchedule`];
-    const told = momentOf.has(own) || !nowOf.has(twin) ? own : twin;
-    const begins = momentOf.has(told) && !through.has(countdownIdentity(taint));
-    const moment = nowOf.get(told);
-    return begins && moment !== momentOf.get(told) ? moment : undefined;
+    const same = own.get(ownIdentity(taint)) ?? ofKey.get(taint.key);
+    if (!same || through.has(countdownIdentity(taint))) return undefined;
+    return taint.timeAdded === same.timeAdded ? undefined : taint.timeAdded;
   };
 }
 

@@ -2,19 +2,32 @@ import { tolerates } from './match.ts';
 import { evicts, type MatchOptions, type Taint, type Toleration } from './taint.ts';
 
 /**
- * The taints of a node that evict, in its order: the NoExecute ones, and the NoSchedule ones of the keys that policy
- * reads as NoExecute, marked `virtual`. Where a node has both of one key, the NoExecute one counts alone.
+ * Returns the taints of a node that evict, in its order: the NoExecute ones, and the NoSchedule ones of the keys that policy
+ * reads as NoExecute, marked `virtual`. Where a node has both of one key, the NoExecute one counts alone, as set when the first of the
+ * two was: its countdown began by then. Where the NoSchedule one names no time, it names none.
  */
-export function evictingTaints<T extends Taint>(
+export function evictingTaints<T extends Taint & { readonly timeAdded?: number }>(
   taints: readonly T[],
   virtualKeys: readonly string[],
 ): readonly T[] {
-  const executing = new Set(taints.filter(({ effect }) => effect === 'NoExecute').map(({ key }) => key));
-  const isVirtual = ({ key, effect }: T) =>
-    effect === 'NoSchedule' && virtualKeys.includes(key) && !executing.has(key);
+  const of = (effect: string) =>
+    new Map(taints.filter((taint) => taint.effect === effect).map((taint) => [taint.key, taint]));
+  const executing = of('NoExecute');
+  const twins = of('NoSchedule');
   return taints
-    .map((taint) => (isVirtual(taint) ? { ...taint, virtual: true as const } : taint))
+    .map((taint) => {
+      if (!virtualKeys.includes(taint.key)) return taint;
+      if (taint.effect === 'NoSchedule' && !executing.has(taint.key)) return { ...taint, virtual: true };
+      const twin = twins.get(taint.key);
+      return twin ? addedWith(taint, twin) : taint;
+    })
     .filter(evicts);
+}
+
+function addedWith<T extends { readonly timeAdded?: number }>(taint: T, twin: T): T {
+  const { timeAdded: own, ...rest } = taint;
+  const other = twin.timeAdded;
+  return (other === undefined ? rest : { ...rest, timeAdded: Math.min(own ?? other, other) }) as T;
 }
 
 /** A taint as the tolerations that decide its deadline are matched with it. */

@@ -375,9 +375,10 @@ describe('a virtual taint', () => {
     virtual: true,
     timeAdded: at(seenSecond),
   });
+  // The relay gives it the time of the twin that it follows.
   const real = (seenSecond: number): SeenTaint => ({
     ...found(NODE_NOT_READY, seenSecond),
-    timeAdded: at(seenSecond),
+    timeAdded: at(0),
   });
 
   test('that becomes the NoExecute taint, and is one again, is one countdown', () => {
@@ -387,6 +388,11 @@ describe('a virtual taint', () => {
     assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, real(20)), by(1, 40, virtual(0)))), [
       at(0),
     ]);
+  });
+
+  test('that was removed and set again before it became the NoExecute taint starts again, whoever saw that', () => {
+    const again = { ...found(NODE_NOT_READY, 40), timeAdded: at(30) };
+    assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 40, again))), [at(30) + 999]);
   });
 
   test('whose own moment changes was set anew', () => {

@@ -38,6 +38,22 @@ describe('the taints that evict', () => {
     assert.deepEqual(evictingTaints(both, ['a']), [taint('a', 'NoExecute')]);
   });
 
+  test('were set when the first of both was, and at no known time where the NoSchedule one names none', () => {
+    const added = (effect: string, timeAdded: number) => ({ ...taint('a', effect), timeAdded });
+    const both = [added('NoSchedule', 3), added('NoExecute', 5)];
+    assert.deepEqual(evictingTaints(both, ['a']), [added('NoExecute', 3)]);
+    assert.deepEqual(evictingTaints(both, []), [added('NoExecute', 5)]);
+    assert.deepEqual(evictingTaints([added('NoSchedule', 7), added('NoExecute', 5)], ['a']), [
+      added('NoExecute', 5),
+    ]);
+    assert.deepEqual(evictingTaints([taint('a', 'NoSchedule'), added('NoExecute', 5)], ['a']), [
+      taint('a', 'NoExecute'),
+    ]);
+    assert.deepEqual(evictingTaints([added('NoSchedule', 3), taint('a', 'NoExecute')], ['a']), [
+      added('NoExecute', 3),
+    ]);
+  });
+
   test('carry the mark if, and only if, they are no NoExecute taints', () => {
     fc.assert(
       fc.property(fc.array(arbitrary.taint), keys, (taints, virtual) => {

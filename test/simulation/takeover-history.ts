@@ -180,6 +180,10 @@ class TakeoverHistory {
         this.#judge.deleted(pod);
       },
     });
+    // The evict function logs these once it has stored them.
+    this.#story.onLogged = (event) => {
+      if (/^(eviction\.(held|released|canceled)|pod\.evicted)$/.test(event)) this.#judge.passed();
+    };
     this.#cluster.renewed = (at) => {
       this.#story.tell('heartbeat', { at });
       this.#judge.renewed(at);

@@ -57,8 +57,6 @@ export class TakeoverJudge {
 
   deleted(pod: LivePod): void {
     const now = this.#bench.clock.now();
-    // An eviction proves that evictions still worked, as one does that was scheduled before the delta functions died.
-    if (this.#obstructedSince !== undefined) this.#obstructedSince = now;
     const before = pod.node === undefined ? undefined : this.#wasDown.get(pod.node);
     const wasDue =
       before && now - before.until < LOOKED_MS ? before.since + secondsOf(pod) * 1000 : undefined;
@@ -83,6 +81,14 @@ export class TakeoverJudge {
   /** From now on nothing can be evicted, whatever is due. */
   obstructed(): void {
     this.#obstructedSince ??= this.#bench.clock.now();
+  }
+
+  /**
+   * The evict function completed a pass. It proves that evictions still work, also of pods that were scheduled before the delta functions
+   * died: of those that they don't schedule any more, the judge looks at how long they are overdue.
+   */
+  passed(): void {
+    if (this.#obstructedSince !== undefined) this.#obstructedSince = this.#bench.clock.now();
   }
 
   /** That is over. */

@@ -53,7 +53,7 @@ const LATE_SECONDS = 60;
 /** Clocks that are kept in step differ by milliseconds. */
 const MAX_SKEW_SECONDS = 1;
 /** An API server sends a bookmark every minute; another relay has tried to hear it by then. */
-const UNHEARD_SECONDS = 300;
+const DISCONNECTED_SECONDS = 300;
 /** A delta is handled at once; one that waits this long holds its node up. */
 const OLDEST_DELTA_SECONDS = 300;
 /** A message that waits for its moment may be this old, and then some. */
@@ -143,9 +143,9 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
     {
       id: 'UnheardClusters',
       title: 'Cluster unreachable',
-      says: `No relay has had contact with a registered cluster for ${UNHEARD_SECONDS} s, so its taints are not noticed; timers continue.`,
-      metric: own.unheardSeconds,
-      threshold: UNHEARD_SECONDS,
+      says: `No relay has had contact with a registered cluster for ${DISCONNECTED_SECONDS} s, so its taints are not noticed; timers continue.`,
+      metric: own.lastContactAge,
+      threshold: DISCONNECTED_SECONDS,
       lasting: ONCE,
     },
     {

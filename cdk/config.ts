@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-names.ts';
 import { LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { agentIdSchema } from '#shared/state/registry.ts';
-import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
+import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 
 /** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
 const PREFIX = 'taintward:';
@@ -31,8 +31,8 @@ const FARGATE_CPUS = Object.keys(FARGATE_MEMORY).map(Number);
 const SMALLEST_FARGATE = { cpu: 256, memoryMiB: 512 };
 
 /** What every table on demand takes from the start, and by default at the most; less or more is not to be had by a setting. */
-const LEAST_WARM_WRITES = 4_000;
-const MOST_WARM_WRITES = 40_000;
+const MIN_WARM_WRITES = 4_000;
+const MAX_WARM_WRITES = 40_000;
 
 /** Values given on the command line (`-c key=value`) are text; a list is separated by commas. */
 const count = (from: number, to: number) => {
@@ -72,7 +72,7 @@ const ownRelay = z.strictObject({
 });
 
 /** What IAM lets a role be called, and the longest name of a region, which those of agents bear. */
-const MOST_ROLE_NAME_CHARACTERS = 64;
+const MAX_ROLE_NAME_CHARACTERS = 64;
 const LONGEST_REGION = 'ap-southeast-1';
 
 /** As Kubernetes names what has to be a DNS label or subdomain; slashes and colons would say something else where IAM compares. */
@@ -171,9 +171,9 @@ const schema = z
       .number()
       .refine((days) => LOG_RETENTION_DAYS.includes(days), `must be one of ${LOG_RETENTION_DAYS.join(', ')}`)
       .default(30),
-    historyDays: count(LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS).default(HISTORY_DAYS),
+    historyDays: count(MIN_HISTORY_DAYS, MAX_HISTORY_DAYS).default(HISTORY_DAYS),
     retainTable: flag.default(true),
-    warmWriteUnitsPerSecond: count(LEAST_WARM_WRITES, MOST_WARM_WRITES).exactOptional(),
+    warmWriteUnitsPerSecond: count(MIN_WARM_WRITES, MAX_WARM_WRITES).exactOptional(),
     evictConcurrency: count(2, 1000).default(50),
     deltaConcurrency: count(2, 1000).default(20),
     reserveConcurrency: flag.default(false),
@@ -372,5 +372,5 @@ const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly str
 
 /** How many characters the ID of an agent of such an installation may have. */
 function charactersOfId(name: string): number {
-  return MOST_ROLE_NAME_CHARACTERS - agentNames(agentsPrefix(name), '', LONGEST_REGION).scheduleRole.length;
+  return MAX_ROLE_NAME_CHARACTERS - agentNames(agentsPrefix(name), '', LONGEST_REGION).scheduleRole.length;
 }

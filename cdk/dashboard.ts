@@ -152,7 +152,7 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
     'failed attempts to send a delta': own.unsentDeltas,
     'nodes over the capacity of a relay': own.overBudget,
   };
-  const seconds = { 'longest time since last contact': own.unheardSeconds, 'clock skew': own.skew };
+  const seconds = { 'longest time since last contact': own.lastContactAge, 'clock skew': own.skew };
   return [graph('Clusters and relays', trouble, HALF), graph('Clusters, seconds', seconds, HALF)];
 }
 

@@ -9,7 +9,7 @@ import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
 import { Network } from './network.ts';
 import { Notices } from './notices.ts';
-import { OperatorRights } from './operator-rights.ts';
+import { OperatorRights } from './operator-permissions.ts';
 import { ExternalRelay, FargateRelay } from './relay.ts';
 import { State } from './state.ts';
 import { Timers } from './timers.ts';

@@ -24,7 +24,7 @@ import type { DueMetrics } from './due-metrics.ts';
  */
 export const WAIT_SECONDS = 10;
 /** Batches that are handled at a time: `evict` waits for API servers, many nodes at once. */
-export const BATCHES_AT_ONCE = 16;
+export const MAX_CONCURRENT_BATCHES = 16;
 /** How soon a queue is asked again that gave no answer. */
 const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
 /** A queue that gave no answer for so long is out of reach: less is a hiccup. */
@@ -96,7 +96,7 @@ export class DueSource {
   async #poll(): Promise<void> {
     const { signal } = this.#stopping;
     for (let failures = 0; !signal.aborted; ) {
-      while (this.#inHand.size >= BATCHES_AT_ONCE) await Promise.race(this.#inHand.keys());
+      while (this.#inHand.size >= MAX_CONCURRENT_BATCHES) await Promise.race(this.#inHand.keys());
       if (signal.aborted) return;
       try {
         const records = await this.#receive();

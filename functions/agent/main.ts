@@ -36,7 +36,7 @@ import { DueSource } from './due-source.ts';
 import { localContext } from './lambda-context.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
 import { ownRegistration } from './own-registration.ts';
-import { refusingOthers } from './refusing-others.ts';
+import { rejectOtherClusters } from './reject-other-clusters.ts';
 
 /** Kubernetes kills 30 s after it asks to stop. What is not sent by then, the next relay sends anew. */
 const STOP_TIMEOUT_MS = 25_000;
@@ -73,7 +73,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     ...{ table, sqs, queueUrl, connect, clock, log, laterEvents },
     registry: recentRegistrations(registry, clock),
     timers: awsTimersOf(environment, { sqs, scheduler, clock }),
-    sendOn: refusingOthers(cluster, agent),
+    sendOn: rejectOtherClusters(cluster, agent),
     metrics: prometheusEvictionMetrics(prometheus),
   });
   // There is nobody to leave the cluster to but those that are for it, too.

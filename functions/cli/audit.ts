@@ -3,8 +3,8 @@ import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import { type AuditOutput, auditOutput } from '#shared/operations/look/output-records.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
-import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
 import { type Column, type OutputFormat, outputOption, shownAs, tableOf, withExamples } from './output.ts';
+import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface AuditOptions {
@@ -33,7 +33,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
       withFleet<AuditOptions>(command, deps, async (fleet, { since, output }) => {
         const cluster = name === undefined ? undefined : await clusterNamed(name, fleet);
         const now = deps.clock.now();
-        const found = await fleet.rulebook.audit({
+        const found = await fleet.rulesStore.audit({
           from: since ? momentOf(since, now) : 0,
           // Clocks differ a little.
           to: now + 60_000,

@@ -3,14 +3,14 @@ import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import {
-  EVICT_RIGHTS,
-  NEEDED_RIGHTS,
+  EVICT_PERMISSIONS,
+  NEEDED_PERMISSIONS,
   nodeLeaseHint,
   preflight,
-  RELAY_RIGHTS,
-} from '#shared/kubernetes/rights.ts';
+  RELAY_PERMISSIONS,
+} from '#shared/kubernetes/permissions.ts';
+import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { pendingOf } from '#shared/operations/look/pending.ts';
 import {
@@ -87,7 +87,7 @@ async function add(
   deps.print(`Registered cluster ${cluster.name}. Taintward manages it within 30 s.\n`);
   deps.print(linesText([`${found}. To check the connection of its relay, run taintward status.`]));
   if (hint !== undefined) deps.print(linesText([hint]));
-  const { policy } = (await fleet.rulebook.read(cluster.name)).orders;
+  const { policy } = (await fleet.rulesStore.read(cluster.name)).orders;
   deps.print(
     policy
       ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.\n`
@@ -156,12 +156,12 @@ const notChecked = ({ message }: ApiError, more: string): CliError =>
  * are missing. Returns what more should be granted.
  */
 async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<string | undefined> {
-  const looks: readonly (readonly [Part, typeof NEEDED_RIGHTS])[] = hasTwoIdentities(cluster.access)
+  const looks: readonly (readonly [Part, typeof NEEDED_PERMISSIONS])[] = hasTwoIdentities(cluster.access)
     ? [
-        ['relay', RELAY_RIGHTS],
-        ['evict', EVICT_RIGHTS],
+        ['relay', RELAY_PERMISSIONS],
+        ['evict', EVICT_PERMISSIONS],
       ]
-    : [['evict', NEEDED_RIGHTS]];
+    : [['evict', NEEDED_PERMISSIONS]];
   let hint: string | undefined;
   for (const [part, needs] of looks) {
     const api = new RestApi(deps.connect(cluster, part));

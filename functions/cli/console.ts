@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { narrator } from '#shared/telemetry/narrator.ts';
+import { textLog } from '#shared/telemetry/text-log.ts';
 import { pause } from '#shared/time/pause.ts';
 import { type Browser, startBrowser } from './browser.ts';
 import { type CliDeps, CliError } from './command.ts';
@@ -82,7 +82,7 @@ export function addConsoleCommand(
         import('#shared/console/fleet-api.ts'),
       ]);
       const { clock, print } = deps;
-      const log = narrator(clock, (line) => void process.stderr.write(`${line}\n`));
+      const log = textLog(clock, (line) => void process.stderr.write(`${line}\n`));
       const matching = { comparisonOperators };
       const stopped = untilStopped();
       const console = await openConsole({

@@ -19,7 +19,7 @@ import { withFleet } from './with-fleet.ts';
 
 /** Letters that are read, unless told otherwise: each ten are a call. */
 const DEFAULT_LIMIT = 100;
-const MOST_LETTERS = 1_000;
+const MAX_LETTERS = 1_000;
 const QUEUE_NAMES: readonly string[] = Object.values(QUEUES).map(({ name }) => name);
 /** Fed by no queue. */
 const EXPIRY = 'expiry';
@@ -215,15 +215,15 @@ async function mustConfirm(yes: boolean, { confirm }: CliDeps): Promise<void> {
 }
 
 /** Reasons of messages that are shown before these are deleted. */
-const MOST_REASONS = 10;
+const MAX_REASONS = 10;
 
 /** What is lost with the dead letters of a queue, of which some were read. */
 function lossText(queue: string, count: number, letters: readonly DeadLetter[]): string {
   const reasons = [...Map.groupBy(letters, whyText)].sort(([, a], [, b]) => b.length - a.length);
-  const hidden = reasons.length - MOST_REASONS;
+  const hidden = reasons.length - MAX_REASONS;
   return linesText([
     `${countText(count)} of ${queue}. ${outcomeText(queue)}`,
-    ...reasons.slice(0, MOST_REASONS).map(([reason, { length }]) => `  ${length}: ${reason}`),
+    ...reasons.slice(0, MAX_REASONS).map(([reason, { length }]) => `  ${length}: ${reason}`),
     ...(hidden > 0 ? [`  ${hidden} more reasons: see taintward dead-letters list.`] : []),
   ]);
 }
@@ -288,8 +288,8 @@ const limitOption = (): Option =>
   new Option('--limit <number>', 'maximum number of messages per queue')
     .argParser((text) => {
       const limit = Number(text);
-      if (Number.isInteger(limit) && limit > 0 && limit <= MOST_LETTERS) return limit;
-      throw new InvalidArgumentError(`It is a number from 1 to ${MOST_LETTERS}.`);
+      if (Number.isInteger(limit) && limit > 0 && limit <= MAX_LETTERS) return limit;
+      throw new InvalidArgumentError(`It is a number from 1 to ${MAX_LETTERS}.`);
     })
     .default(DEFAULT_LIMIT);
 

@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
-import { wordsOf } from '#shared/explain/brake-words.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type Happening, happened } from '#shared/operations/look/history.ts';
 import type { AuditOutput, EntryOutput } from '#shared/operations/look/output-records.ts';
@@ -9,7 +9,6 @@ import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { type CliDeps, parseClusterName } from './command.ts';
 import { compare, comparisonJson, comparisonText } from './comparison.ts';
-import { type MomentGiven, momentOf, parseMoment } from './moment.ts';
 import {
   type Column,
   type OutputFormat,
@@ -21,6 +20,7 @@ import {
 } from './output.ts';
 import type { Paint } from './paint.ts';
 import { tableLines } from './sections.ts';
+import { type MomentGiven, momentOf, parseMoment } from './time-option.ts';
 import { withFleet } from './with-fleet.ts';
 
 interface HistoryOptions {

@@ -1,22 +1,22 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { isTarget } from '#shared/eviction/brake.ts';
+import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { ShownAct } from '#shared/explain/brakes.ts';
+import type { ShownAct } from '#shared/explain/gates.ts';
 import { kept, released, zonesText } from '#shared/operations/acts/effect.ts';
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import {
   clusterNamed,
   clusterOrAll,
   type Fleet,
-  rulingsNow,
+  storedRulesNow,
   theCluster,
   UsageError,
 } from '#shared/operations/fleet/fleet.ts';
 import { holdOutput, stopOutput } from '#shared/operations/look/output-records.ts';
 import { pendingLook } from '#shared/operations/look/pending.ts';
 import { targetText } from '#shared/state/operator.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
@@ -88,8 +88,8 @@ function addTarget(
       const cluster = await theCluster(options.cluster, fleet);
       if (!options.yes) await checkTarget(target, cluster, fleet, deps);
       const pending = await pendingLook(fleet, cluster, deps.clock.now());
-      const { reason: why, for: forMs } = options;
-      const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, forMs });
+      const { reason: why, for: durationMs } = options;
+      const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, durationMs });
       const end = until === undefined ? '' : ` until ${timeText(until)}`;
       const held = pending.filter((each) => isTarget(target, each));
       deps.print(
@@ -168,7 +168,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
           );
         const cluster = await clusterNamed(name, fleet);
         const pending = await pendingLook(fleet, cluster, deps.clock.now());
-        const { trips } = (await fleet.rulebook.read(cluster)).guard;
+        const { trips } = (await fleet.rulesStore.read(cluster)).guard;
         await (await fleet.operator()).releaseGuard(cluster, options.reason);
         const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
         const first = `Released the guard of cluster ${cluster}. Held evictions continue at the release rate of its policy.`;
@@ -176,9 +176,9 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
         return;
       }
       const clusters = await fleet.clusters();
-      const rulings = await rulingsNow(clusters, fleet);
+      const storedRules = await storedRulesNow(clusters, fleet);
       const found = clusters.filter((cluster) =>
-        rulings.get(cluster)?.orders.holds.some((hold) => hold.id === id),
+        storedRules.get(cluster)?.orders.holds.some((hold) => hold.id === id),
       );
       const [cluster] = found;
       if (cluster === undefined) {
@@ -204,14 +204,14 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
     (name: string | undefined) =>
       withFleet<{ output: OutputFormat }>(command, deps, async (fleet, { output }) => {
         const clusters = await clusterOrAll(name, fleet);
-        const rulings = await rulingsNow(clusters, fleet);
-        const fleetStop = await fleet.rulebook.fleetStop();
+        const storedRules = await storedRulesNow(clusters, fleet);
+        const fleetStop = await fleet.rulesStore.fleetStop();
         const now = deps.clock.now();
         const rows = [
           ...(fleetStop
             ? [{ cluster: '(all)', id: 'stop', what: 'all evictions', ...stopOutput(fleetStop) }]
             : []),
-          ...[...rulings].flatMap(([cluster, found]) => heldBy(cluster, found)),
+          ...[...storedRules].flatMap(([cluster, found]) => heldBy(cluster, found)),
         ].filter(({ until }) => until === undefined || now < until);
         deps.print(
           shownAs(output, {
@@ -244,7 +244,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'REASON', of: ({ reason }) => reason },
 ];
 
-function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: Rulings): readonly Row[] {
+function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: StoredRules): readonly Row[] {
   return [
     ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stopOutput(stop) }] : []),
     ...guard.trips.map(({ scope, zone, trippedAt, nodes, outOf }) => ({

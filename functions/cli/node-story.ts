@@ -1,4 +1,4 @@
-import { brakeText, keptLabel } from '#shared/explain/brake-words.ts';
+import { gateText, keptLabel } from '#shared/explain/gate-text.ts';
 import type { NodePod, NodeTaint, NodeWorkload } from '#shared/explain/node.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -26,7 +26,7 @@ export function nodeStoryText(
         heading: 'Rules',
         lines: [
           ...(policy ? [`policy: ${policy.mode}`] : []),
-          ...gates.map((brake) => `held by: ${brakeText(brake, timeText)}`),
+          ...gates.map((gate) => `held by: ${gateText(gate, timeText)}`),
           `built-in controller: ${state}${evidence === '' ? '' : ` (${evidence})`}`,
         ],
       },

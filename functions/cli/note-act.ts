@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
-import type { ClusterAct } from '#shared/state/rulebook.ts';
+import type { ClusterAct } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import type { CliDeps } from './command.ts';
 import { linesText } from './output.ts';

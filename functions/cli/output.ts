@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import { dump } from 'js-yaml';
-import { shownLine } from '#shared/text/shown-text.ts';
+import { shownLine } from '#shared/text/escape-for-display.ts';
 import { layout, widthOf } from './fit.ts';
 import type { Paint } from './paint.ts';
 

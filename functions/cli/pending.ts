@@ -3,13 +3,13 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { causesOf } from '#shared/explain/cause.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import { isBlind } from '#shared/operations/look/issues.ts';
 import { type Snapshot, view } from '#shared/operations/look/look.ts';
-import { isBlind } from '#shared/operations/look/needs.ts';
 import { stuckOutput } from '#shared/operations/look/output-records.ts';
 import type { PendingLook } from '#shared/operations/look/pending.ts';
-import { heldForClocks, heldText } from '#shared/operations/look/standing.ts';
+import { heldForClocks, heldText } from '#shared/operations/look/pending-state.ts';
 import { statusOf } from '#shared/operations/look/status.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causeTexts } from './causes.ts';
@@ -107,11 +107,11 @@ function pendingShown(
   { held }: PendingOptions,
   { paint }: Pick<CliDeps, 'paint'>,
 ): Shown {
-  const rows = clusters.flatMap(({ rulings, pending }) =>
+  const rows = clusters.flatMap(({ storedRules, pending }) =>
     pending
-      .filter(({ record, brakes }) => !held || (record.fireAt <= at && brakes.length > 0))
+      .filter(({ record, gates }) => !held || (record.fireAt <= at && gates.length > 0))
       .map((each): PendingRow => {
-        return { ...each, standing: standingText(each, rulings, at), inMs: each.record.fireAt - at };
+        return { ...each, standing: standingText(each, storedRules, at), inMs: each.record.fireAt - at };
       }),
   );
   return {
@@ -136,12 +136,12 @@ const COLUMNS: readonly Column<PendingRow>[] = [
 ];
 
 /** What keeps a record from being done, for people; nothing, as a rule. */
-function standingText(look: PendingLook, rulings: Rulings | undefined, at: EpochMs): string {
-  const { record, brakes, state } = look;
+function standingText(look: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): string {
+  const { record, gates, state } = look;
   const { gaveUpAt, failure, blocked, turnAt } = record;
   if (gaveUpAt !== undefined)
     return `failed at ${timeText(gaveUpAt)}: ${failure?.error ?? 'retries exhausted'}`;
-  if (brakes.length > 0) return heldText(brakes, rulings);
+  if (gates.length > 0) return heldText(gates, storedRules);
   const clocks = heldForClocks(record, state, at);
   if (clocks !== undefined) return clocks;
   if (failure) return `retrying: ${failure.error}`;
@@ -157,12 +157,12 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
 });
 
 /** A pod for programs. */
-function pendingJson({ cluster, node, record, brakes }: PendingLook): object {
+function pendingJson({ cluster, node, record, gates }: PendingLook): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
   return {
     ...{ cluster, node, namespace, pod: name, uid, dueAt: timeText(fireAt) },
     taints: reasons.map(({ taint }) => taintText(taint)),
-    ...(brakes.length > 0 ? { heldBy: brakes } : {}),
+    ...(gates.length > 0 ? { heldBy: gates } : {}),
     ...(held ? { held: { ...held, since: timeText(held.since) } } : {}),
     ...(blocked ? { blocked: blockedJson(blocked) } : {}),
     ...(turnAt === undefined ? {} : { rateLimitedUntil: timeText(turnAt) }),

@@ -1,4 +1,4 @@
-import { brakeText } from '#shared/explain/brake-words.ts';
+import { gateText } from '#shared/explain/gate-text.ts';
 import type { PlacedToleration, TaintAccount } from '#shared/explain/taints.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import { taintText } from '#shared/taints/taint.ts';
@@ -73,7 +73,7 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
       `policy: ${mode}, ${by}${evictionRate === undefined ? '' : `, at most ${evictionRate} pods per second`}`,
     );
   }
-  for (const brake of gates) lines.push(`held by: ${brakeText(brake, timeText)}`);
+  for (const gate of gates) lines.push(`held by: ${gateText(gate, timeText)}`);
   for (const { name, allowed } of budgets) {
     const heeded = policy?.method.kind === 'evict' ? '' : '; this method ignores it';
     lines.push(

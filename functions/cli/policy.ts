@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
-import { type NeededBy, rightsNeededBy, rightText } from '#shared/kubernetes/rights.ts';
+import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import { released } from '#shared/operations/acts/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
 import { pendingLook } from '#shared/operations/look/pending.ts';
@@ -79,7 +79,7 @@ function addApply(policy: Command, deps: CliDeps): void {
             : `Cluster ${cluster} already has this policy.\n`,
         );
         if (outcome !== 'applied') continue;
-        for (const need of rightsNeededBy(parsePolicyDocument(text))) deps.print(needText(need));
+        for (const need of permissionsNeededBy(parsePolicyDocument(text))) deps.print(needText(need));
       }
     }),
   );
@@ -98,8 +98,8 @@ function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unkno
 }
 
 /** Whether it is so, only the service can ask: the right is its own. */
-const needText = ({ setting, rights, grant }: NeededBy): string =>
-  `${setting} requires the permission to ${rights.map(rightText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.\n`;
+const needText = ({ setting, permissions, grant }: NeededBy): string =>
+  `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.\n`;
 
 /** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
 async function mayApply(
@@ -112,14 +112,14 @@ async function mayApply(
   if (policy.mode !== 'enforce') return true;
   const turning: ClusterName[] = [];
   for (const cluster of clusters) {
-    const { orders } = await fleet.rulebook.read(cluster);
+    const { orders } = await fleet.rulesStore.read(cluster);
     const now = modeOf(orders.policy?.read ?? DEFAULT_POLICY, clock.now());
     if (now !== 'enforce') turning.push(cluster);
   }
   if (turning.length === 0) return true;
   for (const cluster of turning) {
     const pending = await pendingLook(fleet, cluster, clock.now());
-    const ends = ({ kind }: Brake) => kind === 'observe' || kind === 'paused';
+    const ends = ({ kind }: EvictionGate) => kind === 'observe' || kind === 'paused';
     const { says, goes: due } = released(pending, ends, { now: clock.now(), drain: policy.drain });
     print(linesText([`Effect of enforce mode in cluster ${cluster}:`, ...says]));
     const groups = Map.groupBy(due, ({ node, record }) => JSON.stringify([node, record.namespace]));
@@ -141,7 +141,7 @@ function addGet(policy: Command, deps: CliDeps): void {
   withExamples(command, 'taintward policy get prod > policy.yaml').action((name: string) =>
     withFleet(command, deps, async (fleet) => {
       const cluster = await clusterNamed(name, fleet);
-      const { orders } = await fleet.rulebook.read(cluster);
+      const { orders } = await fleet.rulesStore.read(cluster);
       const text =
         orders.policy?.text ??
         `# No policy is applied to ${cluster}. These are the defaults.\n${policyText(DEFAULT_POLICY)}`;
@@ -162,7 +162,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
     withFleet<{ file: string; output: OutputFormat }>(command, deps, async (fleet, { file, output }) => {
       const then = parsePolicyDocument(textOfFile(file, deps));
       const cluster = await clusterNamed(name, fleet);
-      const { orders } = await fleet.rulebook.read(cluster);
+      const { orders } = await fleet.rulesStore.read(cluster);
       const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
       deps.print(
         shownAs(output, {

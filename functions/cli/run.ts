@@ -6,10 +6,10 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { FleetError, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError } from '#shared/operations/takeover/label-selector.ts';
-import { OrderError } from '#shared/state/operator.ts';
+import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { shownLines, shownText } from '#shared/text/shown-text.ts';
+import { escapeForDisplay, shownLines } from '#shared/text/escape-for-display.ts';
 import { type CliDeps, CliError } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { createProgram } from './program.ts';
@@ -22,7 +22,7 @@ const OPERATOR_ERRORS = [
   ForeignFileError,
   KubeconfigError,
   LabelSelectorError,
-  OrderError,
+  OperatorError,
   PolicyError,
   QueueError,
   StoreError,
@@ -49,7 +49,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
     const text = operatorText(error, OPERATOR_ERRORS);
-    complain(`taintward: ${text === undefined ? (error as Error).stack : shownText(text)}\n`);
+    complain(`taintward: ${text === undefined ? (error as Error).stack : escapeForDisplay(text)}\n`);
     return error instanceof UsageError ? EXIT.usage : EXIT.failed;
   } finally {
     deps.progress();

@@ -2,8 +2,8 @@ import type { Command } from 'commander';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
+import type { Issue } from '#shared/operations/look/issues.ts';
 import { look } from '#shared/operations/look/look.ts';
-import type { Need } from '#shared/operations/look/needs.ts';
 import {
   type ClusterStatus,
   type FleetStatus,
@@ -93,7 +93,7 @@ function statusText(status: FleetStatus, wide: boolean, paint: Paint): string {
   return `${table}${spoken}\n${lines}\n${found}`;
 }
 
-const needText = ({ cluster, message, remediation }: Need): string =>
+const needText = ({ cluster, message, remediation }: Issue): string =>
   [
     ...(cluster === undefined ? [] : [`${cluster}:`]),
     message,

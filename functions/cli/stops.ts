@@ -45,9 +45,9 @@ function addStopCommand(program: Command, deps: CliDeps): void {
     'taintward stop --all',
     'taintward stop prod --reason "network maintenance" --for 2h',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why, for: forMs }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why, for: durationMs }) => {
       if (all && names.length === 0) {
-        const { until } = await (await fleet.operator()).stopAll({ why, forMs });
+        const { until } = await (await fleet.operator()).stopAll({ why, durationMs });
         deps.print(
           `Evictions are stopped in all clusters${untilText(until)}. To resume, run taintward resume --all --reason 'REASON'.\n`,
         );
@@ -56,7 +56,7 @@ function addStopCommand(program: Command, deps: CliDeps): void {
       const clusters = await clustersNamed(names, all, fleet);
       const operator = await fleet.operator();
       for (const cluster of clusters) {
-        const { until } = await operator.stop(cluster, { why, forMs });
+        const { until } = await operator.stop(cluster, { why, durationMs });
         deps.print(`Evictions are stopped in cluster ${cluster}${untilText(until)}.\n`);
       }
     }),
@@ -74,9 +74,9 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
     .addOption(whyOption())
     .addOption(forOption());
   withExamples(command, 'taintward pause prod --reason "node upgrade" --for 4h').action((name: string) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { reason: why, for: forMs }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { reason: why, for: durationMs }) => {
       const cluster = await clusterNamed(name, fleet);
-      const { until } = await (await fleet.operator()).pause(cluster, { why, forMs });
+      const { until } = await (await fleet.operator()).pause(cluster, { why, durationMs });
       deps.print(
         `Cluster ${cluster} is paused${untilText(until)}: due evictions are held. To resume, run taintward resume ${cluster} --reason 'REASON'.\n`,
       );
@@ -108,7 +108,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
       const clusters = await clustersNamed(names, all, fleet);
       const operator = await fleet.operator();
       for (const cluster of clusters) deps.print(await resumed(cluster, why, fleet, operator, deps.clock));
-      const fleetStop = await fleet.rulebook.fleetStop();
+      const fleetStop = await fleet.rulesStore.fleetStop();
       if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
         throw new CliError(
           `All clusters are stopped together (${fleetStop.who}: ${fleetStop.why}). To resume, run taintward resume --all --reason 'REASON'.`,
@@ -126,7 +126,7 @@ async function resumed(
   operator: Operator,
   clock: Clock,
 ): Promise<string> {
-  const { policy, stop } = (await fleet.rulebook.read(cluster)).orders;
+  const { policy, stop } = (await fleet.rulesStore.read(cluster)).orders;
   const now = clock.now();
   const pending = await pendingLook(fleet, cluster, now);
   const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';

@@ -1,9 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { tripText } from '#shared/eviction/guard.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { wordsOf } from '#shared/explain/brake-words.ts';
-import type { Fate } from '#shared/explain/fate.ts';
-import type { Break, BudgetFate, Stay, WorkloadFate } from '#shared/explain/what-if.ts';
+import type { Forecast } from '#shared/explain/forecast.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
+import type { Break, BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
 import { askWhatIf, type NodeChoice, type WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
 import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError, parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
@@ -163,7 +163,7 @@ function paceText({ at, pace, gate, guarded }: WhatIfAnswer): string {
   return `The last pod is evicted ${when}${rate}${drained}.`;
 }
 
-const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
+const workloadColumns = (now: EpochMs): readonly Column<WorkloadForecast>[] => [
   { head: 'WORKLOAD', of: ({ kind, namespace, name }) => `${namespace}/${kind}/${name}` },
   { head: 'PODS', of: ({ pods }) => String(pods) },
   { head: 'NOW', of: (each) => String(each.now) },
@@ -180,7 +180,7 @@ const workloadColumns = (now: EpochMs): readonly Column<WorkloadFate>[] => [
   { head: 'DESIRED', of: ({ replicas }) => (replicas ? String(replicas.desired) : ''), wide: true },
 ];
 
-function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadFate['later'], now: EpochMs): string {
+function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadForecast['later'], now: EpochMs): string {
   if (pods === 0) return '0';
   const [first, last] = [firstAt, lastAt].map((at) => spanText(at - now));
   return `${pods} in ${first === last ? first : `${first} to ${last}`}`;
@@ -188,7 +188,7 @@ function laterText({ pods, firstAt = 0, lastAt = 0 }: WorkloadFate['later'], now
 
 const stayText = ({ cause, hold }: Stay): string => (hold === undefined ? cause : `${cause} ${hold}`);
 
-const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
+const BUDGET_COLUMNS: readonly Column<BudgetForecast>[] = [
   { head: 'BUDGET', of: (budget) => budgetText(budget) },
   { head: 'ALLOWS', of: ({ allowed }) => (allowed === undefined ? '?' : String(allowed)) },
   { head: 'PODS EVICTED', of: ({ evicted }) => String(evicted) },
@@ -205,7 +205,7 @@ const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
   { head: 'MESSAGE', of: ({ reason, error }) => reason ?? error ?? '', wide: true },
 ];
 
-const budgetText = ({ namespace, name }: BudgetFate): string =>
+const budgetText = ({ namespace, name }: BudgetForecast): string =>
   name === undefined ? `in namespace ${namespace}` : `${namespace}/${name}`;
 
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
@@ -219,14 +219,14 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
   },
 ];
 
-function fateText(fate: Fate, now: EpochMs): string {
-  switch (fate.kind) {
+function fateText(forecast: Forecast, now: EpochMs): string {
+  switch (forecast.kind) {
     case 'evict':
-      return fate.at <= now ? 'evicted now' : `evicted in ${spanText(fate.at - now)}`;
+      return forecast.at <= now ? 'evicted now' : `evicted in ${spanText(forecast.at - now)}`;
     case 'keep':
-      return `stays (${fate.cause})`;
+      return `stays (${forecast.cause})`;
     case 'held':
-      return fate.by.kind === 'hold' ? `stays (hold ${fate.by.id})` : 'stays (excluded)';
+      return forecast.by.kind === 'hold' ? `stays (hold ${forecast.by.id})` : 'stays (excluded)';
     case 'terminating':
       return 'terminating';
     case 'failed':
@@ -234,7 +234,7 @@ function fateText(fate: Fate, now: EpochMs): string {
     case 'blocked':
       return 'stays (disruption budget)';
     default:
-      return fate satisfies never;
+      return forecast satisfies never;
   }
 }
 

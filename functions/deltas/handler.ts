@@ -1,8 +1,8 @@
 import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
 import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
-import type { MaySpeak } from '#shared/aws/lease-senders.ts';
+import type { CanSend } from '#shared/aws/lease-senders.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
-import { RefusedMessageError } from '#shared/aws/refused-message.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import type { QueueSender } from '#shared/aws/sender.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
 import { passProbeOn } from '#shared/engine/decide/probe.ts';
@@ -16,7 +16,7 @@ export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, Con
   /** `evictions-due`. */
   readonly dueQueue: QueueSender;
   /** Absent: nobody but the relay can send. */
-  readonly maySpeak?: MaySpeak;
+  readonly canSend?: CanSend;
   /** Absent: no probe leaves a trace. */
   readonly trace?: ProbeTrace;
 }
@@ -67,7 +67,7 @@ export function createHandler(deps: DeltaHandlerDeps) {
  */
 function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
   if (groupId === messageGroupId(ref)) return;
-  throw new RefusedMessageError(
+  throw new RejectedMessageError(
     `delta rejected: ${senderId} sent it, a delta of node ${ref.node} of cluster ${ref.cluster}, in the message group of another node. Identify the sender and check who has its keys`,
   );
 }
@@ -75,10 +75,10 @@ function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
 async function checkSender(
   { ref: { cluster } }: Delta,
   { senderId }: Delivery,
-  { maySpeak }: DeltaHandlerDeps,
+  { canSend }: DeltaHandlerDeps,
 ): Promise<void> {
-  if ((await maySpeak?.(cluster, senderId)) ?? true) return;
-  throw new RefusedMessageError(
+  if ((await canSend?.(cluster, senderId)) ?? true) return;
+  throw new RejectedMessageError(
     `delta rejected: ${senderId} sent it for cluster ${cluster}, but never held that cluster's lease. Identify the sender and check who has its keys`,
   );
 }

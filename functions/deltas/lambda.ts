@@ -14,11 +14,11 @@ import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
-import { rulesReader } from '#shared/state/rulebook.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { renewable } from '#shared/time/renewable.ts';
@@ -34,9 +34,9 @@ const table = new DynamoDbTable({
   tableName: environment.TABLE_NAME,
 });
 const leases = new DynamoDbLeases(table);
-const rulebook = new DynamoDbRulebook(table);
+const rulesStore = new DynamoDbRulesStore(table);
 const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
-const rules = renewable(() => rulesReader({ rulebook, matching, clock }));
+const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
 const recentLease = renewable(() => onceASecond((cluster) => leases.look(cluster), clock));
 const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
@@ -47,7 +47,7 @@ export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   trace: new DynamoDbProofs(table),
   leaseEpoch: async (cluster) => (await recentLease.call(cluster))?.epoch,
-  maySpeak: leaseSenders(leases, recentLease.call),
+  canSend: leaseSenders(leases, recentLease.call),
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
   dueQueue: new RoutedSender(sqsDueQueues(environment, sqs), agentOf),
   deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),

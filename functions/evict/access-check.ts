@@ -1,8 +1,8 @@
 import { type AccessAnswer, type AccessQuestion, accessQuestionSchema } from '#shared/access/access-check.ts';
 import type { Connect } from '#shared/access/connect.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { EVICT_PERMISSIONS, nodeLeaseHint, preflight } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { EVICT_RIGHTS, nodeLeaseHint, preflight } from '#shared/kubernetes/rights.ts';
 import { parseAccess } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -39,7 +39,7 @@ async function answer(question: AccessQuestion, { connect, clock }: AccessCheckD
     clock,
   );
   try {
-    await preflight(api, EVICT_RIGHTS);
+    await preflight(api, EVICT_PERMISSIONS);
     const [version, hint] = await Promise.all([api.serverVersion(), nodeLeaseHint(api)]);
     return { works: true, version, ...(hint === undefined ? {} : { hint }) };
   } catch (failure) {

@@ -16,7 +16,7 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { withAccessCheck } from './access-check.ts';
-import { sendingOn } from './sending-on.ts';
+import { forwardToAgent } from './forward-to-agent.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
 const clock = new LambdaClock();
@@ -36,7 +36,7 @@ const connect = connector({ aws: new AwsClients(), clock });
 const handleDue = createAwsHandler(environment, {
   ...{ table, sqs, queueUrl: environment.SOURCE_QUEUE_URL, registry, connect },
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
-  sendOn: sendingOn(sqsDueQueues(environment, sqs), { agentOf, log }),
+  sendOn: forwardToAgent(sqsDueQueues(environment, sqs), { agentOf, log }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
   ...{ notices, clock, log },
   invoked: () => clock.invoked(),

@@ -3,7 +3,7 @@ import type { Emf } from '#shared/aws/emf.ts';
 import { invocation } from '#shared/aws/invocation.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import {
-  DEAF_AFTER_MS,
+  DISCONNECTED_AFTER_MS,
   LEASE_TTL_MS,
   type LeaseReader,
   type LeaseRecord,
@@ -12,7 +12,7 @@ import {
 } from '#shared/state/lease.ts';
 import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.ts';
 import type { Log } from '#shared/telemetry/log.ts';
-import { UNHEARD_SECONDS, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
+import { LAST_CONTACT_AGE, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
@@ -46,15 +46,15 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
         onlooker.see(clusters, await leases.lookAtAll(clusters));
       }
       const unwatched = clusters.filter((cluster) => !onlooker.isWatched(cluster));
-      const heard = registered.flatMap((cluster) => onlooker.hearing(cluster) ?? []);
+      const heard = registered.flatMap((cluster) => onlooker.connectionState(cluster) ?? []);
       for (const reason of strays) log.error('registry.invalid-item', { error: reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
       for (const { cluster, since, unheardMs } of heard) {
-        if (unheardMs > DEAF_AFTER_MS && onlooker.isWatched(cluster))
+        if (unheardMs > DISCONNECTED_AFTER_MS && onlooker.isWatched(cluster))
           log.warn('cluster.disconnected', { cluster, since });
       }
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
-      emf.put(UNHEARD_SECONDS, 'Seconds', Math.max(0, ...heard.map(({ unheardMs }) => unheardMs)) / 1000);
+      emf.put(LAST_CONTACT_AGE, 'Seconds', Math.max(0, ...heard.map(({ unheardMs }) => unheardMs)) / 1000);
     });
 }
 
@@ -84,7 +84,7 @@ class Onlooker {
    * the lease was renewed is of our stopwatch, so no two clocks are compared. `undefined`: its lease was never taken, or nobody
    * knows since when.
    */
-  hearing({
+  connectionState({
     name: cluster,
     addedAt,
   }: RegisteredCluster): { cluster: ClusterName; since: EpochMs; unheardMs: number } | undefined {

@@ -24,7 +24,7 @@ const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 /** A cluster's part of what is to be decided. */
 interface Spoken {
   readonly pending: PendingDeltas;
-  readonly maySpeak: () => boolean;
+  readonly canSend: () => boolean;
 }
 
 /**
@@ -48,7 +48,7 @@ export class Decisions implements Outbox {
       work: (key) => this.#decide(key),
       failed: (key, reason, failures) =>
         deps.log.warn('message.retrying', { ...parseNodeKey(key), receiveCount: failures, error: reason }),
-      mayWork: (cluster) => this.#clusters.get(cluster)?.maySpeak() ?? true,
+      mayWork: (cluster) => this.#clusters.get(cluster)?.canSend() ?? true,
     });
   }
 
@@ -57,8 +57,8 @@ export class Decisions implements Outbox {
     return this.#queue.size;
   }
 
-  open(cluster: ClusterName, view: ClusterView, maySpeak: () => boolean): void {
-    this.#clusters.set(cluster, { pending: new PendingDeltas(view), maySpeak });
+  open(cluster: ClusterName, view: ClusterView, canSend: () => boolean): void {
+    this.#clusters.set(cluster, { pending: new PendingDeltas(view), canSend });
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {
@@ -80,8 +80,8 @@ export class Decisions implements Outbox {
   }
 
   async drained(): Promise<void> {
-    const isBusy = ([cluster, { maySpeak }]: [ClusterName, Spoken]) =>
-      this.#queue.sizeOf(cluster) > 0 && maySpeak();
+    const isBusy = ([cluster, { canSend }]: [ClusterName, Spoken]) =>
+      this.#queue.sizeOf(cluster) > 0 && canSend();
     while (this.#clusters.entries().some(isBusy)) await this.#workers.next;
   }
 

@@ -5,7 +5,7 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { listenForLines } from './prompt.ts';
-import type { Voice } from './voice.ts';
+import type { Terminal } from './terminal.ts';
 
 /** A simulated cluster with a prompt to taint its nodes at. */
 export interface Demo {
@@ -21,7 +21,7 @@ export interface Demo {
 const TRY = 'taint node-1 maintenance=now:NoExecute';
 
 /** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
-export async function startDemo(dir: string, clock: Clock, voice: Voice, quit: () => void): Promise<Demo> {
+export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit: () => void): Promise<Demo> {
   const { log, say, isToTerminal } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
   const prompt = listenForLines(process.stdin, quit);
@@ -99,7 +99,7 @@ interface Prompted {
   readonly link: (() => string) | undefined;
 }
 
-function answer(prompted: Prompted, command: string, words: readonly string[], say: Voice['say']): void {
+function answer(prompted: Prompted, command: string, words: readonly string[], say: Terminal['say']): void {
   try {
     perform(prompted, command, words, say);
   } catch (error) {
@@ -111,7 +111,7 @@ function perform(
   { cluster, link }: Prompted,
   command: string,
   words: readonly string[],
-  say: Voice['say'],
+  say: Terminal['say'],
 ): void {
   const [node = '', taint = ''] = words;
   if (taint === '' && (command === 'taint' || command === 'untaint')) {

@@ -12,20 +12,20 @@ import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.t
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { REACHED_BY_FILE, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { listenOnSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
-import { OrderError } from '#shared/state/operator.ts';
+import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { sqliteState } from '#shared/state/sqlite/service-state.ts';
 import { STORE_FILE, StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { shownLines } from '#shared/text/shown-text.ts';
+import { shownLines } from '#shared/text/escape-for-display.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { madeOnce } from '#shared/time/made-once.ts';
+import { once } from '#shared/time/once.ts';
 import { answerSocket } from './answer-socket.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
-import { voice } from './voice.ts';
+import { openTerminal } from './terminal.ts';
 
 /** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
 const OPERATOR_ERRORS = [
@@ -33,7 +33,7 @@ const OPERATOR_ERRORS = [
   ConsoleAddressError,
   ForeignFileError,
   KubeconfigError,
-  OrderError,
+  OperatorError,
   PolicyError,
   StateDirectoryError,
   StoreError,
@@ -41,7 +41,7 @@ const OPERATOR_ERRORS = [
 ];
 
 async function run(options: StartOptions): Promise<void> {
-  const speech = voice(options.log, systemClock);
+  const speech = openTerminal(options.log, systemClock);
   const { log, say, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
   // A mistake in it is told before anything is begun.
@@ -79,7 +79,7 @@ async function run(options: StartOptions): Promise<void> {
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
   /** The console's API, for page and socket. Who is never asked need not load it. */
-  const api = madeOnce(async () => {
+  const api = once(async () => {
     const [{ localFleet }, { fleetApi }] = await Promise.all([
       import('#shared/operations/fleet/local-fleet.ts'),
       import('#shared/console/fleet-api.ts'),
@@ -131,7 +131,7 @@ async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'api' | 'log'
 
 /** In a cluster, where the rest of it need not be loaded. */
 const runInCluster: typeof run = async (options) =>
-  (await import('./run.ts')).runInCluster(options, voice(options.log, systemClock));
+  (await import('./in-cluster.ts')).runInCluster(options, openTerminal(options.log, systemClock));
 
 try {
   const options = parseOptions(process.argv.slice(2));

@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
-import { HISTORY_DAYS, LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
+import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
-import { LOG_FORMATS, type LogFormat } from './voice.ts';
+import { LOG_FORMATS, type LogFormat } from './terminal.ts';
 
 /** What `npm start` was asked to do. */
 export interface StartOptions {
@@ -181,8 +181,8 @@ function parseClusterName(text: string): ClusterName {
 
 function parseHistoryDays(text: string): number {
   const days = Number(text);
-  if (!/^\d+$/.test(text) || days < LEAST_HISTORY_DAYS || days > MOST_HISTORY_DAYS) {
-    throw new InvalidArgumentError(`specify days, from ${LEAST_HISTORY_DAYS} to ${MOST_HISTORY_DAYS}.`);
+  if (!/^\d+$/.test(text) || days < MIN_HISTORY_DAYS || days > MAX_HISTORY_DAYS) {
+    throw new InvalidArgumentError(`specify days, from ${MIN_HISTORY_DAYS} to ${MAX_HISTORY_DAYS}.`);
   }
   return days;
 }

@@ -1,9 +1,9 @@
-import { wholeBrake } from '#shared/eviction/brake.ts';
+import { clusterGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import { isOn } from '#shared/eviction/in-force.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { wordsOf } from '#shared/explain/brake-words.ts';
-import { shownText } from '#shared/text/shown-text.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 
 /** Summarizes each cluster's rules, in one line for all clusters with the same summary. */
 export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs): readonly string[] {
@@ -18,16 +18,16 @@ export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs)
 /** By whom, and why. */
 function byText({ stops }: Rules, now: EpochMs): string {
   const stop = stops.find(({ until }) => isOn(until, now));
-  return stop === undefined ? '' : ` by ${shownText(stop.who)} (${shownText(stop.why)})`;
+  return stop === undefined ? '' : ` by ${escapeForDisplay(stop.who)} (${escapeForDisplay(stop.why)})`;
 }
 
 function rulesText(rules: Rules, now: EpochMs): string {
-  const brake = wholeBrake(rules, now);
-  if (!brake) return 'enforce mode, pods are evicted';
-  if (brake.kind === 'observe') {
+  const gate = clusterGate(rules, now);
+  if (!gate) return 'enforce mode, pods are evicted';
+  if (gate.kind === 'observe') {
     const flag = rules.policyRevision === 0 ? 'add --enforce or ' : '';
     return `observe mode, no pods are evicted. To evict pods, ${flag}apply a policy (docs/reference/policy.md)`;
   }
-  const { label, release } = wordsOf(brake);
-  return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(brake, 'CLUSTER' as ClusterName)}`;
+  const { label, release } = wordsOf(gate);
+  return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(gate, 'CLUSTER' as ClusterName)}`;
 }

@@ -28,7 +28,7 @@ import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
-import { allRulesReader, rulesReader } from '#shared/state/rulebook.ts';
+import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/sqlite/service-state.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -51,7 +51,7 @@ const UPKEEP_MS = 3_600_000;
 /** How often the file of the policy is looked at: what it says is to hold within 5 s. */
 const POLICY_FILE_MS = 1_000;
 /** How soon it is seen that a policy asks for more than the credentials may do. */
-const RIGHTS_MS = 2_000;
+const PERMISSIONS_MS = 2_000;
 /** How soon what stands in the store is asked for again by who leads from now on. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
 /** How soon what operators ask for is begun. */
@@ -79,26 +79,26 @@ export interface LocalService {
 }
 
 /**
- * The whole service in this process: the relay, the work queues of what is to be decided and of what is due, and the store. Rejects with `StoreError`, `PolicyError`, `OrderError` or `ProbeAddressError`, whose messages are for
+ * The whole service in this process: the relay, the work queues of what is to be decided and of what is due, and the store. Rejects with `StoreError`, `PolicyError`, `OperatorError` or `ProbeAddressError`, whose messages are for
  * the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
-  const { store, leases, rulebook, history } = state;
+  const { store, leases, rulesStore, history } = state;
   const { apis } = clusters;
   const clock = systemClock;
   const startedAt = clock.now();
   const registry = new Registry();
   const metrics = relayMetrics(registry);
   standingMetrics(registry, store);
-  const operator = new Operator({ rulebook, clock, who: localUser() });
+  const operator = new Operator({ rulesStore, clock, who: localUser() });
   const names = [...apis.keys()];
-  const policies = new StartPolicies(options.policies, names, { operator, rulebook, clock, log });
+  const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
   // Who is not alone says nothing before it leads.
   if (!state.leads) await policies.apply();
 
   const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
-  const rulesNow = rulesReader({ rulebook, matching, clock });
+  const rulesNow = rulesReader({ rulesStore, matching, clock });
   const laterEvents = new LaterEvents();
   const rates = new EmbeddedRateLimiter(systemStopwatch);
   const evictions = new Evictions({
@@ -126,7 +126,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     ...{ clock, log, metrics },
   });
 
-  const readAll = allRulesReader(rulebook, matching);
+  const readAll = allRulesReader(rulesStore, matching);
   const governed = Promise.withResolvers<void>();
   if (!state.leads) governed.resolve();
   const rules = new RulesWatch({
@@ -140,7 +140,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   });
   const relay = new Relay({
     rules,
-    rulebook,
+    rulesStore,
     leases,
     store,
     history,
@@ -169,7 +169,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     rearm,
     { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
     // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
-    { name: 'rights', everyMs: RIGHTS_MS, run: () => names.forEach((name) => void access.api(name)) },
+    { name: 'rights', everyMs: PERMISSIONS_MS, run: () => names.forEach((name) => void access.api(name)) },
     { name: 'asked', everyMs: ASKED_MS, run: () => beginAsked(state, evictions) },
   ];
   let upkeep: Upkeep | undefined;

@@ -20,7 +20,7 @@ export interface ChosenPolicies {
 
 export interface StartPoliciesDeps {
   readonly operator: Pick<Operator, 'applyPolicy' | 'withdrawPolicy' | 'who'>;
-  readonly rulebook: FileApplierDeps['rulebook'];
+  readonly rulesStore: FileApplierDeps['rulesStore'];
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -46,7 +46,7 @@ export class StartPolicies {
 
   /**
    * By a process that is alone: its file holds if it is not the one that was applied last. Rejects with `PolicyError` for what is wrong with
-   * the file, with `OrderError`, or with `StoreError`.
+   * the file, with `OperatorError`, or with `StoreError`.
    */
   apply(): Promise<void> {
     return this.#apply(false);
@@ -55,9 +55,9 @@ export class StartPolicies {
   async #apply(unlessOlder: boolean): Promise<void> {
     const { file, enforce } = this.#chosen;
     if (file !== undefined) await this.#applyFile(file, unlessOlder);
-    const { operator, rulebook } = this.#deps;
+    const { operator, rulesStore } = this.#deps;
     for (const cluster of this.#clusters) {
-      const { policy } = (await rulebook.read(cluster)).orders;
+      const { policy } = (await rulesStore.read(cluster)).orders;
       if (enforce && !policy) await operator.applyPolicy(cluster, ENFORCED);
       if (!enforce && policy?.text === ENFORCED) await operator.withdrawPolicy(cluster);
     }
@@ -66,7 +66,7 @@ export class StartPolicies {
   /**
    * What `apply` does, by one of several processes, which each have a file, and which may have been begun long ago: a file that was
    * written before the one that another of them applied is left, and a mistake that came into the file since keeps nobody from
-   * evicting; what was applied before stands. Rejects with `OrderError` or `StoreError`.
+   * evicting; what was applied before stands. Rejects with `OperatorError` or `StoreError`.
    */
   resume(): Promise<void> {
     return this.#unlessMistaken(() => this.#apply(true));
@@ -96,8 +96,8 @@ export class StartPolicies {
       this.#mistake = undefined;
       return;
     }
-    const { operator, rulebook, clock, log } = this.#deps;
-    const deps = { rulebook, clock, who: operator.who };
+    const { operator, rulesStore, clock, log } = this.#deps;
+    const deps = { rulesStore, clock, who: operator.who };
     const settings = formerNames(file.text);
     if (settings.length > 0) log.warn('policy.renamed-settings', { settings });
     for (const cluster of this.#clusters) {
@@ -107,7 +107,7 @@ export class StartPolicies {
       if (outcome === 'applied')
         log.info('policy.applied', { cluster, mode: parsePolicyDocument(file.text).mode });
       if (outcome === 'kept' || outcome === 'older') {
-        const { policy } = (await rulebook.read(cluster)).orders;
+        const { policy } = (await rulesStore.read(cluster)).orders;
         const mode = (policy?.read ?? DEFAULT_POLICY).mode;
         log.info('policy.kept', { cluster, mode, file: outcome === 'older' ? 'older' : 'unchanged' });
       }

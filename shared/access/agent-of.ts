@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { recently } from '#shared/state/recently.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
+import { cached } from '#shared/time/cached.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**
@@ -17,7 +17,7 @@ export const recentRegistrations = (
   registry: Pick<ClusterRegistry, 'get'>,
   clock: Clock,
 ): Pick<ClusterRegistry, 'get'> => ({
-  get: recently(REGISTRATION_MAX_AGE_MS, (cluster) => registry.get(cluster), clock),
+  get: cached(REGISTRATION_MAX_AGE_MS, (cluster) => registry.get(cluster), clock),
 });
 
 /** Which agents clusters have, by their registrations. */

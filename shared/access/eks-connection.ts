@@ -6,7 +6,7 @@ import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
-import { KeptValue, type Obtained } from './kept-value.ts';
+import { type Obtained, RefreshingCache } from './refreshing-cache.ts';
 
 /** An EKS cluster as one part of the service reaches it: as itself, or by a role. */
 export type EksWay = Omit<EksAccess, 'role'> & { readonly role?: AssumedRole };
@@ -24,8 +24,8 @@ interface Description {
 
 /** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
 export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Connection {
-  const description = new KeptValue(() => describe(access, aws), clock);
-  const token = new KeptValue(() => sign(access, aws, clock), clock);
+  const description = new RefreshingCache(() => describe(access, aws), clock);
+  const token = new RefreshingCache(() => sign(access, aws, clock), clock);
   return {
     host: `EKS cluster ${access.clusterName} in ${access.region}`,
     async requestOptions() {

@@ -11,7 +11,7 @@ import type { KubeconfigSecretAccess } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
-import { KeptValue } from './kept-value.ts';
+import { RefreshingCache } from './refreshing-cache.ts';
 
 /** A kubeconfig in a secret, as one part of the service reads it. */
 export type SecretWay = Omit<KubeconfigSecretAccess, 'secretArn'> & { readonly secretArn: string };
@@ -23,7 +23,7 @@ const REFRESH_MS = 5 * 60_000;
 export function kubeconfigSecretConnection(access: SecretWay, aws: AwsClients, clock: Clock): Connection {
   const { secretArn } = access;
   let host = `the server in ${secretArn}`;
-  const kept = new KeptValue(async () => {
+  const kept = new RefreshingCache(async () => {
     const value = contextOf(await secretText(secretArn, aws), access);
     host = value.server.host;
     // When the secret cannot be read, the credentials that were in it serve for as long as the server takes them.

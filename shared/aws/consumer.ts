@@ -9,18 +9,18 @@ import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { invocation } from './invocation.ts';
-import { RefusedMessageError } from './refused-message.ts';
+import { RejectedMessageError } from './rejected-message.ts';
 import type { QueueSender, VisibilityControl } from './sender.ts';
 
 /** How a function deals with one queue's messages. */
 export interface Consumption<Message> {
   /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
   readonly parse: (body: string) => Message;
-  /** Rejects with `RefusedMessageError` for a message that is not to be done, for how it came. Absent: there is none. */
+  /** Rejects with `RejectedMessageError` for a message that is not to be done, for how it came. Absent: there is none. */
   readonly admit?: (message: Message, delivery: Delivery) => Promise<void>;
   /**
    * Does what a message asks for, and those do that joined it (`behind`, in order): all or, when it rejects, none. Resolves with when
-   * to do it again; rejects with `RefusedMessageError` for one that is not to be done.
+   * to do it again; rejects with `RejectedMessageError` for one that is not to be done.
    */
   readonly perform: (
     message: Message,
@@ -141,7 +141,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     try {
       message = parse(record.body);
     } catch (error) {
-      if (!(error instanceof RefusedMessageError)) throw error;
+      if (!(error instanceof RejectedMessageError)) throw error;
       await setAside(record, error, order, deadLetters, log);
       return;
     }
@@ -164,7 +164,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       const again = await withinDeadline(deadlineMs, working);
       if (again) throw new AgainError(again);
     } catch (error) {
-      if (error instanceof RefusedMessageError) {
+      if (error instanceof RejectedMessageError) {
         await setAside(record, error, order, deadLetters, log);
         return;
       }
@@ -239,7 +239,7 @@ const behindInGroup = (record: SQSRecord, records: readonly SQSRecord[]): readon
 /** Rejects when the dead-letter queue did not take the message, so that its own queue keeps it. */
 async function setAside(
   { body, messageId, attributes }: SQSRecord,
-  reason: RefusedMessageError,
+  reason: RejectedMessageError,
   order: Consumption<unknown>['order'],
   deadLetters: QueueSender,
   log: Log,

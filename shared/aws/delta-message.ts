@@ -21,7 +21,7 @@ import type { Toleration } from '#shared/taints/taint.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
 import { messageJson } from './message-json.ts';
-import { MalformedMessageError, parseMessage } from './refused-message.ts';
+import { MalformedMessageError, parseMessage } from './rejected-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;

@@ -10,13 +10,13 @@ import {
   type PodUid,
   podUid,
 } from '#shared/eviction/identity.ts';
-import type { EvictionRecord, Reason } from '#shared/eviction/records.ts';
+import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts';
 import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_ID_CHARACTERS } from './limits.ts';
 import { messageJson } from './message-json.ts';
-import { parseMessage } from './refused-message.ts';
+import { parseMessage } from './rejected-message.ts';
 
 /** The message format this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;
@@ -103,7 +103,7 @@ export interface Because {
 }
 
 /** What a reason of an eviction says, in few words. */
-export const becauseOf = ({ taint, toleration, seconds }: Reason): Because => ({
+export const becauseOf = ({ taint, toleration, seconds }: DeadlineCause): Because => ({
   taint: taintText(taint),
   ...(toleration === undefined ? {} : { toleration }),
   seconds,

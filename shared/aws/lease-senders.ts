@@ -14,14 +14,14 @@ export function senderOf(userId: string): string {
 }
 
 /** Whether what somebody sends is taken for the word of a cluster's relay. Rejects with `StoreError`. */
-export type MaySpeak = (cluster: ClusterName, userId: string) => Promise<boolean>;
+export type CanSend = (cluster: ClusterName, userId: string) => Promise<boolean>;
 
 /**
  * Who may write a cluster's lease speaks for the cluster: IAM says who that is, and whoever takes the lease writes there how
  * queues name him. Nobody is refused by a lease that names nobody; for a cluster whose lease nobody ever took, nobody speaks.
  * `recent`: a lease as it was up to a second ago.
  */
-export function leaseSenders(leases: Pick<Leases, 'look'>, recent: Leases['look']): MaySpeak {
+export function leaseSenders(leases: Pick<Leases, 'look'>, recent: Leases['look']): CanSend {
   return async (cluster, userId) => {
     const sender = senderOf(userId);
     const isNamed = async (look: Leases['look']) => {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
-import { type Brake, isTarget } from '#shared/eviction/brake.ts';
+import { type EvictionGate, isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { type Effect, kept, released, retried, zonesText } from '#shared/operations/acts/effect.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
-import { OrderError, targetText } from '#shared/state/operator.ts';
+import { OperatorError, targetText } from '#shared/state/operator.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
-import type { Act, Done, Preview } from './api.ts';
+import type { ConsoleAction, Done, Preview } from './api.ts';
 import type { FleetView, PendingSeen, Seen } from './fleet-view.ts';
 
 /** Something that an act depends on has changed since it was shown; the message says so. */
@@ -23,17 +23,21 @@ export interface ActDeps {
   readonly view: FleetView;
 }
 
-/** What an act would do now. Rejects with `OrderError` for one that can do nothing, and with `StoreError`. */
-export async function previewAct(act: Act, { fleet, view }: ActDeps): Promise<Preview> {
+/** What an act would do now. Rejects with `OperatorError` for one that can do nothing, and with `StoreError`. */
+export async function previewAct(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   return preview(act, await view.lookAnew());
 }
 
 /**
  * Does an act that was shown: `confirm` is what its preview said. Rejects with `StaleActError` when what it depends on is not
- * as it was, with `OrderError`, `StoreError` and `QueueError`.
+ * as it was, with `OperatorError`, `StoreError` and `QueueError`.
  */
-export async function performAct(act: Act, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
+export async function performAct(
+  act: ConsoleAction,
+  confirm: string,
+  { fleet, view }: ActDeps,
+): Promise<Done> {
   await known(act, fleet);
   const seen = await view.lookAnew();
   if (preview(act, seen).confirm !== confirm) {
@@ -44,21 +48,21 @@ export async function performAct(act: Act, confirm: string, { fleet, view }: Act
   return done;
 }
 
-async function known({ cluster }: Act, fleet: ChangedFleet): Promise<void> {
+async function known({ cluster }: ConsoleAction, fleet: ChangedFleet): Promise<void> {
   if (cluster === undefined || (await fleet.manages(cluster))) return;
-  throw new OrderError(`Cluster "${cluster}" not found. Reload the page.`);
+  throw new OperatorError(`Cluster "${cluster}" not found. Reload the page.`);
 }
 
-function preview(act: Act, seen: Seen): Preview {
+function preview(act: ConsoleAction, seen: Seen): Preview {
   const { says, goes = [] } = shown(act, seen);
   return { messages: says, evicted: goes.length, confirm: confirmation(act, seen) };
 }
 
 /** Changes with what people and guards said of what the act is of, and not with each pod. */
-function confirmation(act: Act, { fleetStop, clusters }: Seen): string {
+function confirmation(act: ConsoleAction, { fleetStop, clusters }: Seen): string {
   const of = clusters
     .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
-    .map(({ cluster, rulings }) => [cluster, rulings?.orders.revision, rulings?.guard.revision]);
+    .map(({ cluster, storedRules }) => [cluster, storedRules?.orders.revision, storedRules?.guard.revision]);
   return createHash('sha256')
     .update(JSON.stringify([act, fleetStop, of]))
     .digest('base64url');
@@ -66,18 +70,18 @@ function confirmation(act: Act, { fleetStop, clusters }: Seen): string {
 
 type Shown = Pick<Effect, 'says'> & Partial<Effect>;
 
-function shown(act: Act, seen: Seen): Shown {
+function shown(act: ConsoleAction, seen: Seen): Shown {
   const now = seen.at;
   const pending = seen.pending.filter(({ cluster }) => (act.cluster ?? cluster) === cluster);
-  const found = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.rulings;
+  const found = seen.clusters.find(({ cluster }) => cluster === act.cluster)?.storedRules;
   const holds = found?.orders.holds;
-  const over = (says: string, ends: (by: Brake) => boolean, ...more: readonly string[]): Shown => {
+  const over = (says: string, ends: (by: EvictionGate) => boolean, ...more: readonly string[]): Shown => {
     const effect = released(pending, ends, { drain: found?.orders.policy?.read.drain, now });
     return { says: [says, ...effect.says, ...more], goes: effect.goes };
   };
   switch (act.kind) {
     case 'stop': {
-      const until = untilText(act.forMs, 'they are resumed');
+      const until = untilText(act.durationMs, 'they are resumed');
       return {
         says: [`Evictions are stopped in ${place(act.cluster)}, ${until}.`, ...kept(pending, now)],
       };
@@ -90,7 +94,7 @@ function shown(act: Act, seen: Seen): Shown {
       );
     }
     case 'pause': {
-      const until = untilText(act.forMs, 'the cluster is resumed');
+      const until = untilText(act.durationMs, 'the cluster is resumed');
       return {
         says: [`Cluster ${act.cluster} is paused, ${until}: due evictions are held.`, ...kept(pending, now)],
       };
@@ -99,7 +103,7 @@ function shown(act: Act, seen: Seen): Shown {
       return over(`Cluster ${act.cluster} is no longer paused.`, ({ kind }) => kind === 'paused');
     case 'hold': {
       const meant = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
-      const until = untilText(act.forMs, 'it is released');
+      const until = untilText(act.durationMs, 'it is released');
       return {
         says: [
           `${capitalized(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
@@ -110,7 +114,7 @@ function shown(act: Act, seen: Seen): Shown {
     case 'release': {
       const hold = holds?.find(({ id }) => id === act.id);
       if (!hold)
-        throw new OrderError(
+        throw new OperatorError(
           `Hold "${act.id}" not found in cluster "${act.cluster}". It expired or was released.`,
         );
       return over(
@@ -131,11 +135,11 @@ function shown(act: Act, seen: Seen): Shown {
   }
 }
 
-async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promise<string> {
+async function perform(act: ConsoleAction, { pending }: Seen, fleet: ChangedFleet): Promise<string> {
   const operator = await fleet.operator();
   switch (act.kind) {
     case 'stop': {
-      const reasons = { why: act.reason, forMs: act.forMs };
+      const reasons = { why: act.reason, durationMs: act.durationMs };
       if (act.cluster === undefined) await operator.stopAll(reasons);
       else await operator.stop(act.cluster, reasons);
       return `Evictions are stopped in ${place(act.cluster)}.`;
@@ -145,7 +149,7 @@ async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promis
       else await operator.resume(act.cluster, act.reason);
       return `Evictions are resumed in ${place(act.cluster)}.`;
     case 'pause':
-      await operator.pause(act.cluster, { why: act.reason, forMs: act.forMs });
+      await operator.pause(act.cluster, { why: act.reason, durationMs: act.durationMs });
       return `Cluster ${act.cluster} is paused.`;
     case 'unpause':
       await operator.unpause(act.cluster, act.reason);
@@ -153,7 +157,7 @@ async function perform(act: Act, { pending }: Seen, fleet: ChangedFleet): Promis
     case 'hold': {
       const { id } = await operator.hold(act.cluster, act.target, {
         why: act.reason,
-        forMs: act.forMs,
+        durationMs: act.durationMs,
       });
       return `Hold ${id}: ${targetText(act.target)} isn't evicted.`;
     }
@@ -185,14 +189,14 @@ async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise
     return [{ body, groupId: dueGroupId(first.cluster) }];
   });
   const [failure] = await (await fleet.dueQueue()).send(messages);
-  if (failure) throw new OrderError(`Could not enqueue the retry (${failure.reason}). Try again.`);
+  if (failure) throw new OperatorError(`Could not enqueue the retry (${failure.reason}). Try again.`);
 }
 
-const givenUp = (pending: readonly PendingSeen[], act: Extract<Act, { kind: 'retry' }>) =>
+const givenUp = (pending: readonly PendingSeen[], act: Extract<ConsoleAction, { kind: 'retry' }>) =>
   pending.filter(({ node, record }) => record.gaveUpAt !== undefined && (act.node ?? node) === node);
 
 const place = (cluster: ClusterName | undefined): string =>
   cluster === undefined ? 'all clusters' : `cluster ${cluster}`;
 
-const untilText = (forMs: number | undefined, taken: string): string =>
-  forMs === undefined ? `until ${taken}` : `for ${durationText(forMs)}`;
+const untilText = (durationMs: number | undefined, taken: string): string =>
+  durationMs === undefined ? `until ${taken}` : `for ${durationText(durationMs)}`;

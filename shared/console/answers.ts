@@ -11,7 +11,7 @@ import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { madeOnce } from '#shared/time/made-once.ts';
+import { once } from '#shared/time/once.ts';
 import { VERSION } from '#shared/version.ts';
 import { performAct, previewAct } from './acts.ts';
 import {
@@ -80,7 +80,7 @@ export type Answers = {
 /** What answers each route of the console. Each rejects with errors whose messages are for whoever asks. */
 export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
-  const whoAsks = madeOnce(async () => (await fleet.operator()).who);
+  const whoAsks = once(async () => (await fleet.operator()).who);
   const acts = { fleet, view };
   return {
     'GET api/session': route(nothingSchema, async (_, token) => ({
@@ -100,7 +100,10 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/audit': route(auditSchema, async ({ cluster, from, to }) => {
       const now = clock.now();
       const span = { from: from ?? now - AUDIT_MS, to: to ?? now + 1 };
-      const entries = await fleet.rulebook.audit({ ...(cluster === undefined ? {} : { cluster }), ...span });
+      const entries = await fleet.rulesStore.audit({
+        ...(cluster === undefined ? {} : { cluster }),
+        ...span,
+      });
       return entries.map(auditOutput);
     }),
     'GET api/policy': route(inClusterSchema, ({ cluster }) => policyOf(fleet, cluster, clock.now())),
@@ -136,7 +139,7 @@ function simulated(demo: DemoCluster | undefined): DemoCluster {
 
 async function policyOf(fleet: Fleet, cluster: ClusterName, now: EpochMs): Promise<PolicyShown> {
   if (!(await fleet.manages(cluster))) throw new NothingThereError(`There is no cluster ${cluster}.`);
-  const { policy } = (await fleet.rulebook.read(cluster)).orders;
+  const { policy } = (await fleet.rulesStore.read(cluster)).orders;
   return {
     cluster,
     revision: policy?.revision ?? 0,

@@ -5,27 +5,27 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError } from '#shared/operations/takeover/label-selector.ts';
-import { OrderError } from '#shared/state/operator.ts';
+import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 import { StaleActError } from './acts.ts';
 import { type Answers, NothingThereError } from './answers.ts';
 import { FAILED, type Failure } from './api.ts';
 import type { Live } from './live.ts';
 
 /** All that is ever sent is a few lines. */
-const MOST_BODY_BYTES = 64 * 1024;
+const MAX_BODY_BYTES = 64 * 1024;
 
 /** Errors whose messages are for whoever asks, and the status that they are answered with. */
 const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [
   [404, [NothingThereError]],
   [409, [StaleActError]],
-  [422, [FleetError, KubeconfigError, LabelSelectorError, OrderError, PolicyError, TaintArgumentError]],
+  [422, [FleetError, KubeconfigError, LabelSelectorError, OperatorError, PolicyError, TaintArgumentError]],
   [502, [ApiError, QueueError, StoreError]],
 ];
 
@@ -67,7 +67,7 @@ export class ApiServer {
       // Neither what was asked nor by whom: tokens are in that.
       if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, error });
       if (response.headersSent) response.destroy();
-      else sendJson(response, failure.status, { error: shownText(failure.message) } satisfies Failure);
+      else sendJson(response, failure.status, { error: escapeForDisplay(failure.message) } satisfies Failure);
     }
   }
 
@@ -82,7 +82,7 @@ export class ApiServer {
     }
     const route = `${request.method} ${path}`;
     if (!Object.hasOwn(this.#answers, route))
-      throw new RefusedError(404, `There is no ${shownText(route, 100)}.`);
+      throw new RefusedError(404, `There is no ${escapeForDisplay(route, 100)}.`);
     const { schema, answer } = this.#answers[route as keyof Answers];
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
     const read = readAs(schema as z.ZodType, asks);
@@ -132,13 +132,13 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > MOST_BODY_BYTES) break;
+      if (bytes > MAX_BODY_BYTES) break;
       chunks.push(chunk);
     }
   } catch {
     throw new RefusedError(400, 'It ended before all of it was sent.');
   }
-  if (bytes > MOST_BODY_BYTES) throw new RefusedError(413, `Send at most ${MOST_BODY_BYTES} bytes.`);
+  if (bytes > MAX_BODY_BYTES) throw new RefusedError(413, `Send at most ${MAX_BODY_BYTES} bytes.`);
   return Buffer.concat(chunks).toString();
 }
 

@@ -11,7 +11,7 @@ import {
   EVENTS,
   type StuckOutput,
 } from '#shared/operations/look/output-records.ts';
-import { type PendingStanding, STANDINGS } from '#shared/operations/look/standing.ts';
+import { PENDING_STATES, type PendingState } from '#shared/operations/look/pending-state.ts';
 import type { FleetStatus } from '#shared/operations/look/status.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
@@ -61,9 +61,9 @@ export interface LiveEvents {
 export const TOKEN_HEADER = 'x-taintward-token';
 
 /** Rows of a page at most: all that a page needs to scroll through without asking. */
-export const MOST_ROWS = 20_000;
+export const MAX_ROWS = 20_000;
 /** Entries of history in an answer at most. */
-export const MOST_ENTRIES = 1_000;
+export const MAX_ENTRIES = 1_000;
 
 type Nothing = Readonly<Record<never, never>>;
 
@@ -99,7 +99,7 @@ export type PendingRow = readonly [
   namespace: string,
   pod: string,
   dueAt: EpochMs,
-  state: PendingStanding,
+  state: PendingState,
   /** As kubectl prints them, by comma. */
   taints: string,
   /** What holds it, for people; mostly empty. */
@@ -215,7 +215,7 @@ const stopReason = z
   .default('')
   .transform((text) => text || NO_REASON);
 /** Up to a year. */
-const forMs = z.int().min(1_000).max(31_536_000_000).optional();
+const durationMs = z.int().min(1_000).max(31_536_000_000).optional();
 const moment = z.coerce.number().int().nonnegative();
 const node = text.transform(nodeName);
 
@@ -230,11 +230,11 @@ export const pendingSchema = z.strictObject({
   namespace: text.optional(),
   /** Part of a pod's, node's or namespace's name. */
   search: z.string().max(253).optional(),
-  state: z.enum(STANDINGS).optional(),
+  state: z.enum(PENDING_STATES).optional(),
   sort: z.enum(['due', 'pod', 'node', 'cluster', 'state']).default('due'),
   order: z.enum(['up', 'down']).default('up'),
   offset: z.coerce.number().int().nonnegative().default(0),
-  limit: z.coerce.number().int().min(1).max(MOST_ROWS).default(500),
+  limit: z.coerce.number().int().min(1).max(MAX_ROWS).default(500),
 });
 export type PendingQuery = z.output<typeof pendingSchema>;
 
@@ -249,7 +249,7 @@ export const historySchema = z.strictObject({
   /** Default: a day ago. */
   from: moment.optional(),
   to: moment.optional(),
-  limit: z.coerce.number().int().min(1).max(MOST_ENTRIES).default(200),
+  limit: z.coerce.number().int().min(1).max(MAX_ENTRIES).default(200),
 });
 export type HistoryAsked = z.output<typeof historySchema>;
 
@@ -289,18 +289,18 @@ const cluster = clusterNameSchema;
 
 /** What an operator does. `stop` and `resume` without a cluster are of all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, forMs }),
+  z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, durationMs }),
   z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), reason }),
-  z.strictObject({ kind: z.literal('pause'), cluster, reason, forMs }),
+  z.strictObject({ kind: z.literal('pause'), cluster, reason, durationMs }),
   /** Takes a pause back. */
   z.strictObject({ kind: z.literal('unpause'), cluster, reason }),
-  z.strictObject({ kind: z.literal('hold'), cluster, target, reason, forMs }),
+  z.strictObject({ kind: z.literal('hold'), cluster, target, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, reason }),
   /** Has evictions tried again that were given up: of all clusters, of one, or of a node. */
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
 ]);
-export type Act = z.output<typeof actSchema>;
+export type ConsoleAction = z.output<typeof actSchema>;
 
 export const confirmedSchema = z.strictObject({ act: actSchema, confirm: z.string().max(100) });
 

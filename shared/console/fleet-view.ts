@@ -2,8 +2,8 @@ import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
 import { firstDue, type PendingLook } from '#shared/operations/look/pending.ts';
-import { standingOf } from '#shared/operations/look/standing.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import { pendingStateOf } from '#shared/operations/look/pending-state.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -109,17 +109,17 @@ async function seenOf(
 ): Promise<Omit<Seen, 'version'>> {
   const live = (cluster: ClusterName) => ({ builtIn: builtIn(cluster) });
   const found = await view(fleet, await fleet.clusters(), live, { clock, before });
-  const pending = found.clusters.flatMap(({ rulings, pending: ofCluster }) =>
-    ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, rulings, at) })),
+  const pending = found.clusters.flatMap(({ storedRules, pending: ofCluster }) =>
+    ofCluster.map((each): PendingSeen => ({ ...each, row: rowOf(each, storedRules, at) })),
   );
   return { ...found, at, pending: pending.sort(firstDue) };
 }
 
-function rowOf(pending: PendingLook, rulings: Rulings | undefined, at: EpochMs): PendingRow {
-  const { cluster, node, record, brakes } = pending;
+function rowOf(pending: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): PendingRow {
+  const { cluster, node, record, gates } = pending;
   const { uid, namespace, name, fireAt, reasons } = record;
-  const { state, note } = standingOf(pending, rulings, at);
+  const { state, note } = pendingStateOf(pending, storedRules, at);
   const taints = reasons.map(({ taint }) => taintText(taint)).join(', ');
-  const holds = brakes.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
+  const holds = gates.flatMap((by) => (by.kind === 'hold' ? [by.id] : [])).join();
   return [uid, cluster, node, namespace, name, fireAt, state, taints, note, holds];
 }

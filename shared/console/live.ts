@@ -10,8 +10,8 @@ const LOOK_MS = 1_000;
 /** A comment this often shows both ends that the connection stands. */
 const HEARTBEAT_MS = 15_000;
 /** What a listener has not taken when it is behind by so much is lost on it: it is to come again. */
-const MOST_UNREAD_BYTES = 4 * 1024 * 1024;
-const MOST_LISTENERS = 32;
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+const MAX_LISTENERS = 32;
 
 export interface LiveDeps {
   readonly view: FleetView;
@@ -41,10 +41,10 @@ export class Live {
 
   /** Tells it what there is and what changes, until it goes or `ended` aborts. `false`: too many listen already. */
   async join(response: ServerResponse, ended: AbortSignal): Promise<boolean> {
-    if (this.#listeners.size >= MOST_LISTENERS) return false;
+    if (this.#listeners.size >= MAX_LISTENERS) return false;
     const seen = await this.#view.look();
     // Meanwhile others may have come, and this one gone.
-    if (this.#listeners.size >= MOST_LISTENERS) return false;
+    if (this.#listeners.size >= MAX_LISTENERS) return false;
     if (response.destroyed || ended.aborted) {
       response.destroy();
       return true;
@@ -103,7 +103,7 @@ export class Live {
     event: Event,
     data: LiveEvents[Event],
   ): void {
-    if (response.writableLength > MOST_UNREAD_BYTES) response.destroy();
+    if (response.writableLength > MAX_UNREAD_BYTES) response.destroy();
     else response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 }

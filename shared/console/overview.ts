@@ -46,7 +46,7 @@ function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: P
 export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
   const observed = new Set(
     clusters
-      .filter(({ rulings }) => (rulings?.orders.policy?.read ?? DEFAULT_POLICY).mode === 'observe')
+      .filter(({ storedRules }) => (storedRules?.orders.policy?.read ?? DEFAULT_POLICY).mode === 'observe')
       .map((each) => each.cluster),
   );
   const from = at - (at % MINUTE_MS);
@@ -55,7 +55,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     (): Record<TimelineKind, number> => ({ evict: 0, held: 0, observed: 0 }),
   );
   let [held, later] = [0, 0];
-  for (const { cluster, state, record, brakes } of pending) {
+  for (const { cluster, state, record, gates } of pending) {
     if ((only ?? cluster) !== cluster) continue;
     const moment = momentOf(record, state);
     if (record.held || moment === undefined) {
@@ -64,7 +64,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
     }
     const minute = minutes[Math.floor((Math.max(moment, at) - from) / MINUTE_MS)];
     if (!minute) later++;
-    else minute[observed.has(cluster) ? 'observed' : brakes.length > 0 ? 'held' : 'evict']++;
+    else minute[observed.has(cluster) ? 'observed' : gates.length > 0 ? 'held' : 'evict']++;
   }
   return { at, from, minutes, held, later };
 }

@@ -16,7 +16,7 @@ const PACKAGES = [
 ];
 
 /** What the page shares with what serves it: a module that imports nothing. */
-const SHARED = '#shared/explain/brake-words.ts';
+const SHARED = '#shared/explain/gate-text.ts';
 
 /** Where they stand in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);

@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net';
 import { type Asked, openListener } from '#shared/http/listener.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { madeOnce } from '#shared/time/made-once.ts';
+import { once } from '#shared/time/once.ts';
 import { FAILED, type Failure, TOKEN_HEADER } from './api.ts';
 import type { ApiServer } from './api-server.ts';
 import type { PageFiles } from './page-files.ts';
@@ -47,7 +47,7 @@ const COOKIE = 'taintward';
 /** Connections that only sessions have: nobody else on this machine locks an operator out. */
 const CONNECTIONS_OF_SESSIONS = 16;
 /** Browsers send the cookies of all servers of this machine to each of them. */
-const MOST_HEADER_BYTES = 64 * 1024;
+const MAX_HEADER_BYTES = 64 * 1024;
 const TEXT = 'text/plain; charset=utf-8';
 
 /** What every answer carries. */
@@ -80,7 +80,7 @@ export async function startConsole(options: ConsoleOptions): Promise<Console> {
     ...{ name: 'console', at: { host, port: options.port }, log },
     names: 'any',
     forKnown: CONNECTIONS_OF_SESSIONS,
-    headerBytes: MOST_HEADER_BYTES,
+    headerBytes: MAX_HEADER_BYTES,
     headers: { ...HEADERS, 'content-security-policy': policyOf(), 'cache-control': 'no-store' },
     serve: (request, response, asked) => guarded.answer(request, response, asked),
   }).catch((error: NodeJS.ErrnoException) => {
@@ -127,7 +127,7 @@ class Guarded {
 
   constructor(deps: GuardedDeps) {
     this.#deps = deps;
-    this.#load = madeOnce(deps.content);
+    this.#load = once(deps.content);
   }
 
   /** Never rejects. */

@@ -7,9 +7,9 @@ const SESSION_MS = 12 * 3_600_000;
 /** A link that nobody has opened by then opens nothing: it may have been left where others look. */
 const LINK_MS = 3_600_000;
 /** Somebody who opens more has forgotten the first. */
-const MOST_SESSIONS = 16;
+const MAX_SESSIONS = 16;
 /** Links that were made and not opened: the oldest counts no longer. */
-const MOST_LINKS = 16;
+const MAX_LINKS = 16;
 const SECRET_BYTES = 24;
 
 /** One browser that has opened a link. */
@@ -44,7 +44,7 @@ export class Sessions {
   link(): string {
     const key = secret();
     this.#links.set(digest(key), new Age(this.#clock));
-    for (const oldest of [...this.#links.keys()].slice(0, -MOST_LINKS)) this.#links.delete(oldest);
+    for (const oldest of [...this.#links.keys()].slice(0, -MAX_LINKS)) this.#links.delete(oldest);
     return key;
   }
 
@@ -63,7 +63,7 @@ export class Sessions {
       ended: end.signal,
     };
     this.#sessions.set(session.path, { session, end });
-    for (const path of [...this.#sessions.keys()].slice(0, -MOST_SESSIONS)) this.#end(path);
+    for (const path of [...this.#sessions.keys()].slice(0, -MAX_SESSIONS)) this.#end(path);
     return session;
   }
 

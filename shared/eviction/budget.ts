@@ -5,7 +5,7 @@ import type { Block, Blocked, EvictionRecord, NodeBlocked, Partition } from './r
 
 /** A pod that the Eviction API refuses is asked for again after so long, then after twice the time, up to the longest. */
 export const BUDGET_RETRY_MS = 5_000;
-export const LONGEST_BUDGET_RETRY_MS = 60_000;
+export const MAX_BUDGET_RETRY_MS = 60_000;
 
 /** Set for as long as something moves a pod off its node in place of its eviction: KubeVirt, while it migrates a VM. */
 export const MOVING_ANNOTATION = 'descheduler.alpha.kubernetes.io/eviction-in-progress';
@@ -80,11 +80,11 @@ export function afterBlocks(
   }
   if (asked.length === 0) return { changed, failed };
   // One of a clock that was set back since counts as none.
-  const known = (node?.blocked?.nextTryAt ?? Infinity) <= now + LONGEST_BUDGET_RETRY_MS;
+  const known = (node?.blocked?.nextTryAt ?? Infinity) <= now + MAX_BUDGET_RETRY_MS;
   const before = known && waiting.length > 0 ? node?.blocked : undefined;
   const isComing = before && before.nextTryAt > now ? before : undefined;
   const attempts = isComing?.attempts ?? (progressed ? 1 : (before?.attempts ?? 0) + 1);
-  const waitMs = Math.min(BUDGET_RETRY_MS * 2 ** Math.min(attempts - 1, 30), LONGEST_BUDGET_RETRY_MS);
+  const waitMs = Math.min(BUDGET_RETRY_MS * 2 ** Math.min(attempts - 1, 30), MAX_BUDGET_RETRY_MS);
   const deadlines = [...waiting, ...asked]
     .map(({ since }) => since + (method.kind === 'evict' ? method.deadlineMs : Infinity))
     .filter((deadline) => deadline > now);

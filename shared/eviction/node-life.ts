@@ -30,7 +30,7 @@ export type NodeLife =
   | { readonly kind: 'lapsed'; readonly because: Lapse };
 
 /** A Lease that claims to be good for longer is not: whoever wrote it would hold the pods of a dead node for years. */
-const LONGEST_LEASE_MS = 10 * 60_000;
+const MAX_LEASE_MS = 10 * 60_000;
 
 /**
  * Reports whether a node is alive by its Lease; `undefined`: it has none. `answeredAt`: when the Lease was there, by our clock. What
@@ -41,7 +41,7 @@ export function nodeLife(lease: NodeLease | undefined, answeredAt: EpochMs): Nod
   if (!lease) return { kind: 'lapsed', because: 'missing' };
   const { renewedAt, durationMs, asOf } = lease;
   if (renewedAt === undefined || durationMs === undefined) return { kind: 'lapsed', because: 'malformed' };
-  const lastsMs = Math.min(durationMs, LONGEST_LEASE_MS);
+  const lastsMs = Math.min(durationMs, MAX_LEASE_MS);
   if (renewedAt - asOf > lastsMs) return { kind: 'lapsed', because: 'future' };
   const leftMs = renewedAt + lastsMs - asOf;
   if (leftMs <= 0) return { kind: 'lapsed', because: 'expired' };

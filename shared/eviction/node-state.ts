@@ -4,7 +4,7 @@ import { evictingTaints } from '#shared/taints/virtual.ts';
 import { begunBy, compareVersions, type Delta, isAhead, latestOf, newer, type SeenTaint } from './facts.ts';
 import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
-import { LONGEST_ASKED_MS } from './retry.ts';
+import { MAX_ASKED_MS } from './retry.ts';
 
 /**
  * The node's state after a delta that is received at `now`, which is no earlier than the delta was observed. Facts older than the known
@@ -42,7 +42,7 @@ function clampStarts(node: NodeState, now: EpochMs): NodeState {
 const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
   next: T | undefined,
   now: EpochMs,
-): T | undefined => (next && next.nextTryAt > now + LONGEST_ASKED_MS ? { ...next, nextTryAt: now } : next);
+): T | undefined => (next && next.nextTryAt > now + MAX_ASKED_MS ? { ...next, nextTryAt: now } : next);
 
 /**
  * The known state with its countdowns started no earlier than a delta proves, however old that is and whoever sent

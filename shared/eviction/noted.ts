@@ -1,6 +1,6 @@
-import type { Brake } from './brake.ts';
+import type { EvictionGate } from './gate.ts';
 import type { EpochMs } from './identity.ts';
-import type { EvictionRecord, Reason } from './records.ts';
+import type { DeadlineCause, EvictionRecord } from './records.ts';
 
 /** Something that became of an eviction that is still to come. */
 export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt' | 'reasons'> &
@@ -8,12 +8,12 @@ export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt'
     | {
         /** Its deadline, or what sets it, is another one than it was. */
         readonly what: 'moved';
-        readonly from: { readonly fireAt: EpochMs; readonly reasons: readonly Reason[] };
+        readonly from: { readonly fireAt: EpochMs; readonly reasons: readonly DeadlineCause[] };
       }
     /** It is due, and `by` forbids it; `would-have`: the cluster is only observed. */
-    | { readonly what: 'held' | 'would-have'; readonly by: Brake }
+    | { readonly what: 'held' | 'would-have'; readonly by: EvictionGate }
     /** `by` held it, and nothing does any more. */
-    | { readonly what: 'freed'; readonly by: Brake }
+    | { readonly what: 'freed'; readonly by: EvictionGate }
     /** Its disruption budget forbids it (`blocked`); or it failed for too long, and is left alone. */
     | { readonly what: 'blocked' | 'gave-up'; readonly error: string }
   );
@@ -22,7 +22,7 @@ export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt'
  * What became of an eviction, by its record before and after; `undefined`: nothing to tell later. That it was scheduled
  * needs no note: its record, and later its end, say when and why.
  */
-export function noteOf(before: EvictionRecord | undefined, after: EvictionRecord): Noted | undefined {
+export function changeOf(before: EvictionRecord | undefined, after: EvictionRecord): Noted | undefined {
   if (!before) return undefined;
   const { uid, namespace, name, fireAt, reasons } = after;
   const pod = { uid, namespace, name, fireAt, reasons };

@@ -1,17 +1,17 @@
-import { mayStillHold } from './brake.ts';
 import { afterBlocks } from './budget.ts';
+import type { ClocksApart, EvictionDecision } from './evaluate.ts';
 import { compareVersions, type Version } from './facts.ts';
+import { mayStillHold } from './gate.ts';
 import type { EpochMs, PodUid } from './identity.ts';
-import type { ClocksApart, Verdict } from './judge.ts';
 import type { Lapse } from './node-life.ts';
-import { noteOf } from './noted.ts';
+import { changeOf } from './noted.ts';
 import type { Rules } from './policy.ts';
 import type { Turn } from './rate.ts';
 import {
   type Block,
-  type Ending,
   type EvictionRecord,
   ending,
+  type FinalRecord,
   isTainted,
   type NodeState,
   type Partition,
@@ -20,7 +20,7 @@ import { afterFailures, type Failures, ownMomentOf } from './retry.ts';
 
 /** What a pass came to with one pod that was due. A verdict other than to evict it is one. */
 export type PodOutcome =
-  | Exclude<Verdict, { readonly kind: 'evict' } | ClocksApart>
+  | Exclude<EvictionDecision, { readonly kind: 'evict' } | ClocksApart>
   /** Evicted, so long after it fell due. `lease`: see {@link Verdict}. */
   | { readonly kind: 'deleted'; readonly lateMs: number; readonly lease?: Lapse }
   /** The Eviction API refuses it for now. */
@@ -60,7 +60,7 @@ export const isComplete = ({ settled, outOfReach }: DonePass): boolean =>
 const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault', 'behind'];
 
 /** How the records of pods end that are gone. */
-export const endsOf = (settled: readonly Settled[]): readonly Ending[] =>
+export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', lateMs: outcome.lateMs });
     if (outcome.kind !== 'end') return [];
@@ -113,7 +113,7 @@ export function recordOf(
   const result = {
     /** What became of records, each as it is to be stored. */
     told: schedule.flatMap((record) => {
-      const note = noteOf(scheduled.get(record.uid), record);
+      const note = changeOf(scheduled.get(record.uid), record);
       // Equivalent mutants (ConditionalExpression, StringLiteral): No pass frees a pod: the check is for the type.
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
@@ -146,7 +146,7 @@ export type Recorded = ReturnType<typeof recordOf>['result'];
 /** What the outcomes of a pass that still hold ask for. `left`: what is scheduled and settled by none of them. */
 function standing({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
   const left = new Map(found.scheduled);
-  const cancelled: Ending[] = [];
+  const cancelled: FinalRecord[] = [];
   const schedule: EvictionRecord[] = [];
   const blocks = new Map<PodUid, Block>();
   const pods = new Map<PodUid, string>();

@@ -1,4 +1,3 @@
-import { isOfPod, isOfTaints, mayStillHold } from './brake.ts';
 import {
   begunBy,
   compareVersions,
@@ -10,6 +9,7 @@ import {
   type PodFacts,
   type Version,
 } from './facts.ts';
+import { isOfPod, isOfTaints, mayStillHold } from './gate.ts';
 import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
@@ -17,9 +17,9 @@ import type { Rules } from './policy.ts';
 import {
   drainsOnRelease,
   type EndedPod,
-  type Ending,
   type EvictionRecord,
   ending,
+  type FinalRecord,
   isAnnounced,
   isTainted,
   isTombstone,
@@ -52,8 +52,8 @@ export type PodDecision =
       readonly kind: 'schedule' | 'reschedule' | 'confirm' | 'free' | 'rearm';
       readonly record: EvictionRecord;
     }
-  | { readonly kind: 'cancel'; readonly ending: Ending }
-  | { readonly kind: 'evicted-elsewhere'; readonly ending: Ending }
+  | { readonly kind: 'cancel'; readonly ending: FinalRecord }
+  | { readonly kind: 'evicted-elsewhere'; readonly ending: FinalRecord }
   | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
 /** What a delta asks for, as data. */
@@ -256,9 +256,9 @@ function deletionDecider(
 }
 
 /** Of a pod that nothing of ours evicts: the latest moment that a date can hold. */
-const NEVER: Pick<Ending, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reasons: [] };
+const NEVER: Pick<FinalRecord, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reasons: [] };
 
-const due = (deadline: PodDeadline | undefined): Pick<Ending, 'fireAt' | 'reasons'> =>
+const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'fireAt' | 'reasons'> =>
   deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
 
 /** What happened to a record since it fell due. */

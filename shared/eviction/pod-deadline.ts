@@ -2,12 +2,12 @@ import { type Cause, type Deadline, deadlineFor, saturate } from '#shared/taints
 import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from './identity.ts';
 import type { Rules } from './policy.ts';
-import type { EvictionRecord, Reason, TimedTaint } from './records.ts';
+import type { DeadlineCause, EvictionRecord, TimedTaint } from './records.ts';
 
 /** When a pod must go, and why. */
 export interface PodDeadline {
   readonly at: EpochMs;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly DeadlineCause[];
 }
 
 /**
@@ -40,7 +40,7 @@ export function podDeadlines(
   };
 }
 
-function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): Reason {
+function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): DeadlineCause {
   const { key, value, effect, since, known } = taint;
   return {
     taint: value ? { key, value, effect } : { key, effect },

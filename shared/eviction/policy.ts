@@ -311,21 +311,21 @@ export type LabelSelector = NonNullable<Selection['labels']>;
 export type LabelExpression = NonNullable<LabelSelector['matchExpressions']>[number];
 
 /** Who did something by hand, when, and why. */
-export interface Act {
+export interface OperatorAction {
   readonly who: string;
   readonly at: EpochMs;
   readonly why: string;
 }
 
 /** Evictions are stopped: in one cluster, or in all of them. */
-export interface Stop extends Act {
+export interface Stop extends OperatorAction {
   readonly scope: 'cluster' | 'fleet';
   /** Absent: until somebody resumes them. */
   readonly until?: EpochMs;
 }
 
 /** Somebody keeps a pod, the pods of a workload, or those of a node from being evicted. */
-export interface Hold extends Act {
+export interface Hold extends OperatorAction {
   readonly id: string;
   readonly target: HoldTarget;
   readonly until?: EpochMs;

@@ -1,6 +1,6 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
-import type { Brake } from './brake.ts';
 import type { Deletion, Evidence, Version } from './facts.ts';
+import type { EvictionGate } from './gate.ts';
 import type { EpochMs, NodeRef, PodUid } from './identity.ts';
 
 /** A taint of a node that evicts, with the moment its countdown started. */
@@ -67,7 +67,7 @@ export interface EvictionRecord {
   readonly startedAt: EpochMs;
   readonly fireAt: EpochMs;
   /** What set `fireAt`. */
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly DeadlineCause[];
   /** Of the newest delta that changed this record or spoke of this pod alone. */
   readonly version: Version;
   /** Its eviction failed, and is tried again with the next try of its node. */
@@ -97,7 +97,7 @@ export const drainsOnRelease = ({ drains, held }: EvictionRecord): boolean =>
 
 /** What keeps an eviction from happening that is due. */
 export interface Held {
-  readonly by: Brake;
+  readonly by: EvictionGate;
   readonly since: EpochMs;
   /** When it is to be looked at again, should nothing else happen. */
   readonly until?: EpochMs;
@@ -120,7 +120,7 @@ export interface Block {
 }
 
 /** Why a pod must go at its moment: one taint that set it, and what the pod has to say of that. */
-export interface Reason {
+export interface DeadlineCause {
   readonly taint: Taint;
   /** When the taint's countdown started, and how that is known. */
   readonly since: EpochMs;
@@ -156,7 +156,7 @@ export type Outcome = 'done' | 'gone' | 'cancelled' | 'gave-up' | 'unregistered'
 export type CancelReason = 'taint-removed' | 'tolerated-forever' | 'pod-gone';
 
 /** How one pod's record ends. */
-export interface Ending {
+export interface FinalRecord {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
@@ -166,7 +166,7 @@ export interface Ending {
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
   /** What set `fireAt`. */
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly DeadlineCause[];
   /** How long after `fireAt` it was done. */
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
@@ -179,34 +179,34 @@ export interface Ending {
 }
 
 /** A record that has ended: tombstone, and history. */
-export interface EndedPod extends Ending {
+export interface EndedPod extends FinalRecord {
   readonly endedAt: EpochMs;
 }
 
 /** A record, and what became of it. */
 export function ending(
   record: EvictionRecord,
-  how: Pick<Ending, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted'>,
+  how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted'>,
   version = record.version,
-): Ending {
+): FinalRecord {
   const { uid, namespace, name, podSince, startedAt, fireAt, reasons } = record;
   return { uid, namespace, name, podSince, startedAt, fireAt, reasons, version, ...how };
 }
 
 /** Whether it keeps its pod from being scheduled again. */
-export const isTombstone = ({ outcome }: Ending): boolean => outcome === 'done' || outcome === 'gone';
+export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'done' || outcome === 'gone';
 
 /**
  * Whether a cancellation is worth an Event: not for a pod that another taint manager evicted, or that vanished when it was
  * due already, because that is what an eviction looks like from outside.
  */
-export function isAnnounced({ cancelled, fireAt, deleted }: Ending, observedAt: EpochMs): boolean {
+export function isAnnounced({ cancelled, fireAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
   return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || fireAt > observedAt);
 }
 
 /** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */
 export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
-  const there = ({ taint: { key } }: Reason) => taints.some((taint) => taint.key === key);
+  const there = ({ taint: { key } }: DeadlineCause) => taints.some((taint) => taint.key === key);
   return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
 

@@ -4,13 +4,13 @@ import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './re
 /** The first retry comes so soon, each later one after twice the time, up to the longest. */
 const FIRST_RETRY_MS = 1_000;
 /** The longest wait of the early tries: most faults are short, and a pod must not be minutes late because of one. */
-const LONGEST_EARLY_RETRY_MS = 30_000;
+const MAX_EARLY_RETRY_MS = 30_000;
 const EARLY_TRIES = 10;
 /** The first wait for a server that is out of reach: sooner it is not asked, and its relay wakes what waits once it answers. */
 const FIRST_UNREACHABLE_MS = 5_000;
-export const LONGEST_RETRY_MS = 300_000;
+export const MAX_RETRY_MS = 300_000;
 /** A server's `Retry-After` is honoured up to here. */
-export const LONGEST_ASKED_MS = 3_600_000;
+export const MAX_ASKED_MS = 3_600_000;
 
 /**
  * The wait after so many failed tries (1 or more) in a row. `random`, 0 to 1, shortens it by up to half, and never lengthens it.
@@ -18,10 +18,10 @@ export const LONGEST_ASKED_MS = 3_600_000;
  */
 export function retryWaitMs(attempts: number, random: number, outOfReach = false): number {
   const doublings = Math.min(attempts - 1, 30);
-  const early = Math.min(FIRST_RETRY_MS * 2 ** doublings, LONGEST_EARLY_RETRY_MS);
+  const early = Math.min(FIRST_RETRY_MS * 2 ** doublings, MAX_EARLY_RETRY_MS);
   const further = early * 2 ** Math.max(doublings + 1 - EARLY_TRIES, 0);
   const waitMs = outOfReach ? FIRST_UNREACHABLE_MS * 2 ** doublings : further;
-  return Math.ceil(Math.min(waitMs, LONGEST_RETRY_MS) * (0.5 + random / 2));
+  return Math.ceil(Math.min(waitMs, MAX_RETRY_MS) * (0.5 + random / 2));
 }
 
 /**
@@ -169,7 +169,7 @@ function nextRetry(
   // Where the node is not put off as a whole, a pod that fails for the first time waits no longer than if it were alone.
   const startsAnew = isFirst && !retry?.everything && everything === undefined;
   const attempts = startsAnew ? 1 : (retry?.attempts ?? 0) + 1;
-  const askedMs = Math.min(retryAfterSeconds * 1000, LONGEST_ASKED_MS);
+  const askedMs = Math.min(retryAfterSeconds * 1000, MAX_ASKED_MS);
   const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
   const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
   // Failures of single pods say nothing about how long the others could not be tried.

@@ -1,4 +1,4 @@
-import { matchesLabels } from '#shared/eviction/brake.ts';
+import { matchesLabels } from '#shared/eviction/gate.ts';
 import type { LabelSelector } from '#shared/eviction/policy.ts';
 
 /** A disruption budget, as its controller left it. */

@@ -1,7 +1,7 @@
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
-import type { AskedPod, NodeForesight } from './fate.ts';
+import type { AskedPod, NodeForecast } from './forecast.ts';
 
 /** Whether the controller that is built into Kubernetes evicts in a cluster, and by which evidence. */
 export interface BuiltIn {
@@ -14,7 +14,7 @@ export interface BuiltIn {
  * whatever our policies and notes say. A node that is gone it has forgotten. `undefined`: never.
  */
 export function builtInDeadline(
-  { taints, deletedAt }: Pick<NodeForesight, 'taints' | 'deletedAt'>,
+  { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
   { tolerations }: Pick<AskedPod, 'tolerations'>,
   podSince: EpochMs,
   { matching }: Pick<Rules, 'matching'>,

@@ -1,4 +1,4 @@
-import type { Reason } from '#shared/eviction/records.ts';
+import type { DeadlineCause } from '#shared/eviction/records.ts';
 
 /**
  * How the start of a taint's countdown is known: the relay saw the taint being added, or found it on the node when the relay
@@ -7,12 +7,12 @@ import type { Reason } from '#shared/eviction/records.ts';
 export type TaintOrigin = 'added' | 'preexisting';
 
 /** Why a pod must be evicted, and by when, by one taint. */
-export interface Cause extends Omit<Reason, 'known'> {
+export interface Cause extends Omit<DeadlineCause, 'known'> {
   readonly known: TaintOrigin;
 }
 
 /** The origin of a taint, as programs and people read it. */
-export const originOf = (known: Reason['known']): TaintOrigin =>
+export const originOf = (known: DeadlineCause['known']): TaintOrigin =>
   known === 'found' ? 'preexisting' : 'added';
 
 /** The present names of policy settings that records name by the former ones. */
@@ -22,10 +22,10 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /** The policy setting that changed how long a taint is tolerated, or `takeover`. */
-export const settingOf = (policy: NonNullable<Reason['policy']>): string => SETTINGS[policy] ?? policy;
+export const settingOf = (policy: NonNullable<DeadlineCause['policy']>): string => SETTINGS[policy] ?? policy;
 
 /** Causes of an eviction, from the reasons of its record. */
-export const causesOf = (reasons: readonly Reason[]): readonly Cause[] =>
+export const causesOf = (reasons: readonly DeadlineCause[]): readonly Cause[] =>
   reasons.map((reason) => ({
     ...reason,
     known: originOf(reason.known),

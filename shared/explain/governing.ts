@@ -1,9 +1,9 @@
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import type { Fate } from './fate.ts';
+import type { Forecast } from './forecast.ts';
 
 /** How a cluster's policy evicts, by the names of its settings; without those that select pods, and the guard's. */
 export interface PolicyAccount {
@@ -20,7 +20,7 @@ export interface PolicyAccount {
 }
 
 /** That it cannot be said what becomes of a pod, and why. */
-export interface UnknownFate {
+export interface UnknownForecast {
   readonly kind: 'unknown';
   readonly reason: string;
 }
@@ -38,14 +38,18 @@ export function builtInRules(matching: MatchOptions): Rules {
 }
 
 /** Of a pod in a cluster whose rules cannot be read. */
-export const ungoverned = (why: string): UnknownFate => ({
+export const ungoverned = (why: string): UnknownForecast => ({
   kind: 'unknown',
   reason: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
 });
 
 /** What keeps a pod, one after the other. */
-export const brakesOf = (fate: Fate): readonly Brake[] =>
-  fate.kind === 'held' ? [...fate.before, fate.by] : fate.kind === 'evict' ? fate.heldBy : [];
+export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
+  forecast.kind === 'held'
+    ? [...forecast.before, forecast.by]
+    : forecast.kind === 'evict'
+      ? forecast.heldBy
+      : [];
 
 /** A policy as it is at `now`. */
 export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {

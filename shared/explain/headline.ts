@@ -1,13 +1,13 @@
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { taintText } from '#shared/taints/taint.ts';
-import { brakeText } from './brake-words.ts';
-import type { BrakeAccount } from './brakes.ts';
 import type { Cause } from './cause.ts';
-import type { DeafAccount } from './deafness.ts';
-import type { Fate } from './fate.ts';
+import type { DisconnectionAccount } from './disconnection.ts';
+import type { Forecast } from './forecast.ts';
+import { gateText } from './gate-text.ts';
+import type { GateAccount } from './gates.ts';
 import type { NodeAnswer } from './node.ts';
-import type { PastFate } from './past.ts';
+import type { PastOutcome } from './past.ts';
 import type { PodAnswer } from './pod.ts';
 
 /** A moment for people, like `2026-11-22T08:00:00Z (in 4 m)`. */
@@ -60,10 +60,10 @@ function fateText(answer: PodAnswer, moment: MomentText): string {
   }
 }
 
-type Going = Extract<Fate, { kind: 'evict' }>;
+type Going = Extract<Forecast, { kind: 'evict' }>;
 
-function goesText(fate: Going, { at: now, policy, gates }: PodAnswer, moment: MomentText): string {
-  const { at, dueAt, causes, retrying, blockedBy, rejected, pacedBy } = fate;
+function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment: MomentText): string {
+  const { at, dueAt, causes, retrying, blockedBy, rejected, pacedBy } = forecast;
   const because = reasonsText(causes);
   const held = heldBy(gates, moment);
   if (held !== '')
@@ -100,7 +100,7 @@ function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, mom
 }
 
 function heldText(
-  { dueAt, causes, by }: Extract<Fate, { kind: 'held' }>,
+  { dueAt, causes, by }: Extract<Forecast, { kind: 'held' }>,
   { at: now, gates }: PodAnswer,
   moment: MomentText,
 ): string {
@@ -113,13 +113,13 @@ function heldText(
 }
 
 /** All that keeps a pod. */
-const heldBy = (brakes: readonly BrakeAccount[], moment: MomentText): string =>
-  brakes.map((brake) => brakeText(brake, moment)).join(', and by ');
+const heldBy = (gates: readonly GateAccount[], moment: MomentText): string =>
+  gates.map((gate) => gateText(gate, moment)).join(', and by ');
 
 const dueText = (dueAt: EpochMs, now: EpochMs, moment: MomentText): string =>
   `${dueAt <= now ? 'has been due since' : 'is due at'} ${moment(dueAt)}`;
 
-function staysText(cause: Extract<Fate, { kind: 'keep' }>['cause'], { node, taints }: PodAnswer): string {
+function staysText(cause: Extract<Forecast, { kind: 'keep' }>['cause'], { node, taints }: PodAnswer): string {
   switch (cause) {
     case 'unbound':
       return 'it is not bound to a node yet, and taints evict only from nodes';
@@ -137,7 +137,7 @@ function staysText(cause: Extract<Fate, { kind: 'keep' }>['cause'], { node, tain
 }
 
 function leavingText(
-  { by, gracePeriodEndedAt, finalizers }: Extract<Fate, { kind: 'terminating' }>,
+  { by, gracePeriodEndedAt, finalizers }: Extract<Forecast, { kind: 'terminating' }>,
   { at: now, stuck }: PodAnswer,
   moment: MomentText,
 ): string {
@@ -154,12 +154,12 @@ function leavingText(
   return `${deleted} and is stuck terminating: its grace period ended at ${moment(gracePeriodEndedAt)}${waits}.`;
 }
 
-function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {
-  switch (fate.kind) {
+function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, moment: MomentText): string {
+  switch (forecast.kind) {
     case 'evicted':
-      return `was evicted from node ${fate.node} at ${moment(fate.at)} because ${reasonsText(fate.causes)}.`;
+      return `was evicted from node ${forecast.node} at ${moment(forecast.at)} because ${reasonsText(forecast.causes)}.`;
     case 'deleted': {
-      const { at, node, by, dueAt, causes, cancelReason, observed } = fate;
+      const { at, node, by, dueAt, causes, cancelReason, observed } = forecast;
       const ours =
         dueAt === undefined
           ? '; Taintward did not request this'
@@ -176,13 +176,13 @@ function pastText(fate: PastFate, { cluster, decidedBy }: PodAnswer, moment: Mom
         ? `does not exist in cluster ${cluster}, and history has no pod of that name.`
         : `does not exist in cluster ${cluster}; only the service knows its history (--table, --state-dir).`;
     default:
-      return fate satisfies never;
+      return forecast satisfies never;
   }
 }
 
 /** That nobody hears the cluster. `evictions`: those that are not scheduled, with their verb. */
 function deafText(
-  { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DeafAccount },
+  { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DisconnectionAccount },
   evictions: string,
   moment: MomentText,
 ): string {

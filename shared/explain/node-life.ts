@@ -1,6 +1,6 @@
-import { asksLease } from '#shared/eviction/brake.ts';
+import { asksLease } from '#shared/eviction/gate.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { NodeCase } from './fate.ts';
+import type { NodeCase } from './forecast.ts';
 import { type Known, known, knownOr } from './known.ts';
 
 /** Whether the node's Lease could be read, where policy asks for it. */

@@ -1,28 +1,28 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
-import { type KeptBy, wordsOf } from './brake-words.ts';
-import { accountOfBrake, allBrakes, type BrakeAccount } from './brakes.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import { originOf, type TaintOrigin } from './cause.ts';
-import type { DeafAccount } from './deafness.ts';
-import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
+import type { DisconnectionAccount } from './disconnection.ts';
+import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
+import { type KeptBy, wordsOf } from './gate-text.ts';
+import { accountOfGate, allGates, type GateAccount } from './gates.ts';
 import {
-  brakesOf,
   builtInRules,
+  gatesOf,
   type PolicyAccount,
   policyOf,
-  type UnknownFate,
+  type UnknownForecast,
   ungoverned,
 } from './governing.ts';
 import { type Known, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
 import type { PastEntry } from './past.ts';
 import { isToGo, type ServiceFacts } from './pod.ts';
-import { recordedFate, storedBrakes } from './recorded-fate.ts';
+import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import type { Workload } from './workload.ts';
 
 /** Something that history tells of a pod of a node. */
@@ -71,9 +71,9 @@ export interface NodePod {
   readonly owner?: { readonly kind: string; readonly name: string };
   /** What runs it, as far as that is known: its owner, or what stands behind that. */
   readonly workload?: Workload;
-  readonly outcome: Fate | UnknownFate;
+  readonly outcome: Forecast | UnknownForecast;
   /** All that keeps it, now or when it is due. */
-  readonly heldBy: readonly Brake[];
+  readonly heldBy: readonly EvictionGate[];
   /** When the built-in controller evicts it, where that runs; absent: never. */
   readonly builtInAt?: EpochMs;
 }
@@ -90,7 +90,7 @@ export interface NodeWorkload {
   readonly held: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
   readonly terminating: number;
   readonly keep: readonly {
-    readonly cause: Extract<Fate, { kind: 'keep' }>['cause'];
+    readonly cause: Extract<Forecast, { kind: 'keep' }>['cause'];
     readonly pods: number;
   }[];
 }
@@ -106,14 +106,14 @@ export interface NodeAnswer {
   /** With `gone`: since when, as far as that is known. */
   readonly deletedAt?: EpochMs;
   /** Absent: a relay hears the cluster, or it is not known whether one does. */
-  readonly disconnected?: DeafAccount;
+  readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly NodeTaint[];
   /** By namespace and name. */
   readonly workloads: readonly NodeWorkload[];
   /** The first to go first, then those that are kept, and those that stay. */
   readonly pods: readonly NodePod[];
   /** What keeps some of them, each once. */
-  readonly gates: readonly BrakeAccount[];
+  readonly gates: readonly GateAccount[];
   readonly policy?: PolicyAccount;
   readonly builtIn: BuiltIn;
   readonly history: readonly NodePastEntry[];
@@ -136,7 +136,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   const unscheduled = pods.filter(
     ({ uid, outcome }) => isToGo(outcome) && !partition.scheduled.has(uid),
   ).length;
-  const brakes = new Map(pods.flatMap(({ heldBy }) => heldBy).map((by) => [wordsOf(by).name(by), by]));
+  const gates = new Map(pods.flatMap(({ heldBy }) => heldBy).map((by) => [wordsOf(by).name(by), by]));
   return {
     ...{ at: now, cluster, node, decidedBy: service ? 'taintward' : 'built-in' },
     ...(shown?.zone === undefined ? {} : { zone: shown.zone }),
@@ -148,7 +148,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
     pods: governed.toSorted(
       (a, b) => rankOf(a.outcome) - rankOf(b.outcome) || (nameOf(a) < nameOf(b) ? -1 : 1),
     ),
-    gates: [...brakes.values()].map((by) => accountOfBrake(by, rules)),
+    gates: [...gates.values()].map((by) => accountOfGate(by, rules)),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     builtIn: knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const),
     history: service ? knownOr(service.history, []) : [],
@@ -157,7 +157,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
 }
 
 /** A pod, before it is asked whether its cluster's rules are known. */
-type Foretold = Omit<NodePod, 'outcome'> & { readonly outcome: Fate };
+type Foretold = Omit<NodePod, 'outcome'> & { readonly outcome: Forecast };
 
 interface Fates {
   readonly taints?: readonly NodeTaint[];
@@ -179,8 +179,8 @@ function fatesIn(
       taints: node?.taints.map(timedTaint) ?? [],
       pods: [...scheduled.values()].map((record) => ({
         ...who(record),
-        outcome: recordedFate(record, partition, rules, now),
-        heldBy: storedBrakes(partition, rules, now)(record),
+        outcome: recordedForecast(record, partition, rules, now),
+        heldBy: storedGates(partition, rules, now)(record),
       })),
     };
   }
@@ -190,10 +190,10 @@ function fatesIn(
   const foresights = new Map(
     [...new Set(pods.value.map(({ namespace }) => namespace))].map((namespace) => {
       const its = ofNamespace?.get(namespace);
-      return [namespace, foresee(its ? { ...asked, budgets: its } : asked)];
+      return [namespace, forecastPod(its ? { ...asked, budgets: its } : asked)];
     }),
   );
-  const { taints, deletedAt } = foresee(asked);
+  const { taints, deletedAt } = forecastPod(asked);
   const timed = taints.map(timedTaint);
   const others = (shown.taints ?? []).filter(
     ({ key, effect }) => !taints.some((taint) => taint.key === key && taint.effect === effect),
@@ -213,8 +213,8 @@ function fatesIn(
       );
       const workload = runBy?.get(pod.uid);
       const its = ofNamespace?.get(pod.namespace);
-      const heldBy = allBrakes(rules, (left) =>
-        brakesOf(foresee({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).fateOf(pod)),
+      const heldBy = allGates(rules, (left) =>
+        gatesOf(forecastPod({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).fateOf(pod)),
       );
       const told = { ...who(pod), ...(workload ? { workload } : {}), outcome: foresight.fateOf(pod), heldBy };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];
@@ -251,12 +251,12 @@ const ungovernedPod = (pod: Foretold, why: string): NodePod =>
 const nameOf = ({ namespace, name }: NodePod): string => `${namespace}/${name}`;
 
 /** Those that go come by their moments, before all others. */
-function rankOf(fate: NodePod['outcome']): number {
-  switch (fate.kind) {
+function rankOf(forecast: NodePod['outcome']): number {
+  switch (forecast.kind) {
     case 'terminating':
       return -1;
     case 'evict':
-      return fate.at;
+      return forecast.at;
     case 'held':
     case 'blocked':
     case 'failed':
@@ -265,7 +265,7 @@ function rankOf(fate: NodePod['outcome']): number {
     case 'keep':
       return 9.001e15;
     default:
-      return fate satisfies never;
+      return forecast satisfies never;
   }
 }
 

@@ -1,8 +1,8 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type { CancelReason, Outcome, Reason } from '#shared/eviction/records.ts';
+import type { CancelReason, DeadlineCause, Outcome } from '#shared/eviction/records.ts';
 import { type Cause, causesOf } from './cause.ts';
 
 /** Something that history tells of a pod. */
@@ -13,9 +13,9 @@ export interface PastEntry {
   readonly what: 'scheduled' | Noted['what'] | Outcome;
   /** When it was to go, as was known then. */
   readonly fireAt: EpochMs;
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly DeadlineCause[];
   readonly movedFrom?: EpochMs;
-  readonly by?: Brake;
+  readonly by?: EvictionGate;
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
   readonly error?: string;
@@ -23,7 +23,7 @@ export interface PastEntry {
 }
 
 /** What became of a pod that is there no more. */
-export type PastFate =
+export type PastOutcome =
   | {
       readonly kind: 'evicted';
       readonly at: EpochMs;
@@ -54,7 +54,7 @@ export type PastFate =
 const NEVER: EpochMs = 8.64e15;
 
 /** What became of the last of the pods that history tells of, but of `except`. `entries`: the oldest first. */
-export function pastFate(entries: readonly PastEntry[], except?: PodUid): PastFate {
+export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): PastOutcome {
   const last = entries.findLast(({ uid }) => uid !== except);
   if (!last) return { kind: 'not-found' };
   const own = entries.filter(({ uid }) => uid === last.uid);

@@ -1,27 +1,27 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import { begunBy } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
-import { wordsOf } from './brake-words.ts';
-import { accountOfBrake, allBrakes, type BrakeAccount } from './brakes.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
-import type { DeafAccount, Deafness } from './deafness.ts';
-import { type AskedPod, type Fate, foresee, type NodeCase } from './fate.ts';
+import type { Disconnection, DisconnectionAccount } from './disconnection.ts';
+import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
+import { wordsOf } from './gate-text.ts';
+import { accountOfGate, allGates, type GateAccount } from './gates.ts';
 import {
-  brakesOf,
   builtInRules,
+  gatesOf,
   type PolicyAccount,
   policyOf,
-  type UnknownFate,
+  type UnknownForecast,
   ungoverned,
 } from './governing.ts';
 import { type Known, knownOr } from './known.ts';
 import { lifeKnown } from './node-life.ts';
-import { type PastEntry, type PastFate, pastFate } from './past.ts';
-import { recordedFate, storedBrakes } from './recorded-fate.ts';
+import { type PastEntry, type PastOutcome, pastOutcome } from './past.ts';
+import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import { type Remedy, remediesFor } from './remedies.ts';
 import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
@@ -47,7 +47,7 @@ export interface ServiceFacts {
   /** Pods of the cluster that do not leave. */
   readonly stuck: Known<readonly StuckReport[]>;
   /** `undefined`: a relay hears the cluster. */
-  readonly deaf: Known<Deafness | undefined>;
+  readonly deaf: Known<Disconnection | undefined>;
 }
 
 /** All that is known of a pod at one moment, by its name. */
@@ -86,17 +86,17 @@ export interface PodAnswer {
   readonly workload?: Workload;
   /** Whose decision is told: without the service it is the built-in controller's, where that runs. */
   readonly decidedBy: 'taintward' | 'built-in';
-  readonly outcome: Fate | PastFate | UnknownFate;
+  readonly outcome: Forecast | PastOutcome | UnknownForecast;
   /** What became of an earlier pod of this name, as far as history tells of one. */
-  readonly before?: PastFate;
+  readonly before?: PastOutcome;
   readonly stuck?: StuckReport;
   /** Somebody says that it is being moved off its node. Absent: no. */
   readonly takeoverInProgress?: true;
   /** Absent: a relay hears the cluster, or it is not known whether one does. */
-  readonly disconnected?: DeafAccount;
+  readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly TaintAccount[];
   /** What keeps the pod now, or will when it is due. */
-  readonly gates: readonly BrakeAccount[];
+  readonly gates: readonly GateAccount[];
   /** Absent: not known, or nobody manages the cluster. */
   readonly policy?: PolicyAccount;
   /** Those that are about the pod; absent: not known. */
@@ -129,10 +129,10 @@ export function explainPod(asked: PodCase): PodAnswer {
     remediations: [],
   } as const;
   if ('unknown' in asked.pod) return { ...answer, ...byRecord(asked, asked.pod.unknown) };
-  if (!pod) return { ...answer, outcome: pastFate(history) };
+  if (!pod) return { ...answer, outcome: pastOutcome(history) };
   const { uid, node, owner } = pod;
   const workload = knownOr(asked.workload, undefined);
-  const before = pastFate(history, uid);
+  const before = pastOutcome(history, uid);
   const stuck = service && knownOr(service.stuck, []).find((report) => report.uid === uid);
   const told = byLife(asked, pod);
   const unscheduled = isToGo(told.outcome) && !partitionIn(asked, pod).scheduled.has(uid) ? 1 : 0;
@@ -171,9 +171,9 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
     ...(asked.foundAt === undefined ? {} : { foundAt: asked.foundAt }),
     ...(budgets ? { budgets } : {}),
   };
-  const foresight = foresee(node);
+  const foresight = forecastPod(node);
   const foretold = foresight.fateOf(pod);
-  const fate = foretold.kind !== 'keep' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
+  const forecast = foretold.kind !== 'keep' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
   const record = partition.scheduled.get(pod.uid) ?? partition.ended.get(pod.uid);
   const podSince = begunBy(record?.podSince ?? pod.podSince, now);
   const taints =
@@ -181,12 +181,12 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);
   const builtIn = knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const);
   const nodeGone = foresight.deletedAt !== undefined;
-  const brakes = allBrakes(rules, (left) => brakesOf(foresee({ ...node, rules: left }).fateOf(pod)));
+  const gates = allGates(rules, (left) => gatesOf(forecastPod({ ...node, rules: left }).fateOf(pod)));
   return {
-    outcome: fate,
+    outcome: forecast,
     taints,
-    ...braked(brakes, rules, cluster),
-    ...(fate.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
+    ...braked(gates, rules, cluster),
+    ...(forecast.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
     builtIn: { ...builtIn, ...(evictsAt === undefined ? {} : { evictsAt }) },
@@ -209,23 +209,23 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const { node } = partition.ref;
   if ('unknown' in service.rules) return { outcome: ungoverned(service.rules.unknown), uid, node };
   const rules = service.rules.value;
-  const fate = recordedFate(record, partition, rules, now);
-  const brakes = fate.kind === 'held' ? storedBrakes(partition, rules, now)(record) : [];
+  const forecast = recordedForecast(record, partition, rules, now);
+  const gates = forecast.kind === 'held' ? storedGates(partition, rules, now)(record) : [];
   return {
-    ...{ outcome: fate, uid, node, policy: policyOf(rules.policy, now) },
-    ...braked(brakes, rules, cluster),
+    ...{ outcome: forecast, uid, node, policy: policyOf(rules.policy, now) },
+    ...braked(gates, rules, cluster),
     ...(owner ? { owner } : {}),
   };
 }
 
 /** What keeps a pod, and what ends that. */
 const braked = (
-  brakes: readonly Brake[],
+  gates: readonly EvictionGate[],
   rules: Rules,
   cluster: ClusterName,
 ): Pick<PodAnswer, 'gates' | 'release'> => ({
-  gates: brakes.map((by) => accountOfBrake(by, rules)),
-  release: [...new Set(brakes.map((by) => wordsOf(by).release(by, cluster)))],
+  gates: gates.map((by) => accountOfGate(by, rules)),
+  release: [...new Set(gates.map((by) => wordsOf(by).release(by, cluster)))],
 });
 
 function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partition {

@@ -1,6 +1,6 @@
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
-import type { AskedPod, Fate } from './fate.ts';
+import type { AskedPod, Forecast } from './forecast.ts';
 import type { TaintAccount } from './taints.ts';
 
 /** What keeps a pod where it is. */
@@ -28,15 +28,15 @@ export interface Whereabouts {
 export function remediesFor(
   accounts: readonly TaintAccount[],
   { cluster, node, nodeGone, pod }: Whereabouts,
-  fate: Fate,
+  forecast: Forecast,
 ): readonly Remedy[] {
   const limiting = accounts.filter(({ deadlineAt }) => deadlineAt !== undefined);
-  if (limiting.length === 0 || nodeGone || fate.kind === 'terminating') return [];
+  if (limiting.length === 0 || nodeGone || forecast.kind === 'terminating') return [];
   const taints = limiting.map(({ taint }) => taint);
   const down = taints.filter(({ key }) => DOWN_KEYS.includes(key));
   const byPeople = taints.filter((taint) => !down.includes(taint));
   const { namespace, name } = pod;
-  const held = fate.kind === 'held' || fate.kind === 'blocked';
+  const held = forecast.kind === 'held' || forecast.kind === 'blocked';
   return [
     { kind: 'tolerate', command: tolerateCommand(limiting, pod) },
     ...byPeople.map((taint): Remedy => {

@@ -1,4 +1,4 @@
-import type { Fate } from './fate.ts';
+import type { Forecast } from './forecast.ts';
 import type { TaintAccount } from './taints.ts';
 
 /** What follows once a pod is gone from its node. */
@@ -21,14 +21,14 @@ export interface Scheduling {
 export function schedulingOf(
   owner: { readonly kind: string } | undefined,
   accounts: readonly TaintAccount[],
-  fate: Fate,
+  forecast: Forecast,
   nodeGone: boolean,
 ): Scheduling {
   const replacedBy = makerOf(owner);
   const keptOffBy = accounts.filter(({ schedules }) => !schedules).map(({ taint }) => taint);
   const limited = accounts.some(({ deadlineAt }) => deadlineAt !== undefined);
   const returns = replacedBy !== 'nobody' && keptOffBy.length === 0 && !nodeGone;
-  return { replacedBy, keptOffBy, loops: fate.kind !== 'keep' && limited && returns };
+  return { replacedBy, keptOffBy, loops: forecast.kind !== 'keep' && limited && returns };
 }
 
 function makerOf(owner: { readonly kind: string } | undefined): Scheduling['replacedBy'] {

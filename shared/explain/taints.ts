@@ -7,7 +7,7 @@ import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
 import { originOf, settingOf, type TaintOrigin } from './cause.ts';
-import type { AskedPod, NodeForesight } from './fate.ts';
+import type { AskedPod, NodeForecast } from './forecast.ts';
 
 /** A toleration of a pod, by its place in the pod's list, counted from 0. */
 export interface PlacedToleration {
@@ -45,7 +45,7 @@ export interface TaintAccount {
  * others of `live`.
  */
 export function accountsOf(
-  { taints, deletedAt }: Pick<NodeForesight, 'taints' | 'deletedAt'>,
+  { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
   live: readonly Taint[],
   { tolerations }: Pick<AskedPod, 'tolerations'>,
   podSince: EpochMs,

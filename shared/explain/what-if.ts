@@ -1,11 +1,11 @@
-import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
+import { type ClusterGate, clusterGate } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
 import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
-import { type AskedPod, type Fate, foresee } from './fate.ts';
+import { type AskedPod, type Forecast, forecastPod } from './forecast.ts';
 import { type Workload, workloadText } from './workload.ts';
 
 /** Pods that go within so long of each other go together: a replacement is hardly ready sooner. */
@@ -79,7 +79,7 @@ export interface Stay {
 }
 
 /** What would become of the pods of a workload that are on the nodes. */
-export interface WorkloadFate extends Workload {
+export interface WorkloadForecast extends Workload {
   readonly pods: number;
   readonly now: number;
   /** How many go later, and when the first and the last of these. */
@@ -91,7 +91,7 @@ export interface WorkloadFate extends Workload {
 }
 
 /** What would become of a budget. */
-export interface BudgetFate {
+export interface BudgetForecast {
   readonly namespace: string;
   /** Absent: the budgets of the namespace cannot be read; the Eviction API was asked all the same. */
   readonly name?: string;
@@ -117,20 +117,20 @@ export interface BudgetFate {
 /** What a taint would break. */
 export type Break =
   | { readonly kind: 'guard'; readonly trip: TripReport }
-  | { readonly kind: 'budget'; readonly budget: BudgetFate }
+  | { readonly kind: 'budget'; readonly budget: BudgetForecast }
   /** All of its ready pods go together. */
-  | { readonly kind: 'emptied'; readonly workload: WorkloadFate }
+  | { readonly kind: 'emptied'; readonly workload: WorkloadForecast }
   /** Nobody makes it anew. */
   | { readonly kind: 'bare-pod'; readonly namespace: string; readonly name: string; readonly at: EpochMs };
 
 /** One pod, for those who want to know of each. */
-export interface PodFate {
+export interface PodForecast {
   readonly namespace: string;
   readonly name: string;
   readonly uid: PodUid;
   readonly node: NodeName;
   readonly workload: Workload;
-  readonly outcome: Fate;
+  readonly outcome: Forecast;
 }
 
 /** What would happen if some nodes had a taint. Counts are of pods on these nodes; times are epoch ms. */
@@ -145,17 +145,17 @@ export interface WhatIf {
   /** Of those that go, those that the guard would hold before. */
   readonly guarded: number;
   /** What forbids every eviction now; what is said here is what follows once it does no more. */
-  readonly gate?: WholeBrake;
-  readonly guard: GuardFate;
+  readonly gate?: ClusterGate;
+  readonly guard: GuardForecast;
   readonly pace: Pace;
   readonly breaks: readonly Break[];
-  readonly workloads: readonly WorkloadFate[];
-  readonly budgets: readonly BudgetFate[];
-  readonly each: readonly PodFate[];
+  readonly workloads: readonly WorkloadForecast[];
+  readonly budgets: readonly BudgetForecast[];
+  readonly each: readonly PodForecast[];
 }
 
 /** What the guard would say. */
-export interface GuardFate {
+export interface GuardForecast {
   /** Those that the taint trips; in `shadow` it would only tell of them. */
   readonly trips: readonly TripReport[];
   readonly dryRun: boolean;
@@ -176,38 +176,38 @@ export interface Pace {
 }
 
 /** What would become of each pod. */
-export interface Fates {
-  readonly pods: ReadonlyMap<PodUid, Fate>;
+export interface Forecasts {
+  readonly pods: ReadonlyMap<PodUid, Forecast>;
   /** Those that the guard would hold before. */
   readonly guarded: ReadonlySet<PodUid>;
-  readonly guard: GuardFate;
+  readonly guard: GuardForecast;
 }
 
 /**
  * Foresees the pods of nodes that get a taint now. Observing, stops, pauses and the guard are left out, for each ends by one
  * word, and then all goes as it is said here; holds and exclusions count.
  */
-export function fatesOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Fates {
+export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Forecasts {
   const { shadow } = rules.policy.guard;
   const review = reviewGuard(rules.policy.guard, counts, { trips: rules.trips, released, episodes: [] }, now);
   const { pausedUntil: _pausedUntil, ...policy } = rules.policy;
   const free: Rules = { ...rules, policy: { ...policy, mode: 'enforce' }, stops: [], trips: [] };
   const byNode = Map.groupBy(pods, ({ node }) => node);
-  const fates = new Map<PodUid, Fate>();
+  const forecasts = new Map<PodUid, Forecast>();
   const guarded = new Set<PodUid>();
   for (const { partition, taints, zone } of nodes) {
     const live = { taints: withTaint(taints, taint), zone };
-    const freely = foresee({ now, partition, live, rules: free });
-    const underGuard = foresee({ now, partition, live, rules: { ...free, trips: review.trips } });
+    const freely = forecastPod({ now, partition, live, rules: free });
+    const underGuard = forecastPod({ now, partition, live, rules: { ...free, trips: review.trips } });
     for (const pod of byNode.get(partition.ref.node) ?? []) {
-      fates.set(pod.uid, freely.fateOf(pod));
-      const fate = review.trips.length > 0 ? underGuard.fateOf(pod) : undefined;
-      if (fate?.kind === 'held' && fate.by.kind === 'guard') guarded.add(pod.uid);
+      forecasts.set(pod.uid, freely.fateOf(pod));
+      const forecast = review.trips.length > 0 ? underGuard.fateOf(pod) : undefined;
+      if (forecast?.kind === 'held' && forecast.by.kind === 'guard') guarded.add(pod.uid);
     }
   }
   const trips = (shadow ? review.wouldTrip : review.added).map(reportOf);
   const standing = review.trips.filter((trip) => !review.added.includes(trip)).map(reportOf);
-  return { pods: fates, guarded, guard: { trips, dryRun: shadow, standing } };
+  return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, standing } };
 }
 
 /** A node's taints with one more; one of its key and effect is replaced, as `kubectl taint --overwrite` does. */
@@ -219,33 +219,33 @@ export const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly 
 /** The pods that would go and have a budget, or may have one: those to ask the Eviction API for. */
 export const podsToAsk = (
   { pods }: Situation,
-  fates: Fates,
+  forecasts: Forecasts,
   budgets: Findings['budgets'],
 ): readonly PodThere[] =>
   pods.filter((pod) => {
     const known = budgetsOfPod(pod, budgets);
-    return fates.pods.get(pod.uid)?.kind === 'evict' && (known === undefined || known.length > 0);
+    return forecasts.pods.get(pod.uid)?.kind === 'evict' && (known === undefined || known.length > 0);
   });
 
 /** Says what would happen, by all that was found out. */
-export function whatIf(situation: Situation, fates: Fates, findings: Findings): WhatIf {
+export function whatIf(situation: Situation, forecasts: Forecasts, findings: Findings): WhatIf {
   const { now, taint, nodes, pods, rules } = situation;
-  const { guard, guarded } = fates;
+  const { guard, guarded } = forecasts;
   const told = pods.map((pod): Told => {
-    const fate = fates.pods.get(pod.uid);
-    if (!fate) throw new Error(`pod ${pod.namespace}/${pod.name} is on none of the nodes`);
+    const forecast = forecasts.pods.get(pod.uid);
+    if (!forecast) throw new Error(`pod ${pod.namespace}/${pod.name} is on none of the nodes`);
     const { namespace, name, uid } = pod;
-    return { pod, fate, workload: findings.workloads.get(uid) ?? { namespace, kind: 'Pod', name } };
+    return { pod, forecast, workload: findings.workloads.get(uid) ?? { namespace, kind: 'Pod', name } };
   });
   const going = told.filter(isGoing);
-  const gone = going.filter(({ fate }) => fate.at <= now).length;
+  const gone = going.filter(({ forecast }) => forecast.at <= now).length;
   const workloads = Map.groupBy(told, ({ workload }) => workloadText(workload))
     .entries()
     .map(([text, its]) => workloadFate(its, findings.replicas.get(text), now))
     .toArray()
     .sort((a, b) => (workloadText(a) < workloadText(b) ? -1 : 1));
   const budgets = budgetFates(going, findings);
-  const brake = wholeBrake(rules, now);
+  const gate = clusterGate(rules, now);
   return {
     at: now,
     taint,
@@ -255,7 +255,7 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
     later: going.length - gone,
     keep: told.length - going.length,
     guarded: guarded.size,
-    ...(brake ? { gate: brake } : {}),
+    ...(gate ? { gate: gate } : {}),
     guard,
     pace: paceOf(going, rules),
     breaks: [
@@ -265,13 +265,18 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
       ...going
         .filter(({ workload }) => workload.kind === 'Pod')
         .map(
-          ({ pod: { namespace, name }, fate: { at } }): Break => ({ kind: 'bare-pod', namespace, name, at }),
+          ({ pod: { namespace, name }, forecast: { at } }): Break => ({
+            kind: 'bare-pod',
+            namespace,
+            name,
+            at,
+          }),
         ),
     ],
     workloads,
     budgets,
-    each: told.map(({ pod: { namespace, name, uid, node }, workload, fate }) => ({
-      ...{ namespace, name, uid, node, workload, outcome: fate },
+    each: told.map(({ pod: { namespace, name, uid, node }, workload, forecast }) => ({
+      ...{ namespace, name, uid, node, workload, outcome: forecast },
     })),
   };
 }
@@ -280,12 +285,12 @@ export function whatIf(situation: Situation, fates: Fates, findings: Findings): 
 interface Told {
   readonly pod: PodThere;
   readonly workload: Workload;
-  readonly fate: Fate;
+  readonly forecast: Forecast;
 }
 
-type Going = Told & { readonly fate: Extract<Fate, { kind: 'evict' }> };
+type Going = Told & { readonly forecast: Extract<Forecast, { kind: 'evict' }> };
 
-const isGoing = (told: Told): told is Going => told.fate.kind === 'evict';
+const isGoing = (told: Told): told is Going => told.forecast.kind === 'evict';
 
 function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pace {
   const lastAt = lastOf(going, rate);
@@ -299,25 +304,25 @@ function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pa
 
 /** When the last of these pods has gone, at so many a second. */
 function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | undefined {
-  const sorted = going.map(({ fate }) => fate).sort((a, b) => a.at - b.at);
+  const sorted = going.map(({ forecast }) => forecast).sort((a, b) => a.at - b.at);
   const last = sorted.at(-1)?.at;
   if (rate === undefined || last === undefined) return last;
   const limited = sorted.filter(({ pacedBy }) => pacedBy === 'evictionRate');
   let freeAt = Number.NEGATIVE_INFINITY;
-  for (const [at, fates] of Map.groupBy(limited, (fate) => fate.at)) {
+  for (const [at, forecasts] of Map.groupBy(limited, (forecast) => forecast.at)) {
     freeAt = Math.max(freeAt, at);
-    freeAt += Math.ceil((fates.length * 1000) / rate);
+    freeAt += Math.ceil((forecasts.length * 1000) / rate);
   }
   return Math.max(last, freeAt);
 }
 
-function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now: EpochMs): WorkloadFate {
+function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now: EpochMs): WorkloadForecast {
   const [first] = its;
   if (!first) throw new Error('a workload has pods here');
   const going = its.filter(isGoing);
-  const later = going.map(({ fate }) => fate.at).filter((at) => at > now);
+  const later = going.map(({ forecast }) => forecast.at).filter((at) => at > now);
   const stays = Map.groupBy(
-    its.flatMap(({ fate }) => stayOf(fate) ?? []),
+    its.flatMap(({ forecast }) => stayOf(forecast) ?? []),
     stayKey,
   );
   return {
@@ -337,24 +342,24 @@ function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now:
 }
 
 /** Why a pod does not go; `undefined`: it goes. */
-function stayOf(fate: Fate): Stay | undefined {
-  switch (fate.kind) {
+function stayOf(forecast: Forecast): Stay | undefined {
+  switch (forecast.kind) {
     case 'evict':
       return undefined;
     case 'held':
-      if (fate.by.kind === 'hold') return { cause: 'hold', hold: fate.by.id };
-      return { cause: fate.by.kind === 'node-alive' ? fate.by.kind : 'excluded' };
+      if (forecast.by.kind === 'hold') return { cause: 'hold', hold: forecast.by.id };
+      return { cause: forecast.by.kind === 'node-alive' ? forecast.by.kind : 'excluded' };
     case 'keep':
       return {
-        cause: fate.cause === 'tolerated' || fate.cause === 'untainted' ? fate.cause : 'unknown',
+        cause: forecast.cause === 'tolerated' || forecast.cause === 'untainted' ? forecast.cause : 'unknown',
       };
     case 'terminating':
     case 'failed':
-      return { cause: fate.kind };
+      return { cause: forecast.kind };
     case 'blocked':
       return { cause: 'unknown' };
     default:
-      return fate satisfies never;
+      return forecast satisfies never;
   }
 }
 
@@ -363,11 +368,11 @@ const stayKey = ({ cause, hold = '' }: Stay): string => `${cause} ${hold}`;
 /** What nobody relies on to be ready at any moment. */
 const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
 
-const isEmptied = ({ kind, replicas, together }: WorkloadFate): boolean =>
+const isEmptied = ({ kind, replicas, together }: WorkloadForecast): boolean =>
   !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
 
 /** Where budgets cannot be read, which pods have one is known only of those that the Eviction API would not let go. */
-function budgetFates(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetFate[] {
+function budgetFates(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetForecast[] {
   const read = [...budgets].flatMap(([namespace, ofNamespace]) =>
     ofNamespace.flatMap((budget) => {
       const its = going.filter(({ pod }) => budgetsOfPod(pod, budgets)?.includes(budget));
@@ -385,13 +390,13 @@ function budgetFates(going: readonly Going[], { budgets, answers }: Findings): r
 function budgetFate(
   going: readonly Going[],
   answers: Findings['answers'],
-  of: Pick<BudgetFate, 'namespace' | 'name' | 'allowed'>,
-): BudgetFate {
+  of: Pick<BudgetForecast, 'namespace' | 'name' | 'allowed'>,
+): BudgetForecast {
   const together = mostReadyTogether(going);
   const said = going.map((each) => ({ ...each, answer: answers.get(each.pod.uid) }));
   const why = said.flatMap(({ answer }) => (answer?.kind === 'unknown' ? [answer.why] : [])).at(0);
-  const blocked = said.flatMap(({ pod, fate, answer }) =>
-    answer?.kind === 'blocked' ? [{ pod, fate, reason: answer.reason }] : [],
+  const blocked = said.flatMap(({ pod, forecast, answer }) =>
+    answer?.kind === 'blocked' ? [{ pod, forecast, reason: answer.reason }] : [],
   );
   const [first] = blocked;
   return {
@@ -404,8 +409,8 @@ function budgetFate(
     breaks:
       together > (of.allowed ?? Number.POSITIVE_INFINITY) ||
       // To delete one that is not ready disrupts nothing.
-      blocked.some(({ pod, fate }) => pod.ready || fate.by === 'evict'),
-    heeded: going.every(({ fate }) => fate.by === 'evict'),
+      blocked.some(({ pod, forecast }) => pod.ready || forecast.by === 'evict'),
+    heeded: going.every(({ forecast }) => forecast.by === 'evict'),
   };
 }
 
@@ -420,7 +425,7 @@ function budgetsOfPod(
 
 /** The most ready ones of these pods that go within {@link TOGETHER_MS}. */
 function mostReadyTogether(going: readonly Going[]): number {
-  const moments = going.filter(({ pod }) => pod.ready).map(({ fate }) => fate.at);
+  const moments = going.filter(({ pod }) => pod.ready).map(({ forecast }) => forecast.at);
   const sorted = moments.sort((a, b) => a - b);
   let [most, from] = [0, 0];
   for (const [index, at] of sorted.entries()) {

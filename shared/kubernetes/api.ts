@@ -4,8 +4,8 @@ import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import type { Rival } from './marker.ts';
+import type { Permission } from './permissions.ts';
 import type { WorkloadRef } from './replicas.ts';
-import type { Right } from './rights.ts';
 
 /** The few fields of a Node that deciding needs. */
 export interface LiveNode {
@@ -204,7 +204,7 @@ export interface KubernetesApi {
   /** The one of them that marked a pod last, as those tell, too, that were listed or watched while they terminate. `undefined`: none. */
   readonly lastRival: Rival | undefined;
   /** Whether the credentials have this right. Rejects with 403 where they may not ask. */
-  allowed(right: Right): Promise<boolean>;
+  allowed(right: Permission): Promise<boolean>;
   /** `undefined`: there is no such node. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
   /** The Lease that the node's kubelet renews; `undefined`: it has none. A quorum read. Rejects with 403 without a right to it. */

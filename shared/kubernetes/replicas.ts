@@ -1,5 +1,5 @@
 import { fieldsOf } from './http/api-json.ts';
-import type { Right } from './rights.ts';
+import type { Permission } from './permissions.ts';
 
 /** A workload, by its kind and its name in a namespace. */
 export interface WorkloadRef {
@@ -21,11 +21,13 @@ const COUNTED: Readonly<
 };
 
 /** What `evict` does besides where a policy limits evictions of each workload by a percentage: it counts replicas. */
-export const WORKLOAD_RIGHTS: readonly Right[] = Object.values(COUNTED).map(({ group, resource }) => ({
-  verb: 'get',
-  resource,
-  ...(group === '' ? {} : { group }),
-}));
+export const WORKLOAD_PERMISSIONS: readonly Permission[] = Object.values(COUNTED).map(
+  ({ group, resource }) => ({
+    verb: 'get',
+    resource,
+    ...(group === '' ? {} : { group }),
+  }),
+);
 
 /** How a workload is asked for its replicas; `undefined`: of its kind nobody can be asked. */
 export function replicasCall({ namespace, kind, name }: WorkloadRef) {

@@ -26,10 +26,10 @@ import { blockedBy } from './http/eviction-refusal.ts';
 import { Transport } from './http/transport.ts';
 import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
+import type { Permission, PermissionReview } from './permissions.ts';
 import { projectNode, projectPod } from './project.ts';
 import { projectReplicas, replicasCall, type WorkloadRef } from './replicas.ts';
 import { RestResource } from './rest-resource.ts';
-import type { Right, RightsReview } from './rights.ts';
 import { projectTakeover, renewalPatch, TAKEOVER_NAME, TAKEOVER_PATH, withheldPatch } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
 
@@ -51,7 +51,7 @@ const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
  * The real API server. Few calls over `node:http2` and `node:https` instead of a generated client: int64s survive, a quiet watch
  * is not cut, answers nobody reads are not parsed, and a function's bundle stays small.
  */
-export class RestApi implements KubernetesApi, RightsReview {
+export class RestApi implements KubernetesApi, PermissionReview {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
   readonly #transport: Transport;
@@ -290,7 +290,7 @@ export class RestApi implements KubernetesApi, RightsReview {
     return projectNode(node).taints;
   }
 
-  async allowed({ verb, resource, ...of }: Right): Promise<boolean> {
+  async allowed({ verb, resource, ...of }: Permission): Promise<boolean> {
     const [kind, subresource = ''] = resource.split('/');
     const review = await this.#transport.read({
       verb: 'create',

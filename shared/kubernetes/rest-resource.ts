@@ -1,5 +1,5 @@
 import type { NodeName } from '#shared/eviction/identity.ts';
-import { shownText } from '#shared/text/shown-text.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from './api.ts';
 import { failure } from './http/api-error.ts';
 import { fieldsOf, textOf } from './http/api-json.ts';
@@ -126,7 +126,7 @@ export class RestResource<T> implements Resource<T> {
         throw failure(
           call,
           this.#transport.host,
-          `the watch sent an event of unknown type "${shownText(textOf(type), 50)}"`,
+          `the watch sent an event of unknown type "${escapeForDisplay(textOf(type), 50)}"`,
         );
     }
   }

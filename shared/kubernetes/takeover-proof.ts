@@ -11,7 +11,7 @@ export const PROOF_NODE = 'taintward-takeover-proof';
 
 /** API servers take a moment to know a new policy, or what its parameter says now. */
 const TRY_MS = 1_000;
-const MOST_TRIES = 5;
+const MAX_TRIES = 5;
 /** So many lapses away from it a heartbeat keeps nothing out, even if the policy still goes by the one before. */
 const STALE_LAPSES = 3;
 /** A taint that is no business of a takeover. */
@@ -28,7 +28,7 @@ type ProvingApi = Pick<KubernetesApi, 'tryTaints' | 'withholdTakeover'>;
 export async function disproof(
   api: ProvingApi,
   takeover: Takeover,
-  { tries = MOST_TRIES, signal }: { readonly tries?: number; readonly signal?: AbortSignal } = {},
+  { tries = MAX_TRIES, signal }: { readonly tries?: number; readonly signal?: AbortSignal } = {},
 ): Promise<string | undefined> {
   if (takeover.heartbeat === undefined)
     await api.withholdTakeover(takeover, 'no relay has renewed the takeover yet');

@@ -1,8 +1,14 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type { CancelReason, EndedPod, EvictionRecord, Outcome, Reason } from '#shared/eviction/records.ts';
+import type {
+  CancelReason,
+  DeadlineCause,
+  EndedPod,
+  EvictionRecord,
+  Outcome,
+} from '#shared/eviction/records.ts';
 
 /** What happened to a pod's eviction: it was scheduled, something became of it, or it ended. */
 export interface HistoryEntry {
@@ -15,11 +21,11 @@ export interface HistoryEntry {
   /** When it was to go, as was known then. */
   readonly fireAt: EpochMs;
   /** Why; empty: nothing of ours called for it. */
-  readonly reasons: readonly Reason[];
+  readonly reasons: readonly DeadlineCause[];
   /** With `moved`: when it was to go before. */
   readonly movedFrom?: EpochMs;
   /** With `held`, `would-have` and `freed`: what forbade it. */
-  readonly by?: Brake;
+  readonly by?: EvictionGate;
   /** With `done`: how long after `fireAt`. */
   readonly lateMs?: number;
   /** With what was deleted, by us or somebody else: when the pod was gone, as its relay saw it; absent: none did. */

@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
+import { cached } from '#shared/time/cached.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Fault } from './fault.ts';
-import { recently } from './recently.ts';
 
 /**
  * A lease that is not renewed for this long is free. By whose clock: its holder counts from before it asked for the
@@ -12,17 +12,20 @@ import { recently } from './recently.ts';
 export const LEASE_TTL_MS = 10_000;
 
 /** An API server sends a bookmark every minute: this long without a word, its cluster is out of reach. */
-export const DEAF_AFTER_MS = 120_000;
+export const DISCONNECTED_AFTER_MS = 120_000;
 
 /** Another relay's wish to have a lease. */
-export interface Bid {
+export interface LeaseRequest {
   readonly holder: string;
   /** What that relay has on its hands, in nodes. */
   readonly load: number;
 }
 
 /** A bid as it is stored. */
-export const bidSchema: z.ZodType<Bid> = z.object({ holder: z.string(), load: z.number().nonnegative() });
+export const leaseRequestSchema: z.ZodType<LeaseRequest> = z.object({
+  holder: z.string(),
+  load: z.number().nonnegative(),
+});
 
 /** A cluster's lease, as it stands in the table. */
 export interface LeaseRecord {
@@ -49,7 +52,7 @@ export interface LeaseRecord {
   /** What that relay finds wrong with the cluster. Absent: nobody holds the lease, it was just taken, or that release reports no faults. */
   readonly faults?: readonly Fault[];
   /** Who asks for it; stays when it is released, and ends when it is taken. */
-  readonly bid?: Bid;
+  readonly bid?: LeaseRequest;
   /**
    * Whose messages speak for the cluster: who sends for its holder, and for those before it, as the queue names senders.
    * Absent: the holder does not know how it is named, or its queue names nobody.
@@ -89,7 +92,7 @@ export interface Leases {
   /** Keeps a lease that is still ours (same holder and epoch). `undefined`: it was lost. */
   renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
   /** Asks a lease's holder for it, in place of who asked before. Does nothing when it has another holder by now. */
-  bid(lease: Lease, bid: Bid): Promise<void>;
+  bid(lease: Lease, bid: LeaseRequest): Promise<void>;
   /** Says which evicted pods do not leave, in place of what was said before. Does nothing when the lease was lost. */
   reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void>;
   /** What the last relay said of that. */
@@ -134,7 +137,7 @@ const READ_MAX_AGE_MS = 1_000;
 export const onceASecond = <T>(
   read: (cluster: ClusterName) => Promise<T>,
   clock: Clock,
-): ((cluster: ClusterName) => Promise<T>) => recently(READ_MAX_AGE_MS, read, clock);
+): ((cluster: ClusterName) => Promise<T>) => cached(READ_MAX_AGE_MS, read, clock);
 
 /** Reads the epochs of leases, each at most once a second. What it returns rejects with `StoreError`. */
 export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>

@@ -6,11 +6,11 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
-import type { AuditEntry, Change, ClusterAct, Orders, Rulebook } from './rulebook.ts';
+import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
 
 /** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
-export class OrderError extends Error {
-  override readonly name = 'OrderError';
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError';
 }
 
 /** Holds of a cluster: all of them are read with each decision. */
@@ -21,14 +21,14 @@ const ATTEMPTS = 8;
 const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
 
 /** Why something is done, and for how long. */
-export interface Reasons {
+export interface ActionOptions {
   readonly why: string;
   /** Absent: until somebody takes it back. */
-  readonly forMs?: number | undefined;
+  readonly durationMs?: number | undefined;
 }
 
 export interface OperatorDeps {
-  readonly rulebook: Rulebook;
+  readonly rulesStore: RulesStore;
   readonly clock: Clock;
   /** Who it is that speaks. */
   readonly who: string;
@@ -39,17 +39,17 @@ export const NO_REASON = 'none given';
 
 /**
  * What an operator may say of clusters. Each word is read against what was said before, written on condition that this still
- * stands, and noted in the audit. What has expired is cleared away on the way. Every method rejects with `OrderError` for
+ * stands, and noted in the audit. What has expired is cleared away on the way. Every method rejects with `OperatorError` for
  * what cannot be done, and with `StoreError`.
  */
 export class Operator {
-  readonly #rulebook: Rulebook;
+  readonly #rulesStore: RulesStore;
   readonly #clock: Clock;
   /** Who speaks, as the audit names them. */
   readonly who: string;
 
-  constructor({ rulebook, clock, who }: OperatorDeps) {
-    this.#rulebook = rulebook;
+  constructor({ rulesStore, clock, who }: OperatorDeps) {
+    this.#rulesStore = rulesStore;
     this.#clock = clock;
     this.who = who;
   }
@@ -77,7 +77,7 @@ export class Operator {
   }
 
   /** Stops all evictions in a cluster. A stop that stands is replaced. */
-  async stop(cluster: ClusterName, reasons: Reasons): Promise<Stop> {
+  async stop(cluster: ClusterName, reasons: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
       const stop = this.#stop('cluster', reasons);
       const entry = { kind: 'stop', what: `stopped evictions${untilText(stop)}`, why: stop.why } as const;
@@ -87,7 +87,7 @@ export class Operator {
 
   async resume(cluster: ClusterName, why: string): Promise<void> {
     await this.#order(cluster, ({ stop, ...orders }) => {
-      if (!stop) throw new OrderError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
+      if (!stop) throw new OperatorError(`Cluster ${cluster} is not stopped. Nothing to resume.`);
       const entry = { kind: 'resume', what: 'resumed evictions', why: reason(why) } as const;
       return { result: undefined, next: orders, entry };
     });
@@ -96,13 +96,16 @@ export class Operator {
   /**
    * Has a cluster's policy be paused, and then as it was. Rejects where nothing is enforced: at the end of a pause it would be.
    */
-  async pause(cluster: ClusterName, { why, forMs }: Reasons): Promise<{ readonly until?: EpochMs }> {
+  async pause(
+    cluster: ClusterName,
+    { why, durationMs }: ActionOptions,
+  ): Promise<{ readonly until?: EpochMs }> {
     return this.#order(cluster, (orders) => {
       const { policy } = orders;
       if (!policy || policy.read.mode === 'observe') {
-        throw new OrderError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
+        throw new OperatorError(`Cluster ${cluster} is in observe mode. Nothing to pause.`);
       }
-      const until = forMs === undefined ? {} : { until: this.#clock.now() + forMs };
+      const until = durationMs === undefined ? {} : { until: this.#clock.now() + durationMs };
       return {
         result: until,
         ...this.#withMode(orders, policy, 'paused', `paused evictions${untilText(until)}`, why, until.until),
@@ -115,15 +118,15 @@ export class Operator {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
       if (!policy || modeOf(policy.read, this.#clock.now()) !== 'paused') {
-        throw new OrderError(`Cluster ${cluster} is not paused. Nothing to resume.`);
+        throw new OperatorError(`Cluster ${cluster} is not paused. Nothing to resume.`);
       }
       return { result: undefined, ...this.#withMode(orders, policy, 'enforce', 'ended a pause', why) };
     });
   }
 
   #withMode(
-    orders: Orders,
-    { text: before }: NonNullable<Orders['policy']>,
+    orders: OperatorControls,
+    { text: before }: NonNullable<OperatorControls['policy']>,
     mode: Mode,
     what: string,
     why: string,
@@ -136,37 +139,37 @@ export class Operator {
   }
 
   /** Stops all evictions in all clusters, those included that are added later. */
-  async stopAll(reasons: Reasons): Promise<Stop> {
+  async stopAll(reasons: ActionOptions): Promise<Stop> {
     return repeatChange(async () => {
-      const found = await this.#rulebook.fleetStop();
+      const found = await this.#rulesStore.fleetStop();
       const stop = this.#stop('fleet', reasons);
       const what = `stopped evictions in all clusters${untilText(stop)}`;
       const entry = this.#entry({ kind: 'stop', what, why: stop.why });
-      return { result: stop, change: await this.#rulebook.changeFleetStop(found, stop, entry) };
+      return { result: stop, change: await this.#rulesStore.changeFleetStop(found, stop, entry) };
     });
   }
 
   /** Takes back the stop of all clusters; those that were stopped by themselves stay so. */
   async resumeAll(why: string): Promise<void> {
     await repeatChange(async () => {
-      const found = await this.#rulebook.fleetStop();
-      if (!found) throw new OrderError('No stop of all clusters is in force. Nothing to resume.');
+      const found = await this.#rulesStore.fleetStop();
+      if (!found) throw new OperatorError('No stop of all clusters is in force. Nothing to resume.');
       const what = 'resumed evictions in all clusters';
       const entry = this.#entry({ kind: 'resume', what, why: reason(why) });
-      return { result: undefined, change: await this.#rulebook.changeFleetStop(found, undefined, entry) };
+      return { result: undefined, change: await this.#rulesStore.changeFleetStop(found, undefined, entry) };
     });
   }
 
   /** Keeps a pod, the pods of a workload or those of a node from being evicted. */
-  async hold(cluster: ClusterName, target: HoldTarget, { why, forMs }: Reasons): Promise<Hold> {
+  async hold(cluster: ClusterName, target: HoldTarget, { why, durationMs }: ActionOptions): Promise<Hold> {
     return this.#order(cluster, (orders) => {
       if (orders.holds.length >= MAX_HOLDS) {
-        throw new OrderError(
+        throw new OperatorError(
           `Cluster ${cluster} has the maximum of ${MAX_HOLDS} holds. Release some, or exclude pods in its policy.`,
         );
       }
       const id = `h${randomBytes(4).toString('hex')}`;
-      const hold: Hold = { id, target, ...this.#act({ why, forMs }) };
+      const hold: Hold = { id, target, ...this.#act({ why, durationMs }) };
       const entry = {
         kind: 'hold',
         what: `held ${targetText(target)}${untilText(hold)} (${id})`,
@@ -180,7 +183,9 @@ export class Operator {
     return this.#order(cluster, (orders) => {
       const hold = orders.holds.find((each) => each.id === id);
       if (!hold)
-        throw new OrderError(`Hold "${id}" not found in cluster "${cluster}". It expired or was released.`);
+        throw new OperatorError(
+          `Hold "${id}" not found in cluster "${cluster}". It expired or was released.`,
+        );
       const entry = {
         kind: 'release',
         what: `released ${targetText(hold.target)} (${id})`,
@@ -194,16 +199,16 @@ export class Operator {
   /** Lets go what the guard of a cluster holds, and leaves it to a relay to count the nodes for which that was said. */
   async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
     await repeatChange(async () => {
-      const { guard } = await this.#rulebook.read(cluster);
+      const { guard } = await this.#rulesStore.read(cluster);
       if (guard.trips.length === 0) {
-        throw new OrderError(`The guard of cluster ${cluster} is not tripped. Nothing to release.`);
+        throw new OperatorError(`The guard of cluster ${cluster} is not tripped. Nothing to release.`);
       }
       const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
       const what = `released the guard: ${scopes.join(', ')}`;
       const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
       const released = guard.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: entry.at }));
       const all = [...(guard.released ?? []), ...released];
-      return { result: undefined, change: await this.#rulebook.changeGuard(cluster, guard, all, entry) };
+      return { result: undefined, change: await this.#rulesStore.changeGuard(cluster, guard, all, entry) };
     });
   }
 
@@ -211,30 +216,30 @@ export class Operator {
   async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
     const what = `retried failed evictions: ${evictions}`;
     const given = why === undefined ? {} : { why: reason(why) };
-    await this.#rulebook.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
+    await this.#rulesStore.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
   }
 
   /** Notes what was done to a cluster beside its rules. */
   async noteAct(cluster: ClusterName, kind: ClusterAct, what: string): Promise<void> {
-    await this.#rulebook.note(this.#entry({ cluster, kind, what }));
+    await this.#rulesStore.note(this.#entry({ cluster, kind, what }));
   }
 
   /** Changes the orders for a cluster, unless there is no `next`. */
   async #order<Result>(
     cluster: ClusterName,
-    decide: (orders: Orders) => {
+    decide: (orders: OperatorControls) => {
       readonly result: Result;
-      readonly next?: Omit<Orders, 'revision'>;
+      readonly next?: Omit<OperatorControls, 'revision'>;
       readonly entry?: Omit<AuditEntry, 'who' | 'at' | 'cluster'>;
     },
   ): Promise<Result> {
     return repeatChange(async () => {
-      const { orders: found } = await this.#rulebook.read(cluster);
+      const { orders: found } = await this.#rulesStore.read(cluster);
       const { result, next, entry } = decide(current(found, this.#clock.now()));
       if (!next || !entry) return { result, change: 'changed' };
       const { policy, stop, holds } = next;
       const orders = { ...(policy ? { policy } : {}), ...(stop ? { stop } : {}), holds };
-      const change = await this.#rulebook.changeOrders(
+      const change = await this.#rulesStore.changeOrders(
         cluster,
         found,
         orders,
@@ -244,13 +249,18 @@ export class Operator {
     });
   }
 
-  #stop(scope: Stop['scope'], reasons: Reasons): Stop {
+  #stop(scope: Stop['scope'], reasons: ActionOptions): Stop {
     return { scope, ...this.#act(reasons) };
   }
 
-  #act({ why, forMs }: Reasons) {
+  #act({ why, durationMs }: ActionOptions) {
     const at = this.#clock.now();
-    return { who: this.who, at, why: reason(why), ...(forMs === undefined ? {} : { until: at + forMs }) };
+    return {
+      who: this.who,
+      at,
+      why: reason(why),
+      ...(durationMs === undefined ? {} : { until: at + durationMs }),
+    };
   }
 
   #entry(entry: Omit<AuditEntry, 'who' | 'at'>): AuditEntry {
@@ -258,7 +268,7 @@ export class Operator {
   }
 }
 
-/** What is attempted again for as long as others are faster. Rejects with `OrderError` where that has no end. */
+/** What is attempted again for as long as others are faster. Rejects with `OperatorError` where that has no end. */
 export async function repeatChange<Result>(
   attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
 ): Promise<Result> {
@@ -267,11 +277,11 @@ export async function repeatChange<Result>(
     if (change === 'changed') return result;
     await pause(backoffMs(attempts, BACKOFF));
   }
-  throw new OrderError('Update conflict: other changes are in progress. Try again.');
+  throw new OperatorError('Update conflict: other changes are in progress. Try again.');
 }
 
 /** Orders under which a policy document holds that does not yet, and what the audit tells of it. Throws `PolicyError`. */
-export function policyOrders(found: Orders, text: string, now: EpochMs) {
+export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
   const orders = current(found, now);
   const read = parseAppliedPolicy(text);
   const before = orders.policy?.text;
@@ -285,7 +295,7 @@ export function policyOrders(found: Orders, text: string, now: EpochMs) {
 }
 
 /** What still counts of orders. */
-function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
+function current({ stop, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
   return {
     ...orders,
     ...(stop && isOn(stop.until, now) ? { stop } : {}),
@@ -294,9 +304,10 @@ function current({ stop, holds, ...orders }: Orders, now: EpochMs): Orders {
 }
 
 function reason(why: string): string {
-  if (why.trim() === '') throw new OrderError('--reason must not be empty. It is recorded in the audit log.');
+  if (why.trim() === '')
+    throw new OperatorError('--reason must not be empty. It is recorded in the audit log.');
   if (why.length <= MAX_WHY_CHARACTERS) return why;
-  throw new OrderError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
+  throw new OperatorError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
 }
 
 /** What is held, for people. */

@@ -3,8 +3,8 @@ import { dump, load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Policy, policyDocument } from '#shared/eviction/policy.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 import { momentText } from '#shared/time/written.ts';
 import { policyFaults } from './policy-faults.ts';
 import { type FormerName, withPresentNames } from './policy-names.ts';
@@ -15,11 +15,11 @@ export class PolicyError extends Error {
 
   /** What it quotes of the document is made to fit on a line. */
   constructor(message: string) {
-    super(shownText(message, LONGEST_MESSAGE));
+    super(escapeForDisplay(message, MAX_MESSAGE));
   }
 }
 
-const LONGEST_MESSAGE = 1_000;
+const MAX_MESSAGE = 1_000;
 
 /** Characters of a document: it is stored with its cluster, and read with each decision. */
 export const MAX_DOCUMENT_CHARACTERS = 32_000;
@@ -104,7 +104,9 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
   }
   // Equivalent mutant (OptionalChaining): What Zod refuses has an issue: the check is for the type checker.
   const unknown =
-    issue?.code === 'unrecognized_keys' ? `has no setting ${shownText(issue.keys[0] ?? '', 100)}: ` : '';
+    issue?.code === 'unrecognized_keys'
+      ? `has no setting ${escapeForDisplay(issue.keys[0] ?? '', 100)}: `
+      : '';
   return `${settingText(path)} ${unknown}${issue?.message}.`;
 }
 
@@ -114,7 +116,7 @@ function settingText(path: readonly PropertyKey[]): string {
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
     'policy',
   );
-  return shownText(name, 300);
+  return escapeForDisplay(name, 300);
 }
 
 /** A policy as a document that says every setting, as plain values. */

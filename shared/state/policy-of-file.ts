@@ -5,7 +5,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { policyOrders, repeatChange } from './operator.ts';
 import { withMode } from './policy-document.ts';
 import { readPolicyFile } from './policy-file.ts';
-import type { AuditEntry, Change, Orders, Rulebook } from './rulebook.ts';
+import type { AuditEntry, Change, OperatorControls, RulesStore } from './rules-store.ts';
 
 /** Which text was applied last from the file of a policy. */
 export interface AppliedFile {
@@ -16,21 +16,21 @@ export interface AppliedFile {
 }
 
 /** A rulebook of a service that may be started with the file of a policy. Every method rejects with `StoreError`. */
-export interface FileRulebook extends Rulebook {
+export interface FileRulesStore extends RulesStore {
   /** What was applied last from a file; `undefined`: nothing, or by a release that did not note it. */
   appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined>;
   /** Notes `file` in place of the one that was `found`; and, both or neither, changes orders as `changeOrders` does. */
   noteFile(
     cluster: ClusterName,
-    found: { readonly orders: Orders; readonly file: AppliedFile | undefined },
+    found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
     file: AppliedFile,
-    change?: { readonly next: Omit<Orders, 'revision'>; readonly entry: AuditEntry },
+    change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
   ): Promise<Change>;
 }
 
 /** What applies a file. */
 export interface FileApplierDeps {
-  readonly rulebook: Pick<FileRulebook, 'read' | 'appliedFile' | 'noteFile'>;
+  readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
   readonly clock: Clock;
   /** Who speaks, as the audit names them. */
   readonly who: string;
@@ -63,17 +63,17 @@ export type FileOutcome = 'applied' | 'unchanged' | 'kept' | 'older';
 /**
  * Has the policy of a file hold in a cluster if the file is another one than was applied last: what operators said since then stands
  * until it changes. `unlessOlder`: nor does one hold that was written before that one, as the file of a process that is about to be replaced.
- * Rejects with `PolicyError`, `OrderError` and `StoreError`.
+ * Rejects with `PolicyError`, `OperatorError` and `StoreError`.
  */
 export async function applyPolicyFile(
-  { rulebook, clock, who }: FileApplierDeps,
+  { rulesStore, clock, who }: FileApplierDeps,
   cluster: ClusterName,
   file: PolicyFile,
   { unlessOlder }: { readonly unlessOlder: boolean },
 ): Promise<FileOutcome> {
   return repeatChange(async () => {
-    const { orders } = await rulebook.read(cluster);
-    const found = await rulebook.appliedFile(cluster);
+    const { orders } = await rulesStore.read(cluster);
+    const found = await rulesStore.appliedFile(cluster);
     const now = clock.now();
     const decided = decide(file, orders.policy, found, unlessOlder);
     if (decided.noted === false) return { result: decided.outcome, change: 'changed' };
@@ -88,7 +88,7 @@ export async function applyPolicyFile(
     };
     return {
       result: decided.outcome,
-      change: await rulebook.noteFile(cluster, { orders, file: found }, noted, change),
+      change: await rulesStore.noteFile(cluster, { orders, file: found }, noted, change),
     };
   });
 }
@@ -96,7 +96,7 @@ export async function applyPolicyFile(
 /** `noted`: whether this file is to be known as the one that was applied last. */
 function decide(
   { text, hash, writtenAt: at }: PolicyFile,
-  standing: Orders['policy'],
+  standing: OperatorControls['policy'],
   found: AppliedFile | undefined,
   unlessOlder: boolean,
 ): { readonly outcome: FileOutcome; readonly noted: boolean } {
@@ -109,5 +109,5 @@ function decide(
   return { outcome: 'applied', noted: true };
 }
 
-const isPauseOf = ({ text, read }: NonNullable<Orders['policy']>, file: string): boolean =>
+const isPauseOf = ({ text, read }: NonNullable<OperatorControls['policy']>, file: string): boolean =>
   read.mode === 'paused' && withMode(file, 'paused', read.pausedUntil) === text;

@@ -1,10 +1,10 @@
 import { DELTA_MAX_AGE_MS } from '#shared/eviction/facts.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import { type Noted, noteOf } from '#shared/eviction/noted.ts';
+import { changeOf, type Noted } from '#shared/eviction/noted.ts';
 import {
   type EndedPod,
-  type Ending,
   type EvictionRecord,
+  type FinalRecord,
   isTombstone,
   type NodeState,
   type Partition,
@@ -26,7 +26,7 @@ export interface Commit {
   /** Records to write, each whole. */
   readonly schedule: readonly EvictionRecord[];
   /** Records that end: scheduled no longer, and kept as history. None of these pods is in `schedule`. */
-  readonly end: readonly Ending[];
+  readonly end: readonly FinalRecord[];
   /** What history is to tell of records in `schedule`: written with them or not at all. Absent: nothing. */
   readonly noted?: readonly Noted[];
   /**
@@ -67,7 +67,7 @@ export interface Store {
    * Ends records whatever the revision, which grows: what has happened (`done`, `gone`) has happened. First it is
    * written how they ended, then the revision, and then they are deleted.
    */
-  end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void>;
+  end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void>;
 
   /** The nodes of a cluster whose NODE item holds taints; may lag behind by a moment. */
   taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode>;
@@ -127,7 +127,7 @@ export async function commitUnderLock<Result>(
     const { result, change } = decide(partition);
     if (!change) return result;
     const noted = change.schedule
-      .map((record) => noteOf(partition.scheduled.get(record.uid), record))
+      .map((record) => changeOf(partition.scheduled.get(record.uid), record))
       .filter((note) => note !== undefined);
     const commit = noted.length === 0 ? change : { ...change, noted };
     if ((await store.commit(ref, partition.revision, commit, clock.now())) === 'committed') return result;

@@ -10,7 +10,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type { AppliedFile } from './policy-of-file.ts';
-import type { AuditEntry, ClusterAct, GuardState } from './rulebook.ts';
+import type { AuditEntry, ClusterAct, GuardState } from './rules-store.ts';
 
 /*
  * What is stored of what governs clusters. Every object is strict: a field that this release does not know may forbid

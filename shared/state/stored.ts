@@ -2,17 +2,17 @@ import * as z from 'zod';
 import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
 /** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
 export const HISTORY_DAYS = 7;
 /** And at least: ends are tombstones, too. */
-export const LEAST_HISTORY_DAYS = 1;
-export const MOST_HISTORY_DAYS = 3650;
+export const MIN_HISTORY_DAYS = 1;
+export const MAX_HISTORY_DAYS = 3650;
 
 const DAY_SECONDS = 24 * 3600;
 
@@ -105,7 +105,7 @@ const pod = { ...who, podSince: epochMs, ...why, version };
 
 const until = epochMs.exactOptional();
 const ofTaints = { revision: z.int().nonnegative(), guardRevision: z.int().nonnegative(), until };
-const brake = z.discriminatedUnion('kind', [
+const gate = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('observe') }),
   z.object({ kind: z.literal('paused'), until }),
   z.object({ kind: z.literal('stopped'), scope: z.enum(['cluster', 'fleet']), until }),
@@ -131,7 +131,7 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   startedAt: epochMs,
   failure: z.object({ since: epochMs, error: z.string() }).exactOptional(),
   gaveUpAt: epochMs.exactOptional(),
-  held: z.object({ by: brake, since: epochMs, until }).exactOptional(),
+  held: z.object({ by: gate, since: epochMs, until }).exactOptional(),
   blocked: z
     .object({
       since: epochMs,
@@ -162,7 +162,7 @@ const noted = { ...who, ...why };
 /** What is stored of what became of one that is still to come. */
 export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
   z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
-  z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: brake }),
+  z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),
   z.object({ ...noted, what: z.enum(['blocked', 'gave-up']), error: z.string() }),
 ]);
 
@@ -191,5 +191,5 @@ export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: str
 /** What is stored is not as anybody here writes it. `what` may hold keys that another hand wrote. */
 export const unreadable = (what: string, why: string): StoreError =>
   new StoreError(
-    `The stored ${shownText(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
+    `The stored ${escapeForDisplay(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,
   );

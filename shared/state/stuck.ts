@@ -31,4 +31,4 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
 );
 
 /** No more than these are stored of a cluster: they are for people. */
-export const MOST_STUCK = 100;
+export const MAX_STUCK = 100;

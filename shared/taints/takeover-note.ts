@@ -2,7 +2,7 @@
 export const TAKEOVER_ANNOTATION = 'taintward.dev/takeover';
 
 /** A note is as long as a few taint keys; more than that nobody of us wrote. */
-const LONGEST_NOTE = 1_000;
+const MAX_NOTE = 1_000;
 const ENTRY = /^([A-Za-z0-9._/-]+)=([0-9]{1,10})\+([1-9][0-9]{0,9})$/;
 
 /**
@@ -11,7 +11,7 @@ const ENTRY = /^([A-Za-z0-9._/-]+)=([0-9]{1,10})\+([1-9][0-9]{0,9})$/;
  * only shorten the pod's own stay, and what somebody has set since counts as it stands.
  */
 export function ownSeconds(note: string, key: string, seconds: bigint): bigint | undefined {
-  if (note.length >= LONGEST_NOTE) return undefined;
+  if (note.length >= MAX_NOTE) return undefined;
   for (const entry of note.split(',')) {
     // Equivalent mutants (StringLiteral × 2, ArrayDeclaration): An entry that matches has all three, and of
     // one that does not the key is `undefined`, which is no taint's.

@@ -1,9 +1,9 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Lapse } from '#shared/eviction/node-life.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
-import type { CancelReason, Ending, EvictionRecord } from '#shared/eviction/records.ts';
+import type { CancelReason, EvictionRecord, FinalRecord } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 
@@ -51,7 +51,7 @@ export type LogEvents = {
   /** A newer delta left the pod's eviction unchanged. */
   'eviction.confirmed': EvictionFields;
   /** The pod is due, but a rule of type `by` holds its eviction, which stays scheduled. */
-  'eviction.held': EvictionFields & { readonly by: Brake['kind'] | undefined };
+  'eviction.held': EvictionFields & { readonly by: EvictionGate['kind'] | undefined };
   /** The pod is due, but a disruption budget or admission (`by`) rejects its eviction for now. Taintward retries it. */
   'eviction.blocked': EvictionFields & Failure & { readonly by: 'budget' | 'admission' };
   /** No rule holds the pod's eviction any longer. */
@@ -74,7 +74,7 @@ export type LogEvents = {
    * The built-in controller, or another taint manager, evicted a pod that a rule of type `by` holds. `hold`: the ID of the hold. A
    * relay logs at most 100 of these lines for each lease.
    */
-  'pod.evicted-despite-hold': PodFields & { readonly by: Brake['kind']; readonly hold?: string };
+  'pod.evicted-despite-hold': PodFields & { readonly by: EvictionGate['kind']; readonly hold?: string };
   /** The pod was already gone at its deadline. */
   'pod.already-gone': EvictionRef;
   /**
@@ -269,10 +269,12 @@ export type LogLine = {
 }[LogEvent];
 
 /** What the line of an event is given, after its name. */
-export type Told<Event extends LogEvent> = LogEvents[Event] extends Nothing ? [] : [fields: LogEvents[Event]];
+export type FieldsOf<Event extends LogEvent> = LogEvents[Event] extends Nothing
+  ? []
+  : [fields: LogEvents[Event]];
 
 /** Fields of every log line about a scheduled or canceled eviction. */
-export function evictionFields(ref: NodeRef, eviction: EvictionRecord | Ending): EvictionFields {
+export function evictionFields(ref: NodeRef, eviction: EvictionRecord | FinalRecord): EvictionFields {
   const taints = eviction.reasons.map(({ taint }) => taintText(taint));
   return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints };
 }

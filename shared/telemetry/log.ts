@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, pino } from 'pino';
-import type { LogEvent, LogLine, Told } from './log-events.ts';
+import type { FieldsOf, LogEvent, LogLine } from './log-events.ts';
 
 /** Fields of any log line, by the names operators filter on: cluster, node, namespace, pod, uid, error. */
 export type LogFields = Readonly<Record<string, unknown>>;
@@ -9,14 +9,14 @@ export type Severity = 'debug' | 'info' | 'warn' | 'error';
 
 /** Structured log: takes the events of `LogEvents`, each with the fields it has there. */
 export type Log = {
-  readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: Told<Event>) => void;
+  readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: FieldsOf<Event>) => void;
 };
 
 /** A log each line of which goes to `write`. */
 export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
   const at =
     (severity: Severity) =>
-    <Event extends LogEvent>(event: Event, ...[fields]: Told<Event> | []) =>
+    <Event extends LogEvent>(event: Event, ...[fields]: FieldsOf<Event> | []) =>
       // `Told` gives each event its own fields, which the compiler does not see of a pair that is still open.
       write(severity, { event, fields: fields ?? {} } as LogLine);
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };

@@ -18,7 +18,7 @@ export const EVICTION_RETRIES = 'taintward_eviction_retries_total';
 /** Registered clusters without a relay that holds their lease. */
 export const UNWATCHED_CLUSTERS = 'taintward_unwatched_clusters';
 /** Seconds since the last contact with the registered cluster that has been disconnected longest. */
-export const UNHEARD_SECONDS = 'taintward_cluster_last_contact_age_seconds';
+export const LAST_CONTACT_AGE = 'taintward_cluster_last_contact_age_seconds';
 /** Clusters with pods that are more than ten minutes overdue, where the built-in controller does not evict and the policy forbids Taintward to evict. */
 export const NOBODY_EVICTS = 'taintward_cluster_no_eviction_controller';
 /** Nodes that a relay follows beyond its capacity. */

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { EpochMs } from '#shared/eviction/identity.ts';
-import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
+import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { EvictionFields, EvictionRef, LogLine } from './log-events.ts';
 
@@ -8,7 +8,7 @@ import type { EvictionFields, EvictionRef, LogLine } from './log-events.ts';
 const time = z.string();
 
 /** What holds a pod; who only observes holds none. */
-const HOLDING = BRAKE_KINDS.filter((kind) => kind !== 'observe');
+const HOLDING = GATE_KINDS.filter((kind) => kind !== 'observe');
 
 /** The detail of an event on the event bus. Fields may be added to version 1. */
 export const noticeSchema = z

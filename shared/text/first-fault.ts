@@ -1,8 +1,8 @@
 import type * as z from 'zod';
-import { shownText } from './shown-text.ts';
+import { escapeForDisplay } from './escape-for-display.ts';
 
 /** Characters of a field's place and of what is wrong with it. */
-const LONGEST = 200;
+const MAX_LENGTH = 200;
 
 /** What a schema found wrong first, for a sentence. */
 export interface Fault {
@@ -15,12 +15,15 @@ export interface Fault {
 /** What a schema found wrong first. However large or odd it was that it read, both are short, and can only be read. */
 export function firstFault({ issues: [issue] }: z.ZodError): Fault {
   const field = issue?.path.join('.') ?? '';
-  return { field: shownText(field, LONGEST), fault: shownText(issue ? faultOf(issue) : '', LONGEST) };
+  return {
+    field: escapeForDisplay(field, MAX_LENGTH),
+    fault: escapeForDisplay(issue ? faultOf(issue) : '', MAX_LENGTH),
+  };
 }
 
 function faultOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys')
-    return `has no field ${shownText(issue.keys[0] ?? '', 100)}: leave it out`;
+    return `has no field ${escapeForDisplay(issue.keys[0] ?? '', 100)}: leave it out`;
   // The value itself is not told of by an issue.
   if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
   if (issue.code === 'invalid_type' && issue.message.endsWith('received NaN')) return 'is no number';

@@ -3,12 +3,12 @@ import { DURATION_FORM, durationMs, durationText } from './duration.ts';
 
 const DURATION = 'must be a duration like 90s, 15m, 4h or 4d, and 10000d at most';
 /** Beyond, it is for ever; and what is stored of it stays exact. */
-const LONGEST_MS = 10_000 * 24 * 3_600_000;
+const MAX_MS = 10_000 * 24 * 3_600_000;
 
 /** A duration as people write it, and its milliseconds. */
 export const duration = z.codec(
   z.string(DURATION).regex(DURATION_FORM, DURATION),
-  z.number(DURATION).positive(DURATION).max(LONGEST_MS, DURATION),
+  z.number(DURATION).positive(DURATION).max(MAX_MS, DURATION),
   { decode: (written) => durationMs(written) ?? 0, encode: durationText },
 );
 

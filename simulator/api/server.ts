@@ -19,7 +19,7 @@ const CONNECTIONS = 512;
 /** Of them, only callers with the token have these. */
 const CONNECTIONS_WITH_TOKEN = 256;
 /** Selectors, and the names of fields, make kubectl's requests long. */
-const MOST_HEADER_BYTES = 16 * 1024;
+const MAX_HEADER_BYTES = 16 * 1024;
 
 /** What the real server, too, answers to everybody. */
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz'];
@@ -62,7 +62,7 @@ export async function startApiServer(store: ObjectStore, log?: ApiServerLog): Pr
     serve,
     connections: CONNECTIONS,
     forKnown: CONNECTIONS_WITH_TOKEN,
-    headerBytes: MOST_HEADER_BYTES,
+    headerBytes: MAX_HEADER_BYTES,
     idleSeconds: IDLE_SECONDS,
   });
   return { url: `https://127.0.0.1:${port}`, certificate, token, close };

@@ -197,26 +197,26 @@ async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffe
       return weathered.last(fault);
     case 'cut': {
       const open = gate.shut();
-      await passes(fault.forMs);
+      await passes(fault.durationMs);
       return open();
     }
     case 'kill': {
       const victim = victims.get(fault.victim);
       await victim?.kill?.();
-      await passes(fault.forMs);
+      await passes(fault.durationMs);
       return victim?.start?.();
     }
     case 'clock': {
       const victim = victims.get(fault.victim);
       victim?.setClock?.(fault.aheadMs);
-      await passes(fault.forMs);
+      await passes(fault.durationMs);
       return victim?.setClock?.(0);
     }
     case 'stop': {
       const victim = victims.get(fault.victim);
       const from = Date.now();
       victim?.pause?.();
-      await passes(fault.forMs);
+      await passes(fault.durationMs);
       victim?.resume?.();
       if (victim?.hearsAnswers) unheard.push({ from, to: Date.now() });
       return;

@@ -27,13 +27,13 @@ export type Sky = 'throttled' | 'failing' | 'resetting' | 'silent' | 'slow' | 'd
 
 /** What is done to processes and to what lies between them. */
 export type Fault =
-  | { readonly kind: 'kill'; readonly victim: string; readonly forMs: number }
-  | { readonly kind: 'stop'; readonly victim: string; readonly forMs: number }
+  | { readonly kind: 'kill'; readonly victim: string; readonly durationMs: number }
+  | { readonly kind: 'stop'; readonly victim: string; readonly durationMs: number }
   /** Somebody sets its clock wrong, and after a while right. */
-  | { readonly kind: 'clock'; readonly victim: string; readonly aheadMs: number; readonly forMs: number }
+  | { readonly kind: 'clock'; readonly victim: string; readonly aheadMs: number; readonly durationMs: number }
   /** Every connection to the API server breaks; for a while none is let in. */
-  | { readonly kind: 'cut'; readonly forMs: number }
-  | { readonly kind: 'weather'; readonly sky: Sky; readonly share: number; readonly forMs: number };
+  | { readonly kind: 'cut'; readonly durationMs: number }
+  | { readonly kind: 'weather'; readonly sky: Sky; readonly share: number; readonly durationMs: number };
 
 /** `at`: milliseconds from the beginning. */
 export interface Planned<Act> {
@@ -219,7 +219,7 @@ function processFaults(
   for (let at = random.between(1_000, 5_000); at < endAt; at += random.between(...BETWEEN_FAULTS_MS)) {
     const kind = random.pick(kinds) ?? 'cut';
     if (kind === 'cut') {
-      faults.push({ at, act: { kind, forMs: random.between(...CUT_MS) } });
+      faults.push({ at, act: { kind, durationMs: random.between(...CUT_MS) } });
       continue;
     }
     const [victims, [least, most]] = {
@@ -228,11 +228,14 @@ function processFaults(
       clock: [clocked, WRONG_MS] as const,
     }[kind];
     const victim = random.pick(victims) ?? '';
-    const forMs = random.between(least, most);
+    const durationMs = random.between(least, most);
     if ((busyUntil.get(victim) ?? 0) > at) continue;
-    busyUntil.set(victim, at + forMs);
+    busyUntil.set(victim, at + durationMs);
     const aheadMs = random.between(...WRONG_BY_MS) * (random.chance(0.5) ? 1 : -1);
-    faults.push({ at, act: kind === 'clock' ? { kind, victim, aheadMs, forMs } : { kind, victim, forMs } });
+    faults.push({
+      at,
+      act: kind === 'clock' ? { kind, victim, aheadMs, durationMs } : { kind, victim, durationMs },
+    });
   }
   return faults;
 }
@@ -242,17 +245,17 @@ function weather(random: SeededRandom, endAt: number): Planned<Fault>[] {
   const faults: Planned<Fault>[] = [];
   let at = random.between(...CALM_MS);
   while (at < endAt) {
-    const forMs = random.between(...WEATHER_MS);
+    const durationMs = random.between(...WEATHER_MS);
     const share = random.pick([0.1, 0.3, 0.7]);
-    faults.push({ at, act: { kind: 'weather', sky: random.pick(SKIES), share, forMs } });
-    at += forMs + random.between(...CALM_MS);
+    faults.push({ at, act: { kind: 'weather', sky: random.pick(SKIES), share, durationMs } });
+    at += durationMs + random.between(...CALM_MS);
   }
   return faults;
 }
 
 /** A fault in words. */
 export function inWords(fault: Fault): string {
-  const seconds = `${(fault.forMs / 1000).toFixed(1)} s`;
+  const seconds = `${(fault.durationMs / 1000).toFixed(1)} s`;
   switch (fault.kind) {
     case 'kill':
       return `${fault.victim}: kill -9, back after ${seconds}`;

@@ -28,8 +28,8 @@ export class Weathered {
   }
 
   /** Has a weather begin; resolves when it is over. */
-  async last({ sky, share, forMs }: Weather): Promise<void> {
-    const over = passes(forMs);
+  async last({ sky, share, durationMs }: Weather): Promise<void> {
+    const over = passes(durationMs);
     this.#weather = { sky, share, over };
     // What was being heard stops, too.
     const held = sky === 'deaf' ? [...this.#watches].filter(() => this.#random.chance(share)) : [];

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { Account, LEAST_RIGHTS } from './rig/account.ts';
+import { Account, MIN_PERMISSIONS } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { kubeconfigText } from './rig/kubeconfig.ts';
 import { type ServiceOptions, ServiceProcess } from './rig/service-process.ts';
@@ -84,7 +84,7 @@ describe('a token', () => {
 
   test('without the rights it needs', async () => {
     const { cluster } = stage();
-    const rules = LEAST_RIGHTS.map(({ resource, verbs }) => ({
+    const rules = MIN_PERMISSIONS.map(({ resource, verbs }) => ({
       resource,
       verbs: verbs.filter((verb) => verb !== 'delete' && verb !== 'patch'),
     })).filter(({ verbs }) => verbs.length > 0);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { Account, LEAST_RIGHTS } from './rig/account.ts';
+import { Account, MIN_PERMISSIONS } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
 import type { PodSpec } from './rig/test-cluster.ts';
 import { tolerates } from './rig/tolerations.ts';
@@ -18,8 +18,8 @@ describe('where policy has pods evicted by the Eviction API', () => {
   let kubeconfig: string;
   before(async () => {
     const { cluster } = stage();
-    const rights = [...LEAST_RIGHTS, { resource: 'pods/eviction', verbs: ['create'] }];
-    const account = await Account.create(cluster, 'evicter', rights);
+    const permissions = [...MIN_PERMISSIONS, { resource: 'pods/eviction', verbs: ['create'] }];
+    const account = await Account.create(cluster, 'evicter', permissions);
     kubeconfig = await stage().writeKubeconfig('evicter', cluster.connection, account.token);
   });
 

@@ -7,7 +7,7 @@ const stage = fileStage('bare');
 
 const PODS = 10;
 /** Which of the two is first is chance; one that finds all pods gone already sees no marks of the other on them. */
-const MOST_NODES = 20;
+const MAX_NODES = 20;
 
 test('two services with states of their own on one cluster evict each pod once, notice each other, and one goes on when the other is gone', async (t) => {
   const { cluster } = stage();
@@ -15,7 +15,7 @@ test('two services with states of their own on one cluster evict each pod once, 
   const noticed = () =>
     services.filter((service) => service.said('cluster.conflicting-installation').length > 0).length;
   let nodes = 0;
-  for (; noticed() === 0 && nodes < MOST_NODES; nodes++) {
+  for (; noticed() === 0 && nodes < MAX_NODES; nodes++) {
     const node = await cluster.addNode(`shared-${nodes}`);
     const pods = await Promise.all(
       Array.from({ length: PODS }, (_, index) => cluster.addPod(node, `shared-${nodes}-${index}`)),

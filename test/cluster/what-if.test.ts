@@ -7,7 +7,7 @@ import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
 import { liveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
-import { Account, LEAST_RIGHTS } from './rig/account.ts';
+import { Account, MIN_PERMISSIONS } from './rig/account.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { CONTEXT } from './rig/stage.ts';
 
@@ -79,9 +79,9 @@ describe('what a taint would do on a real API server', () => {
     );
 
   /** Who may do no more than this. */
-  async function limitedTo(name: string, rights: typeof LEAST_RIGHTS): Promise<Connection> {
+  async function limitedTo(name: string, permissions: typeof MIN_PERMISSIONS): Promise<Connection> {
     const { cluster } = stage();
-    const account = await Account.create(cluster, name, rights);
+    const account = await Account.create(cluster, name, permissions);
     const kubeconfig = await stage().writeKubeconfig(name, cluster.connection, account.token);
     const [context] = loadContexts({ kubeconfig, contexts: [CONTEXT] });
     assert.ok(context);
@@ -136,8 +136,8 @@ describe('what a taint would do on a real API server', () => {
 
   test('who may ask for evictions, but read no budgets, hears of them all the same', async () => {
     await stage().cluster.setBudget('what-if', 2, 2);
-    const rights = [...LEAST_RIGHTS, { resource: 'pods/eviction', verbs: ['create'] }];
-    const { budgets, unknown } = await ask(await limitedTo('asker', rights));
+    const permissions = [...MIN_PERMISSIONS, { resource: 'pods/eviction', verbs: ['create'] }];
+    const { budgets, unknown } = await ask(await limitedTo('asker', permissions));
     assert.deepEqual(
       budgets.map(({ name, blocked, source, breaks }) => [name, blocked, source, breaks]),
       [[undefined, 2, 'eviction-api', true]],
@@ -148,7 +148,7 @@ describe('what a taint would do on a real API server', () => {
   });
 
   test('who may do neither is told so, and by whom pods are run only by name', async () => {
-    const { budgets, unknown, workloads } = await ask(await limitedTo('reader', LEAST_RIGHTS));
+    const { budgets, unknown, workloads } = await ask(await limitedTo('reader', MIN_PERMISSIONS));
     assert.deepEqual(budgets, []);
     assert.match(unknown.join('\n'), /The Eviction API cannot be used in namespace/);
     assert.deepEqual(

@@ -10,7 +10,7 @@ import { Service } from './rig/service.ts';
 
 const IMAGES = join(PROJECT_DIR, 'docs/images');
 /** What a page of documentation loads without anybody waiting. */
-const MOST_BYTES = 200_000;
+const MAX_BYTES = 200_000;
 /** So many of them that the timeline has a shape. */
 const PODS = 180;
 const VIEWPORT = { width: 1180, height: 680 };
@@ -21,7 +21,7 @@ async function picture(page: Page, view: string, theme: Theme): Promise<void> {
   const path = join(IMAGES, `console-${view}-${theme}.png`);
   await page.screenshot({ path, caret: 'hide' });
   const { size } = statSync(path);
-  if (size > MOST_BYTES) throw new Error(`${path} has ${size} bytes: more than ${MOST_BYTES}`);
+  if (size > MAX_BYTES) throw new Error(`${path} has ${size} bytes: more than ${MAX_BYTES}`);
   process.stdout.write(`${path}: ${Math.round(size / 1_000)} kB\n`);
 }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { type ClusterName, clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
-  type Ending,
+  type DeadlineCause,
   type EvictionRecord,
   ending,
+  type FinalRecord,
   type NodeState,
   type Partition,
-  type Reason,
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 
@@ -36,7 +36,7 @@ export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
 });
 
 /** Why a pod goes: for a taint, as kubectl prints it, that it tolerates for a while. */
-export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): Reason => ({
+export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): DeadlineCause => ({
   taint: { key, ...(value === undefined ? {} : { value }), effect: 'NoExecute' },
   since: NOW - 1_000,
   known: 'appeared',
@@ -61,7 +61,7 @@ export const someRecords = (count: number, fields: Partial<EvictionRecord> = {})
   Array.from({ length: count }, (_, index) => aRecord({ name: `web-${index}`, ...fields }));
 
 /** How a record ended: evicted, unless told otherwise. */
-export const anEnding = (record = aRecord(), how: Partial<Ending> = {}): Ending => ({
+export const anEnding = (record = aRecord(), how: Partial<FinalRecord> = {}): FinalRecord => ({
   ...ending(record, { outcome: 'done' }),
   ...how,
 });

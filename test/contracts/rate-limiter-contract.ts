@@ -31,7 +31,7 @@ const DRAIN_OF_2: Pace = { drain: 2 };
 
 const HOUR_MS = 3_600_000;
 /** Clocks that differ by more let nobody evict. */
-const MOST_STEP_MS = 30_000;
+const MAX_STEP_MS = 30_000;
 
 /** Registers the tests that every rate limiter has to pass. */
 export function rateLimiterContract(
@@ -196,7 +196,7 @@ const history = fc.array(
       arbitrary: fc.record({
         kind: fc.constant('clock'),
         which,
-        offsetMs: fc.integer({ min: -MOST_STEP_MS, max: MOST_STEP_MS }),
+        offsetMs: fc.integer({ min: -MAX_STEP_MS, max: MAX_STEP_MS }),
       }),
     },
   ),

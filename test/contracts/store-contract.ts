@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ClusterName, type NodeRef, podUid } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, EvictionRecord, Outcome, Partition } from '#shared/eviction/records.ts';
+import type { EndedPod, EvictionRecord, FinalRecord, Outcome, Partition } from '#shared/eviction/records.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import {
@@ -509,7 +509,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
   });
 }
 
-const endedAt = (moment: number, ends: readonly Ending[]): readonly EndedPod[] =>
+const endedAt = (moment: number, ends: readonly FinalRecord[]): readonly EndedPod[] =>
   ends.map((end) => ({ ...end, endedAt: moment }));
 
 const byUid = <T extends Pick<EvictionRecord, 'uid'>>(pods: readonly T[]): ReadonlyMap<T['uid'], T> =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import { Account, LEAST_RIGHTS } from '#test/cluster/rig/account.ts';
+import { Account, MIN_PERMISSIONS } from '#test/cluster/rig/account.ts';
 import { ControllerManager } from '#test/cluster/rig/controller-manager.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { MortalNodes } from '#test/cluster/rig/mortal-nodes.ts';
@@ -36,7 +36,7 @@ describe('a node with a Lease that its kubelet renews', () => {
     stage = await Stage.open();
     const { cluster } = stage;
     nodes = new MortalNodes(cluster);
-    const { token } = await Account.create(cluster, 'lease-reader', [...LEAST_RIGHTS, READ_LEASES]);
+    const { token } = await Account.create(cluster, 'lease-reader', [...MIN_PERMISSIONS, READ_LEASES]);
     const kubeconfig = await stage.writeKubeconfig('lease-reader', cluster.connection, token);
     await stage.start({ kubeconfig });
     node = await nodes.add('alive');

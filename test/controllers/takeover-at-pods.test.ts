@@ -39,7 +39,7 @@ async function shown(name: string) {
   return { seconds, note: metadata.annotations?.[TAKEOVER_ANNOTATION], annotations: metadata.annotations };
 }
 
-const noteOf = (seconds: number) => KEYS.map((key) => `${key}=${seconds}+${FALLBACK_SECONDS}`).join(',');
+const changeOf = (seconds: number) => KEYS.map((key) => `${key}=${seconds}+${FALLBACK_SECONDS}`).join(',');
 
 test('a pod for which the built-in timer runs is adopted, held for longer than its own seconds, and restored', async (t) => {
   const { cluster } = stage.stage;
@@ -55,7 +55,7 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   t.diagnostic(`adopted ${Date.now() - taintedAt} ms after the taint`);
   for (const name of ['adopted', 'idle']) {
     const { seconds, note } = await shown(name);
-    assert.deepEqual([seconds, note], [[LENGTHENED_SECONDS, LENGTHENED_SECONDS], noteOf(OWN_SECONDS)]);
+    assert.deepEqual([seconds, note], [[LENGTHENED_SECONDS, LENGTHENED_SECONDS], changeOf(OWN_SECONDS)]);
   }
   assert.match(await stage.command('adopt'), /Pods taken over: 0\./);
 
@@ -104,7 +104,11 @@ test('pods that are made are taken over, and go by their own seconds, while the 
   assert.ok(bounded && wildcard && unbounded && untold);
   for (const { name } of [bounded, wildcard]) {
     const { seconds, note } = await shown(name);
-    assert.deepEqual([seconds, note], [[LENGTHENED_SECONDS, LENGTHENED_SECONDS], noteOf(OWN_SECONDS)], name);
+    assert.deepEqual(
+      [seconds, note],
+      [[LENGTHENED_SECONDS, LENGTHENED_SECONDS], changeOf(OWN_SECONDS)],
+      name,
+    );
   }
   assert.deepEqual(await shown('unbounded'), {
     seconds: [undefined, undefined],
@@ -112,7 +116,7 @@ test('pods that are made are taken over, and go by their own seconds, while the 
     annotations: undefined,
   });
   const { seconds, note } = await shown('untold');
-  assert.deepEqual([seconds, note], [[900, 900], noteOf(300)]);
+  assert.deepEqual([seconds, note], [[900, 900], changeOf(300)]);
 
   await stage.serve({});
   const before = await stage.builtIn.deletions();
@@ -131,7 +135,7 @@ test('what somebody sets on a pod that is taken over counts from then on', async
   const pod = await cluster.addPod(node, 'changed', { tolerations: own(OWN_SECONDS) });
   await cluster.tolerate(pod, (present) => present.map((each) => ({ ...each, tolerationSeconds: 55 })));
   const { seconds, note } = await shown('changed');
-  assert.deepEqual([seconds, note], [[655, 655], noteOf(55)]);
+  assert.deepEqual([seconds, note], [[655, 655], changeOf(55)]);
 });
 
 /** The note of a pod that is made there, and goes again. */

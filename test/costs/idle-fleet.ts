@@ -12,10 +12,10 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { allRulesReader } from '#shared/state/rulebook.ts';
+import { allRulesReader } from '#shared/state/rules-store.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
@@ -99,16 +99,16 @@ async function runRelay(
 ): Promise<void> {
   const log = logTo(() => undefined);
   const metrics = relayMetrics(new Registry(), quietEmf(clock));
-  const rulebook = new DynamoDbRulebook(table);
+  const rulesStore = new DynamoDbRulesStore(table);
   const rules = new RulesWatch({
-    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
+    readAll: allRulesReader(rulesStore, { comparisonOperators: false }),
     clock,
     log,
   });
   const nothing = { send: async () => [] };
   const relay = new Relay({
     prover: PROVEN,
-    ...{ rules, rulebook, clock, log, metrics, holder },
+    ...{ rules, rulesStore, clock, log, metrics, holder },
     leases: new DynamoDbLeases(table),
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterEach, describe, type TestContext, test } from 'node:test';
-import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
+import { MAX_RETRY_MS } from '#shared/eviction/retry.ts';
 import { assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { momentComes } from '#test/cluster/rig/on-time.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { passOn } from '#test/cluster/rig/wiretap.ts';
 import { deployed, ENFORCE } from './rig/deployed-stage.ts';
-import { hashOf, LONGEST_CHAIN } from './rig/loops/lineage.ts';
+import { hashOf, MAX_CHAIN } from './rig/loops/lineage.ts';
 
 /*
  * Lambda counts the invocations in a chain of requests, and stops a function after 16 unless that is allowed to call itself
@@ -82,7 +82,7 @@ describe('a chain of more than 16 invocations', () => {
     const { alpha, state } = deployed();
     const { cluster } = alpha;
     // However far apart its tries are: in three minutes they are more than the few that are left then.
-    await behind(LONGEST_CHAIN - 3);
+    await behind(MAX_CHAIN - 3);
     const takeBack = await grantEviction();
     try {
       await deployed().cli('policy', 'apply', '--file', BY_EVICTION, 'alpha', '--yes');
@@ -109,7 +109,7 @@ describe('a chain of more than 16 invocations', () => {
       t.diagnostic(
         `evicted within ${Date.now() - allowedAt} ms, after ${longestChain(node)} invocations in a chain`,
       );
-      assert.ok(longestChain(node) > LONGEST_CHAIN, `${longestChain(node)}`);
+      assert.ok(longestChain(node) > MAX_CHAIN, `${longestChain(node)}`);
       assert.deepEqual(await dropped(since), []);
     } finally {
       await deployed().cli('policy', 'apply', '--file', ENFORCE, 'alpha', '--yes');
@@ -121,7 +121,7 @@ describe('a chain of more than 16 invocations', () => {
     if (!tapOf(t)) return;
     const { alpha, raw, queues } = deployed();
     const { cluster } = alpha;
-    await behind(LONGEST_CHAIN);
+    await behind(MAX_CHAIN);
     await raw.setLoops(EVICT, 'Terminate');
     try {
       const node = await cluster.addNode('stopped');
@@ -165,14 +165,14 @@ describe('a chain of more than 16 invocations', () => {
       wiretap.carry = carry;
     }
     const backAt = Date.now();
-    await until(`${pod.name} is evicted`, () => pod.evictedAt, LONGEST_RETRY_MS + ASKED_AGAIN_WITHIN_MS);
+    await until(`${pod.name} is evicted`, () => pod.evictedAt, MAX_RETRY_MS + ASKED_AGAIN_WITHIN_MS);
     t.diagnostic(
       `evicted ${Date.now() - backAt} ms after it took writes again, after ${longestChain(node)} invocations in a chain`,
     );
     for (const line of await deployed().logged('evict', since))
       if (line.includes('"eviction.retrying"')) t.diagnostic(line);
     if (OUTAGE_MINUTES >= LONG_OUTAGE_MINUTES)
-      assert.ok(longestChain(node) > LONGEST_CHAIN, `${longestChain(node)}`);
+      assert.ok(longestChain(node) > MAX_CHAIN, `${longestChain(node)}`);
     assert.deepEqual(await dropped(since), []);
   });
 });

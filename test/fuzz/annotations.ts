@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { movePods } from '#functions/cli/takeover/move-pods.ts';
-import { matchesLabels } from '#shared/eviction/brake.ts';
+import { matchesLabels } from '#shared/eviction/gate.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';

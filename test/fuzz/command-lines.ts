@@ -16,7 +16,7 @@ import { openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { shownText } from '#shared/text/shown-text.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -288,7 +288,7 @@ const ACTED_UPON = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 const withoutWords = (text: string, line: CommandLine): string =>
   line
     .flatMap((word) => [word, ...word.split('=')])
-    .map(shownText)
+    .map(escapeForDisplay)
     .filter(({ length }) => length > 3)
     .sort((a, b) => b.length - a.length)
     .reduce((left, word) => left.replaceAll(word, '…'), text);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
-import type { Act } from '#shared/console/api.ts';
+import type { ConsoleAction } from '#shared/console/api.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { servedConsole } from '#test/unit/console/served-console.ts';
@@ -31,8 +31,8 @@ const QUESTIONS = [
   ...['api/demo/nodes', 'api/live', '', 'assets/x/main.ts', '?key=x'],
 ];
 const cluster = clusterName('prod');
-const ACTS: readonly Act[] = [
-  { kind: 'stop', cluster, reason: 'a test', forMs: 60_000 },
+const ACTS: readonly ConsoleAction[] = [
+  { kind: 'stop', cluster, reason: 'a test', durationMs: 60_000 },
   { kind: 'resume', reason: 'a test' },
   { kind: 'pause', cluster, reason: 'a test' },
   { kind: 'unpause', cluster, reason: 'a test' },
@@ -161,7 +161,7 @@ function sessionOf(served: Served): Promise<Entered> {
 }
 
 async function feed(request: Request, served: Served): Promise<Outcome> {
-  const { port, host, log, rulebook, send } = served;
+  const { port, host, log, rulesStore, send } = served;
   const { path, own, cookie, token } = await sessionOf(served);
   const filled = (text: string) =>
     text
@@ -169,7 +169,7 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
       .replaceAll('COOKIE', cookie.slice('taintward='.length))
       .replaceAll('TOKEN', token)
       .replaceAll('HOST', host);
-  const before = await rulebook.read(cluster);
+  const before = await rulesStore.read(cluster);
   const told = log.lines.length;
   const { status, head, body } = await answered(Number(port), textOf(request, filled));
   must(log.lines.length === told, `is logged as a failure of ours: ${JSON.stringify(log.lines.at(-1))}`);
@@ -183,7 +183,7 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
     request.headers.some(([each, said]) => each.toLowerCase() === name && said.startsWith(right)),
   );
   if (!isWhole) {
-    const after = await rulebook.read(cluster);
+    const after = await rulesStore.read(cluster);
     must(
       after.orders.revision === before.orders.revision && after.fleetStop?.at === before.fleetStop?.at,
       'acts, and shows not who it is',

@@ -11,7 +11,7 @@ import {
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
 import { messageFault } from '#shared/aws/message-fault.ts';
-import { RefusedMessageError } from '#shared/aws/refused-message.ts';
+import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
 import { heard } from '#test/unit/engine/evict/evict-bench.ts';
@@ -152,7 +152,7 @@ function parsed<Message extends object>(read: () => Message): Message | 'refused
   try {
     return read();
   } catch (error) {
-    return refusal(error, [RefusedMessageError]);
+    return refusal(error, [RejectedMessageError]);
   }
 }
 

@@ -119,7 +119,7 @@ type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
 const isRaw = (json: object): boolean => Object.isFrozen(json);
 
 /** What is larger is made no larger still. */
-const MOST_PLACES = 1_000;
+const MAX_PLACES = 1_000;
 
 /** A place in a JSON value: what holds it, and under which key. */
 interface Place {
@@ -142,7 +142,7 @@ const put = (holder: object, key: string, given: unknown) =>
 
 function edited(root: { sample: unknown }, { way, where, from, key, value: given }: Edit): void {
   const places = placesOf(root);
-  if (places.length > MOST_PLACES) return;
+  if (places.length > MAX_PLACES) return;
   const place = places[where % places.length];
   const other = places[from % places.length];
   if (!place || !other) return;

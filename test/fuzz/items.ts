@@ -6,16 +6,16 @@ import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
-import type { Rulebook } from '#shared/state/rulebook.ts';
+import type { RulesStore } from '#shared/state/rules-store.ts';
 import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/service-state.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { KINDS } from '#shared/state/sqlite/sqlite-objects.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
@@ -152,16 +152,16 @@ const collected = <T>(all: AsyncIterable<T>) => Array.fromAsync(all);
 const ALWAYS = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
 /** Everything that is read of what is stored, each by itself. */
-const readings = (of: { store: Store; history: History; leases: Leases; rulebook: Rulebook }) => [
+const readings = (of: { store: Store; history: History; leases: Leases; rulesStore: RulesStore }) => [
   () => of.store.load(REF, NOW),
   () => of.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
   () => collected(of.store.taintedNodes(CLUSTER)),
   () => collected(of.history.entries({ cluster: CLUSTER, ...ALWAYS })),
   () => of.leases.look(CLUSTER),
-  () => of.rulebook.read(CLUSTER),
-  () => of.rulebook.readAll([CLUSTER]),
-  () => of.rulebook.fleetStop(),
-  () => of.rulebook.audit({ cluster: CLUSTER, ...ALWAYS }),
+  () => of.rulesStore.read(CLUSTER),
+  () => of.rulesStore.readAll([CLUSTER]),
+  () => of.rulesStore.fleetStop(),
+  () => of.rulesStore.audit({ cluster: CLUSTER, ...ALWAYS }),
 ];
 
 async function outcomeOf(reads: readonly (() => unknown)[]): Promise<Outcome> {
@@ -186,11 +186,11 @@ async function feedTable(item: Record<string, AttributeValue>, copy: SqliteStore
   for (const each of ATTRIBUTES) fake.set(each, each);
   fake.set(item as never, item as never);
   const store = new DynamoDbStore(table);
-  const [leases, rulebook] = [new DynamoDbLeases(table), new DynamoDbRulebook(table)];
+  const [leases, rulesStore] = [new DynamoDbLeases(table), new DynamoDbRulesStore(table)];
   const registry = new DynamoDbClusterRegistry(table);
   const rates = new DynamoDbRateLimiter(table);
   return outcomeOf([
-    ...readings({ store, history: new DynamoDbHistory(table), leases, rulebook }),
+    ...readings({ store, history: new DynamoDbHistory(table), leases, rulesStore }),
     () => leases.stuck(CLUSTER),
     () => registry.list(),
     () => registry.get(CLUSTER),
@@ -248,7 +248,7 @@ async function filledDatabase(): Promise<SqliteStore> {
     tableName: 't',
   });
   await writeAll(table);
-  const { node, scheduled, ended, noted, gone, rulings, stuck, audit } = await readAll(table);
+  const { node, scheduled, ended, noted, gone, storedRules, stuck, audit } = await readAll(table);
   const store = new SqliteStore({ path: ':memory:' });
   const { database } = store;
   await store.commit(REF, 0, { node, schedule: scheduled, end: ended, noted, live: true }, NOW);
@@ -258,12 +258,12 @@ async function filledDatabase(): Promise<SqliteStore> {
   if (!lease) throw new Error('there is a lease already');
   await leases.bid(lease, { holder: 'relay-2', load: 3 });
   await leases.reportStuck(lease, stuck);
-  const rulebook = new SqliteRulebook({ database });
+  const rulesStore = new SqliteRulesStore({ database });
   const [entry] = audit;
   if (!entry) throw new Error('there is no entry of the audit');
-  await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, rulings.orders, entry);
-  await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, rulings.guard.trips);
-  await rulebook.changeFleetStop(undefined, rulings.fleetStop, entry);
+  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, storedRules.orders, entry);
+  await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, storedRules.guard.trips);
+  await rulesStore.changeFleetStop(undefined, storedRules.fleetStop, entry);
   await sqliteAsked(database).send([{ body: '{}' }]);
   return store;
 }
@@ -300,7 +300,7 @@ async function feedDatabase(
   { place, text }: Extract<Stored, { in: 'database' }>,
 ): Promise<Outcome> {
   const { database } = store;
-  const [leases, rulebook] = [sqliteLeases(database), new SqliteRulebook({ database })];
+  const [leases, rulesStore] = [sqliteLeases(database), new SqliteRulesStore({ database })];
   const { table } = rowOf(place);
   const before = database.prepare(`SELECT * FROM ${table}`).all();
   try {
@@ -311,7 +311,7 @@ async function feedDatabase(
   }
   try {
     return await outcomeOf([
-      ...readings({ store, history: new SqliteHistory({ database }), leases, rulebook }),
+      ...readings({ store, history: new SqliteHistory({ database }), leases, rulesStore }),
       () => leases.stuck(CLUSTER),
       () => leases.clusters(),
       () => leases.epoch(CLUSTER),

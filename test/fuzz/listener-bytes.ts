@@ -31,7 +31,7 @@ interface Flood {
 
 const SERVERS = ['probes', 'socket', 'simulated-cluster'] as const;
 /** More of them would measure how long TLS takes to greet; what happens when all places are taken is a test of its own. */
-const MOST_CONNECTIONS = 24;
+const MAX_CONNECTIONS = 24;
 /** Callers leave after so many turns of the event loop: what is slow or long is left under way, as callers do. */
 const WAIT_TURNS = 20;
 
@@ -129,7 +129,7 @@ const floods: fc.Arbitrary<Flood> = fc.record({
   times: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 300 })),
   connections: fc.oneof(
     { weight: 6, arbitrary: fc.constant(1) },
-    fc.integer({ min: 2, max: MOST_CONNECTIONS }),
+    fc.integer({ min: 2, max: MAX_CONNECTIONS }),
   ),
   piece: fc.constantFrom(0, 0, 0, 1, 7, 1024),
   isCut: fc.integer({ min: 0, max: 5 }).map((drawn) => drawn === 0),

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { dump } from 'js-yaml';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { PolicyError, parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { garbage, sameMeaning, spoilt, torn } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
@@ -167,8 +167,8 @@ async function feed(text: string): Promise<Outcome> {
     client: fakeClient(async (command) => fake.perform(command)),
     tableName: 't',
   });
-  for (const rulebook of [new SqliteRulebook({ database }), new DynamoDbRulebook(table)]) {
-    const operator = new Operator({ rulebook, clock: { now: () => NOW }, who: 'anna' });
+  for (const rulesStore of [new SqliteRulesStore({ database }), new DynamoDbRulesStore(table)]) {
+    const operator = new Operator({ rulesStore, clock: { now: () => NOW }, who: 'anna' });
     try {
       await operator.applyPolicy(CLUSTER, text, 'a drill');
     } catch (error) {
@@ -176,7 +176,7 @@ async function feed(text: string): Promise<Outcome> {
       database.close();
       return refusal(error, [PolicyError]);
     }
-    const { orders } = await rulebook.read(CLUSTER);
+    const { orders } = await rulesStore.read(CLUSTER);
     must(sameMeaning(orders.policy?.read, policy), 'is another policy when it was stored');
   }
   database.close();

@@ -2,7 +2,7 @@
 export const SECRET = 'c2VjcmV0LW9mLXRoZS1maXhlZC1zYW1wbGU';
 
 /** A refusal is no longer than this, whatever was refused. */
-const MOST_CHARACTERS = 1_500;
+const MAX_CHARACTERS = 1_500;
 
 /** What an error says that was made for nobody to read. YAML knows a key that is called NaN. */
 export const INTERNALS =
@@ -39,7 +39,7 @@ export function sentence(text: string): void {
 
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return 'says nothing';
-  if (text.length > MOST_CHARACTERS) return `has ${text.length} characters`;
+  if (text.length > MAX_CHARACTERS) return `has ${text.length} characters`;
   if (UNPRINTABLE.test(text))
     return `holds what cannot be printed on a line (${JSON.stringify(UNPRINTABLE.exec(text)?.[0])})`;
   if (text.includes(SECRET)) return 'tells a secret';

@@ -23,9 +23,9 @@ export interface Report {
 }
 
 /** No input takes longer than this many yardsticks, unless its kind says so. */
-const MOST_YARDSTICKS = 20;
+const MAX_YARDSTICKS = 20;
 /** What collecting garbage leaves behind is never quite the same. */
-const MOST_GROWTH_MEBIBYTES = 32;
+const MAX_GROWTH_MEBIBYTES = 32;
 /** Slowness that does not come again was the garbage collector's, or the compiler's. */
 const TIMES = 3;
 
@@ -39,7 +39,7 @@ export interface RunOptions {
 /** Gives a kind's inputs to its doors, one after the other, and looks after each whether all is as it was. */
 export async function fuzz<Input>(kind: Kind<Input>, { runs, seed, path }: RunOptions): Promise<Report> {
   const yardstickMs = measureYardstick();
-  const { mostYardsticks = MOST_YARDSTICKS } = kind;
+  const { mostYardsticks = MAX_YARDSTICKS } = kind;
   const outcomes: Record<Outcome, number> = { accepted: 0, refused: 0 };
   const { inputs, feed, close } = await kind.open();
   const natures = naturesOf();
@@ -88,7 +88,7 @@ export async function fuzz<Input>(kind: Kind<Input>, { runs, seed, path }: RunOp
     const grown = earlyHeap === undefined ? 0 : (heap() - earlyHeap) / 2 ** 20;
     const broken = details.failed
       ? brokenText(kind.name, details)
-      : grown > MOST_GROWTH_MEBIBYTES
+      : grown > MAX_GROWTH_MEBIBYTES
         ? `The heap grew by ${grown.toFixed(0)} MiB.`
         : undefined;
     return {
@@ -112,7 +112,7 @@ type Failed = Pick<
   'counterexample' | 'errorInstance' | 'seed' | 'counterexamplePath'
 >;
 
-const LONGEST_SHOWN = 3_000;
+const MAX_SHOWN = 3_000;
 
 function brokenText(
   kind: string,
@@ -122,7 +122,7 @@ function brokenText(
   const why = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
   return [
     why,
-    `of ${shown.slice(0, LONGEST_SHOWN)}`,
+    `of ${shown.slice(0, MAX_SHOWN)}`,
     `again: npm run fuzz -- --what ${kind} --seed ${seed} --path ${counterexamplePath}`,
   ].join('\n');
 }

@@ -10,7 +10,7 @@ import { taintward } from '#test/transcripts/transcript.ts';
 
 const IDLE_MS = 20_000;
 /** For each moment at which pods of a node fall due. */
-const MOST_WRITES = 3;
+const MAX_WRITES = 3;
 const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\ngiveUpAfter: 1s\n';
 
 let replicas: Replicas;
@@ -33,7 +33,7 @@ async function said(...words: readonly string[]): Promise<string> {
   return out;
 }
 
-test(`a node's object is written at most ${MOST_WRITES} times for each moment at which pods fall due`, async (t) => {
+test(`a node's object is written at most ${MAX_WRITES} times for each moment at which pods fall due`, async (t) => {
   const { cluster } = replicas;
   await replicas.startLeader();
   const node = await cluster.addNode('written');
@@ -66,7 +66,7 @@ test(`a node's object is written at most ${MOST_WRITES} times for each moment at
   t.diagnostic(
     `writes: ${scheduling} to schedule ${pods.length} pods, then ${evicting.join(', ')} by moment`,
   );
-  assert.ok(Math.max(...writes) <= MOST_WRITES);
+  assert.ok(Math.max(...writes) <= MAX_WRITES);
 });
 
 test('while nothing is tainted two replicas write the lease, and nothing else', async (t) => {

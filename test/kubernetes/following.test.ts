@@ -31,7 +31,7 @@ const PODS = 300;
 const STORMS = 3;
 /** After a storm of taints, and again after one of untaints. */
 const STEPS = 60;
-const LONGEST_STEP_MS = 250;
+const MAX_STEP_MS = 250;
 /** A busy machine does less, rather than take longer. */
 const HISTORY_WITHIN_MS = 60_000;
 /** Of a storm, how many requests are under way. */
@@ -225,7 +225,7 @@ class History {
   async #steps(endAt: number): Promise<void> {
     for (let step = 0; step < STEPS && Date.now() < endAt; step++) {
       this.#happen();
-      await passes(this.#random.between(0, LONGEST_STEP_MS));
+      await passes(this.#random.between(0, MAX_STEP_MS));
     }
   }
 
@@ -395,7 +395,7 @@ class History {
   }
 
   async #faults(): Promise<readonly string[]> {
-    const { kind } = this.#watch.hearing;
+    const { kind } = this.#watch.connectionState;
     if (kind !== 'live') return [`the cluster is ${kind}`];
     const { signal } = this.#stopping;
     // Consistent lists.

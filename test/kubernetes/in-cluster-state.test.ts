@@ -5,11 +5,11 @@ import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { permitsContract } from '#test/contracts/permits-contract.ts';
-import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
+import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 import { StatePlace } from './state-place.ts';
 
@@ -28,10 +28,10 @@ historyContract('KubernetesHistory, on a real API server,', async () => {
   return { store, history, notes: history, close: () => place.close() };
 });
 
-rulebookContract('ObjectRulebook, on a real API server,', async () => {
+rulebookContract('ObjectRulesStore, on a real API server,', async () => {
   const place = await StatePlace.open();
-  const rulebook = new ObjectRulebook({ objects: place.objects(STATE_GROUP, EVICTION_RULES) });
-  return { rulebook, close: () => place.close() };
+  const rulesStore = new ObjectRulesStore({ objects: place.objects(STATE_GROUP, EVICTION_RULES) });
+  return { rulesStore, close: () => place.close() };
 });
 
 leaseContract('ObjectLeases, on a real API server,', async () => {

@@ -5,8 +5,8 @@ import { MissingError } from './missing-error.ts';
 
 /** What it was run with. It starts with 3.12, too, where DynamoDB then fails (`threading.Lock | None`). */
 const PYTHONS = ['3.13'];
-const LEAST_PYTHON = [3, 13] as const;
-const LEAST_JAVA = 17;
+const MIN_PYTHON = [3, 13] as const;
+const MIN_JAVA = 17;
 
 /** What programs are looked for by; `process.env`, but in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -26,13 +26,13 @@ export function findPython(env: Environment): string {
   if (found !== undefined) return found;
   const tried = given === undefined ? 'no python3 on the PATH is' : `PYTHON=${given} is not`;
   throw new MissingError(
-    `LocalStack needs Python ${LEAST_PYTHON.join('.')} or newer, and ${tried}: install it, or name one by PYTHON=….`,
+    `LocalStack needs Python ${MIN_PYTHON.join('.')} or newer, and ${tried}: install it, or name one by PYTHON=….`,
   );
 }
 
 function isPython(program: string, env: Environment): boolean {
   const [, major, minor] = /^Python (\d+)\.(\d+)/.exec(outputOf(program, ['--version'], env) ?? '') ?? [];
-  return Number(major) === LEAST_PYTHON[0] && Number(minor) >= LEAST_PYTHON[1];
+  return Number(major) === MIN_PYTHON[0] && Number(minor) >= MIN_PYTHON[1];
 }
 
 /** Those that pyenv installed, whether or not they are the chosen ones. */
@@ -48,10 +48,10 @@ export function findJava(env: Environment): string {
   const found = folders
     .filter(isAbsolute)
     .map((folder) => join(folder, 'java'))
-    .find((program) => existsSync(program) && javaRelease(program, env) >= LEAST_JAVA);
+    .find((program) => existsSync(program) && javaRelease(program, env) >= MIN_JAVA);
   if (found !== undefined) return found;
   throw new MissingError(
-    `LocalStack needs Java ${LEAST_JAVA} or newer, for DynamoDB Local: install it, or name its folder by JAVA_HOME=….`,
+    `LocalStack needs Java ${MIN_JAVA} or newer, for DynamoDB Local: install it, or name its folder by JAVA_HOME=….`,
   );
 }
 

@@ -11,7 +11,7 @@ const console = new Console(process.stdout, process.stderr);
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Of a room's mutants its tests must notice so many, in percent. */
-const LEAST_SCORE = 95;
+const MIN_SCORE = 95;
 
 /** Mutates a room, and runs its tests on each mutant. */
 function mutate(room: Room): Promise<readonly MutantResult[]> {
@@ -67,9 +67,7 @@ async function faultsOf(name: string, room: Room): Promise<readonly string[]> {
   const needless = reviews.flatMap((each) => each.needless);
   return [
     ...(others > 0 ? [`${others} mutants of ${name} were neither killed nor survived.`] : []),
-    ...(score < LEAST_SCORE
-      ? [`The tests of ${name} notice less than ${LEAST_SCORE} % of the mutants.`]
-      : []),
+    ...(score < MIN_SCORE ? [`The tests of ${name} notice less than ${MIN_SCORE} % of the mutants.`] : []),
     ...(unexplained.length > 0
       ? [
           `Nobody notices these mutants of ${name}: test what they break, or explain them above their line, as // Equivalent mutants (MUTATOR × COUNT): why.\n\n${unexplained.join('\n\n')}`,

@@ -2,8 +2,8 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** For so long a dead relay has no successor, and a relay that lost its lease does not know. */
-export const LONGEST_OUTAGE_MS = 60_000;
-export const LONGEST_UNKNOWING_MS = 60_000;
+export const MAX_OUTAGE_MS = 60_000;
+export const MAX_UNKNOWING_MS = 60_000;
 
 /** What a history is played in. */
 export interface Climate {

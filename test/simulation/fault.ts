@@ -2,11 +2,11 @@ import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-la
 import type { QueueKey } from '#shared/aws/queue-set.ts';
 import type { QueueSender } from '#shared/aws/sender.ts';
 import type { ClusterView } from '#shared/engine/watch/cluster-view.ts';
-import type { GuardKeeper } from '#shared/engine/watch/guard-keeper.ts';
+import type { GuardController } from '#shared/engine/watch/guard-controller.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { leaseEpochs } from '#shared/state/lease.ts';
-import type { Rulebook, RulesReader } from '#shared/state/rulebook.ts';
+import type { RulesReader, RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
@@ -24,10 +24,10 @@ type LeaseEpoch = ReturnType<typeof leaseEpochs>;
 export type User = QueueKey | 'expiry';
 
 /** The guard of a cluster, as its relay uses it. */
-export type Guard = Pick<GuardKeeper, 'mayTell' | 'ruled' | 'counted' | 'look'>;
+export type Guard = Pick<GuardController, 'mayTell' | 'ruled' | 'counted' | 'look'>;
 
 /** Where the guard of a cluster is written. */
-export type GuardBook = Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
+export type GuardBook = Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
 
 /** Where a defect may be planted: between the service's parts and the ports that they stand on. */
 export interface Hooks {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { foresee } from '#shared/explain/fate.ts';
+import { forecastPod } from '#shared/explain/forecast.ts';
 import type { ClimateName } from '#test/simulation/climates.ts';
 import type { Foresee } from '#test/simulation/prophet.ts';
 import { type Simulated, simulate } from '#test/simulation/simulate.ts';
@@ -19,7 +19,7 @@ const played = (seed: number, foretold: Foresee): Promise<Simulated> =>
 test('what is foretold of pods is what happens to them while nothing changes', async (context) => {
   const told: Record<string, number> = {};
   for (let seed = FROM; seed < FROM + ROUNDS * CLIMATES.length; seed++) {
-    const { prophecies, climate } = await played(seed, foresee);
+    const { prophecies, climate } = await played(seed, forecastPod);
     assert.deepEqual(prophecies.broken, [], `${climate} history ${seed}`);
     for (const [what, count] of Object.entries(prophecies.told)) told[what] = (told[what] ?? 0) + count;
   }
@@ -29,10 +29,10 @@ test('what is foretold of pods is what happens to them while nothing changes', a
 });
 
 const LIES: Readonly<Record<string, Foresee>> = {
-  'holds are overlooked': (asked) => foresee({ ...asked, rules: { ...asked.rules, holds: [] } }),
-  'stops are overlooked': (asked) => foresee({ ...asked, rules: { ...asked.rules, stops: [] } }),
+  'holds are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, holds: [] } }),
+  'stops are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, stops: [] } }),
   'what is stored is forgotten, and with it since when taints are there': (asked) =>
-    foresee({ ...asked, partition: { ...asked.partition, node: undefined, scheduled: new Map() } }),
+    forecastPod({ ...asked, partition: { ...asked.partition, node: undefined, scheduled: new Map() } }),
 };
 
 describe('the simulation finds out when', () => {

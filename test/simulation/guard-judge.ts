@@ -1,11 +1,11 @@
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { GuardPolicy, Threshold, Trip } from '#shared/eviction/policy.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, isHeldBy, policyOf } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
-import type { Ruling } from './simulated-rulebook.ts';
+import type { Ruling } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
 const MINUTE_MS = 60_000;
@@ -104,8 +104,8 @@ export class GuardJudge {
   constructor(bench: Bench, accuse: Accuse) {
     this.#bench = bench;
     this.#accuse = accuse;
-    const { rulebook, clusters } = bench;
-    if (!rulebook) return;
+    const { rulesStore, clusters } = bench;
+    if (!rulesStore) return;
     const zones = [undefined, 'a', 'b'];
     for (const cluster of clusters) {
       this.#watched.set(cluster.name, {
@@ -113,7 +113,7 @@ export class GuardJudge {
         nodes: new Map(),
         scopes: zones.map((zone) => ({ zone, past: [] })),
         spells: [],
-        policy: policyOf(rulebook.now(cluster.name)).guard,
+        policy: policyOf(rulesStore.now(cluster.name)).guard,
         policyAt: bench.clock.now(),
       });
     }
@@ -148,10 +148,10 @@ export class GuardJudge {
   }
 
   /** What governs a cluster was written anew. */
-  written(cluster: ClusterName, { at, rulings, guardAct }: Ruling, before: Rulings): void {
+  written(cluster: ClusterName, { at, storedRules, guardAct }: Ruling, before: StoredRules): void {
     const watched = this.#watched.get(cluster);
     if (!watched) return;
-    const { guard } = policyOf(rulings);
+    const { guard } = policyOf(storedRules);
     if (guard !== watched.policy) {
       watched.policy = guard;
       watched.policyAt = at;
@@ -159,7 +159,7 @@ export class GuardJudge {
     }
     if (guardAct === undefined) return;
     for (const scope of watched.scopes) {
-      const [was, is] = [tripOf(scope, before), tripOf(scope, rulings)];
+      const [was, is] = [tripOf(scope, before), tripOf(scope, storedRules)];
       const touched = guardAct === 'release-guard' && (was || releasedIn(scope, before));
       if (touched) {
         scope.releasedAt = at;
@@ -184,8 +184,8 @@ export class GuardJudge {
     const isNews = moment.isTooMany && this.#exceedsRelease(watched, scope, moment);
     if (scope.tooMany && !isNews) this.#judgeCrossing(watched, scope);
     if (!isNews) scope.tooMany = undefined;
-    const { rulebook } = this.#bench;
-    const trip = rulebook && tripOf(scope, rulebook.now(cluster.name));
+    const { rulesStore } = this.#bench;
+    const trip = rulesStore && tripOf(scope, rulesStore.now(cluster.name));
     if (isNews) scope.tooMany ??= { at, by: state, held: trip !== undefined };
   }
 
@@ -264,9 +264,9 @@ export class GuardJudge {
 
   /** What is held although it has been calm for long enough. */
   #judgeCalm(watched: Watched, scope: Scope): void {
-    const { clock, rulebook } = this.#bench;
+    const { clock, rulesStore } = this.#bench;
     const { calmSince } = scope;
-    const trip = rulebook && tripOf(scope, rulebook.now(watched.cluster.name));
+    const trip = rulesStore && tripOf(scope, rulesStore.now(watched.cluster.name));
     if (!trip || calmSince === undefined) return;
     const lateMs = clock.now() - this.#calmBy(watched, Math.max(calmSince, watched.policyAt + HEARD_MS));
     if (lateMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${lateMs} ms too long`);
@@ -275,13 +275,13 @@ export class GuardJudge {
   /** Whether a pod may not go because too many nodes are down. `seen`: the state of its node that it is decided by. */
   forbids(cluster: ClusterName, of: Defendant, seen: number, sentAt: EpochMs): boolean {
     const watched = this.#watched.get(cluster);
-    const rulings = this.#bench.rulebook?.now(cluster);
-    if (!watched || !rulings || !DOWN_KEYS.includes(of.key)) return false;
+    const storedRules = this.#bench.rulesStore?.now(cluster);
+    if (!watched || !storedRules || !DOWN_KEYS.includes(of.key)) return false;
     return watched.scopes.some((scope) => {
       const { tooMany, zone } = scope;
       if (!tooMany) return false;
       // Who does not say when the guard tripped has it trip now.
-      const trippedAt = tripOf(scope, rulings)?.trippedAt ?? sentAt;
+      const trippedAt = tripOf(scope, storedRules)?.trippedAt ?? sentAt;
       const trip =
         zone === undefined
           ? ({ scope: 'cluster', trippedAt } as const)
@@ -325,9 +325,10 @@ const isOf =
   (trip: Trip): boolean =>
     trip.scope === (zone === undefined ? 'cluster' : 'zone') && trip.zone === zone;
 
-const tripOf = (scope: Scope, { guard }: Rulings): Trip | undefined => guard.trips.find(isOf(scope));
+const tripOf = (scope: Scope, { guard }: StoredRules): Trip | undefined => guard.trips.find(isOf(scope));
 
-const releasedIn = (scope: Scope, { guard }: Rulings): boolean => guard.released?.some(isOf(scope)) ?? false;
+const releasedIn = (scope: Scope, { guard }: StoredRules): boolean =>
+  guard.released?.some(isOf(scope)) ?? false;
 
 const tallyOf = (nodes: readonly Standing[]): Tally => ({
   down: nodes.filter(({ isDown }) => isDown).length,

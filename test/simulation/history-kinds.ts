@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 
-const SOCKETS_AT_ONCE = 12;
+const MAX_CONCURRENT_SOCKETS = 12;
 
 /** What came of a history of another kind than those of the whole service. */
 export interface OtherHistory {
@@ -47,7 +47,7 @@ export async function sweepKind(
 ): Promise<OtherSweep> {
   const played = play ?? (await HISTORY_KINDS[kind]());
   // What plays on the time of this machine waits for most of it; what has time to itself has it alone.
-  const concurrency = kind === 'sockets' ? SOCKETS_AT_ONCE : 1;
+  const concurrency = kind === 'sockets' ? MAX_CONCURRENT_SOCKETS : 1;
   const histories = await pMap(seeds, async (seed) => ({ seed, ...(await played(seed)) }), { concurrency });
   const tried: Record<string, number> = {};
   for (const history of histories)

@@ -2,7 +2,7 @@ import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
@@ -20,7 +20,7 @@ import { type PromiseName, type Tried, untried } from './promises.ts';
 import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
 import type { Sent } from './simulated-api.ts';
-import type { Ruling, SimulatedRulebook } from './simulated-rulebook.ts';
+import type { Ruling, SimulatedRulebook } from './simulated-rules-store.ts';
 import type { Freedom } from './truth.ts';
 
 /** What a judge looks at. */
@@ -28,7 +28,7 @@ export interface Bench extends Surroundings {
   readonly house: House;
   readonly queues: Queues;
   readonly clusters: readonly LiveCluster[];
-  readonly rulebook: SimulatedRulebook | undefined;
+  readonly rulesStore: SimulatedRulebook | undefined;
   /** A promise was put to the test. */
   readonly tried: (promise: PromiseName) => void;
 }
@@ -71,7 +71,7 @@ export class Judge {
     this.#policy = new PolicyJudge(bench, this.#guard, accuse);
     this.#naive = new NaiveJudge(bench, this.#records, accuse);
     this.#leases = new LeaseJudge(bench, accuse);
-    if (bench.rulebook) bench.rulebook.onWritten = (...written) => this.#ruled(...written);
+    if (bench.rulesStore) bench.rulesStore.onWritten = (...written) => this.#ruled(...written);
     const audit = async () => {
       await this.audit();
       const { clock, weather } = bench;
@@ -81,9 +81,9 @@ export class Judge {
     bench.clock.setAlarm(bench.clock.now() + AUDIT_MS, () => void audit());
   }
 
-  #ruled(name: ClusterName, ruling: Ruling, before: Rulings): void {
+  #ruled(name: ClusterName, ruling: Ruling, before: StoredRules): void {
     const { truth } = this.#bench.clusters.find((each) => each.name === name) ?? {};
-    truth?.termsAre(ruling.at, policyOf(ruling.rulings).tolerationSeconds);
+    truth?.termsAre(ruling.at, policyOf(ruling.storedRules).tolerationSeconds);
     this.#guard.written(name, ruling, before);
   }
 

@@ -7,8 +7,8 @@ import {
   type Trip,
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
-import { endsOf, type SimulatedRulebook } from './simulated-rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
+import { endsOf, type SimulatedRulebook } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
 /** A pod that one taint makes go. */
@@ -31,22 +31,22 @@ const QUARTER_HOUR_MS = 15 * 60_000;
  * written.
  */
 export class Law {
-  readonly #rulebook: SimulatedRulebook;
+  readonly #rulesStore: SimulatedRulebook;
 
-  constructor(rulebook: SimulatedRulebook) {
-    this.#rulebook = rulebook;
+  constructor(rulesStore: SimulatedRulebook) {
+    this.#rulesStore = rulesStore;
   }
 
   /** Whether a pod may not go by any rule that was in force at any time between these two. */
   forbidsThroughout(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): boolean {
     const written = this.#inForce(cluster, from, to);
     const moments = [from, to, ...this.#turns(written, from, to)];
-    return written.every((rulings) => moments.every((at) => forbids(rulings, of, at)));
+    return written.every((storedRules) => moments.every((at) => forbids(storedRules, of, at)));
   }
 
   /** Until when a pod was last kept from going between these two; `Infinity`: it still is; `undefined`: it never was. */
   lastForbidden(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): EpochMs | undefined {
-    return this.#lastEnd(cluster, from, to, (rulings, at) => forbids(rulings, of, at));
+    return this.#lastEnd(cluster, from, to, (storedRules, at) => forbids(storedRules, of, at));
   }
 
   /** When that was last so between these two, up to when; `Infinity`: it still is. */
@@ -54,7 +54,7 @@ export class Law {
     cluster: ClusterName,
     from: EpochMs,
     to: EpochMs,
-    isSo: (rulings: Rulings, at: EpochMs) => boolean,
+    isSo: (storedRules: StoredRules, at: EpochMs) => boolean,
   ): EpochMs | undefined {
     if (from > to) return undefined;
     const turns = this.#turns(this.#inForce(cluster, from, to), from, to);
@@ -69,39 +69,39 @@ export class Law {
   }
 
   /** All that was in force for a while between these two. */
-  #inForce(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly Rulings[] {
-    const history = this.#rulebook.history(cluster);
+  #inForce(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly StoredRules[] {
+    const history = this.#rulesStore.history(cluster);
     return history
       .filter(({ at }, index) => at <= to && (history[index + 1]?.at ?? Infinity) >= from)
-      .map(({ rulings }) => rulings);
+      .map(({ storedRules }) => storedRules);
   }
 
-  #at(cluster: ClusterName, at: EpochMs): Rulings {
-    const history = this.#rulebook.history(cluster);
+  #at(cluster: ClusterName, at: EpochMs): StoredRules {
+    const history = this.#rulesStore.history(cluster);
     // Before the first word all was as it was with it.
     const found = history.findLast((each) => each.at <= at) ?? history[0];
     if (!found) throw new Error(`nobody knows of ${cluster}`);
-    return found.rulings;
+    return found.storedRules;
   }
 
   #writes(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly EpochMs[] {
-    const history = this.#rulebook.history(cluster);
+    const history = this.#rulesStore.history(cluster);
     return history.map(({ at }) => at).filter((at) => from < at && at <= to);
   }
 
   /** Moments at which something ended by itself. */
-  #turns(written: readonly Rulings[], from: EpochMs, to: EpochMs): readonly EpochMs[] {
+  #turns(written: readonly StoredRules[], from: EpochMs, to: EpochMs): readonly EpochMs[] {
     const ends = written.flatMap(endsOf);
     return [...new Set(ends)].filter((at) => from < at && at <= to);
   }
 }
 
-export const policyOf = ({ orders }: Rulings): Policy => orders.policy?.read ?? DEFAULT_POLICY;
+export const policyOf = ({ orders }: StoredRules): Policy => orders.policy?.read ?? DEFAULT_POLICY;
 
 /** Whether nothing at all may go. */
-function isStopped(rulings: Rulings, at: EpochMs): boolean {
-  const { mode, pausedUntil = Infinity } = policyOf(rulings);
-  const stops = [rulings.fleetStop, rulings.orders.stop].filter((stop) => stop !== undefined);
+function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
+  const { mode, pausedUntil = Infinity } = policyOf(storedRules);
+  const stops = [storedRules.fleetStop, storedRules.orders.stop].filter((stop) => stop !== undefined);
   return (
     mode === 'observe' ||
     (mode === 'paused' && at < pausedUntil) ||
@@ -109,14 +109,14 @@ function isStopped(rulings: Rulings, at: EpochMs): boolean {
   );
 }
 
-function forbids(rulings: Rulings, of: Defendant, at: EpochMs): boolean {
-  if (isStopped(rulings, at)) return true;
-  const { exclude, only } = policyOf(rulings);
+function forbids(storedRules: StoredRules, of: Defendant, at: EpochMs): boolean {
+  if (isStopped(storedRules, at)) return true;
+  const { exclude, only } = policyOf(storedRules);
   const stands = ({ until = Infinity }: { readonly until?: EpochMs }) => at < until;
-  if (rulings.orders.holds.some((hold) => stands(hold) && isHeld(hold, of))) return true;
+  if (storedRules.orders.holds.some((hold) => stands(hold) && isHeld(hold, of))) return true;
   if (exclude.some((each) => stands(each) && isNamed(each, of))) return true;
   if (only.length > 0 && !only.some((each) => stands(each) && isNamed(each, of))) return true;
-  return rulings.guard.trips.some((trip) => isHeldBy(trip, of));
+  return storedRules.guard.trips.some((trip) => isHeldBy(trip, of));
 }
 
 function isHeld({ target }: Hold, { pod, node }: Defendant): boolean {

@@ -3,7 +3,7 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
-import type { NodeLook } from './simulated-api.ts';
+import type { NodeObservation } from './simulated-api.ts';
 import type { Freedom } from './truth.ts';
 
 /** What a pass read of a Lease may be so old when a delete is sent. */
@@ -22,7 +22,12 @@ export class LeaseJudge {
   }
 
   /** `looks`: those that it may have been decided by. */
-  deletion({ leases, truth }: LiveCluster, pod: LivePod, sentAt: EpochMs, looks: readonly NodeLook[]): void {
+  deletion(
+    { leases, truth }: LiveCluster,
+    pod: LivePod,
+    sentAt: EpochMs,
+    looks: readonly NodeObservation[],
+  ): void {
     if (!leases || pod.node === undefined || looks.length === 0) return;
     const isByUnreachable = looks.every(({ node, state, begunAt }) => {
       if (state === undefined || !truth.lookOf(node, state).there) return false;

@@ -8,7 +8,7 @@ import { IDLE_NODE } from './simulated-user.ts';
 
 const HOUR_MS = 3_600_000;
 /** Timers reach so far by a delayed message: whatever is armed again within that time is there twice. */
-const LONGEST_DELAY_MS = 900_000;
+const MAX_DELAY_MS = 900_000;
 /** A failing node is tried so often in its first hour, and then less; a delta may arm several moments. */
 const TRIES_AN_HOUR = 60;
 const TRIES_A_DELTA = 5;
@@ -99,7 +99,7 @@ export class MessageJudge {
     this.#bench.tried('P6');
     const mine = this.#underWay().filter((each) => each.cluster === cluster && each.node === node);
     const moments = new Set(mine.map(({ at }) => at)).size;
-    const since = this.#bench.clock.now() - LONGEST_DELAY_MS;
+    const since = this.#bench.clock.now() - MAX_DELAY_MS;
     const causes = within(timesOf(this.#causes, `${cluster} ${node}`), since).length;
     if (mine.length > moments * (causes + 1) + 1) {
       const figures = `${mine.length} of ${moments} moments asked for ${causes} times`;

@@ -36,7 +36,7 @@ export class NaiveJudge {
     this.#accuse = accuse;
     this.#begunAt = bench.clock.now() + BEGUN_MS;
     // The naive rule knows of no owner and of no Lease.
-    if (bench.rulebook || bench.clusters.some(({ leases }) => leases)) return;
+    if (bench.rulesStore || bench.clusters.some(({ leases }) => leases)) return;
     for (const { name } of bench.clusters) this.#models.set(name, new NaiveModel());
   }
 

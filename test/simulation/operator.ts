@@ -4,7 +4,7 @@ import type { SimulatedRelays } from './simulated-relays.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
-const LONGEST_UNREGISTERED_MS = 2 * HOUR_MS;
+const MAX_UNREGISTERED_MS = 2 * HOUR_MS;
 /** Dead letters are redriven so long after they were set aside. */
 const REDRIVES_MS = [MINUTE_MS, 20 * MINUTE_MS, 6 * HOUR_MS, 60 * HOUR_MS] as const;
 
@@ -42,7 +42,7 @@ export class Operator {
     await registry.remove(name);
     this.#relays.setRegistered(false);
     const over = disturbances.begin('unregistered', name, clock.now());
-    clock.setAlarm(clock.now() + random.between(0, LONGEST_UNREGISTERED_MS), async () => {
+    clock.setAlarm(clock.now() + random.between(0, MAX_UNREGISTERED_MS), async () => {
       story.tell('registered', { cluster: name });
       await registry.add(registration);
       this.#relays.setRegistered(true);

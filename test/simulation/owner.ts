@@ -11,7 +11,7 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import type { SimulatedRulebook } from './simulated-rulebook.ts';
+import type { SimulatedRulebook } from './simulated-rules-store.ts';
 import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
@@ -22,7 +22,7 @@ const SHORT_MS = 5 * MINUTE_MS;
 /** The guard is released so long after an episode at most. */
 const LATEST_RELEASE_MS = 30 * MINUTE_MS;
 /** An order stands for so long at most, as often as it is here, and no longer than three episodes. */
-const LONGEST_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE_MS] as const;
+const MAX_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE_MS] as const;
 /** How often somebody interferes just when a pod is marked, and how soon; so often at most in all as there are orders. */
 const INTERFERENCE_CHANCE = 0.1;
 const INTERFERENCE_MS = 1_500;
@@ -62,7 +62,7 @@ type Order = (until: { readonly until?: EpochMs }) => () => void;
  */
 export class Owner {
   readonly #cluster: LiveCluster;
-  readonly #rulebook: SimulatedRulebook;
+  readonly #rulesStore: SimulatedRulebook;
   readonly #scene: Scene;
   readonly #random: SeededRandom;
   readonly #longestMs: readonly number[];
@@ -71,9 +71,9 @@ export class Owner {
   endAt: EpochMs;
 
   /** `random`: of its own, so that all else happens as if there were no owners. */
-  constructor(cluster: LiveCluster, rulebook: SimulatedRulebook, random: SeededRandom, scene: Scene) {
+  constructor(cluster: LiveCluster, rulesStore: SimulatedRulebook, random: SeededRandom, scene: Scene) {
     this.#cluster = cluster;
-    this.#rulebook = rulebook;
+    this.#rulesStore = rulesStore;
     this.#random = random;
     this.#scene = scene;
     const { clock, weather } = scene;
@@ -89,7 +89,7 @@ export class Owner {
     const usual = mostPods > FULL_PODS || episodeMs <= SHORT_MS ? ORDERS.few : ORDERS.usual;
     const orders = weather.climate.paced ? ORDERS.paced : usual;
     const releasedMs = Math.min(LATEST_RELEASE_MS, calmMs / 2);
-    this.#longestMs = LONGEST_MS.filter((ms) => ms <= 3 * episodeMs);
+    this.#longestMs = MAX_MS.filter((ms) => ms <= 3 * episodeMs);
     for (const { from, to } of weather.episodes) {
       for (let count = 0; count < orders; count++) {
         this.#at(random.between(from, to), () => this.#order());
@@ -138,7 +138,7 @@ export class Owner {
 
   #draw(pod: LivePod | undefined): Order {
     const { name } = this.#cluster;
-    const [rulebook, random] = [this.#rulebook, this.#random];
+    const [rulesStore, random] = [this.#rulesStore, this.#random];
     const act = { who: 'anna', at: this.#scene.clock.now(), why: 'because' };
     const drawn = random.pick<() => Order>(
       this.#scene.weather.climate.paced
@@ -154,12 +154,12 @@ export class Owner {
                 return this.#policyFor(paused, { mode: 'enforce' });
               },
             () => (until) => {
-              rulebook.setStop(name, { ...act, ...until, scope: 'cluster' });
-              return () => rulebook.setStop(name);
+              rulesStore.setStop(name, { ...act, ...until, scope: 'cluster' });
+              return () => rulesStore.setStop(name);
             },
             () => (until) => {
-              rulebook.setFleetStop({ ...act, ...until, scope: 'fleet' });
-              return () => rulebook.setFleetStop();
+              rulesStore.setFleetStop({ ...act, ...until, scope: 'fleet' });
+              return () => rulesStore.setFleetStop();
             },
             () => this.#hold(pod),
             () => this.#hold(pod),
@@ -185,7 +185,7 @@ export class Owner {
     pod: LivePod | undefined,
   ): readonly [() => Order, ...(() => Order)[]] {
     const { name } = this.#cluster;
-    const [rulebook, random] = [this.#rulebook, this.#random];
+    const [rulesStore, random] = [this.#rulesStore, this.#random];
     return [
       () =>
         ({ until }) =>
@@ -194,8 +194,8 @@ export class Owner {
             { mode: 'enforce' },
           ),
       () => (until) => {
-        rulebook.setStop(name, { ...act, ...until, scope: 'cluster' });
-        return () => rulebook.setStop(name);
+        rulesStore.setStop(name, { ...act, ...until, scope: 'cluster' });
+        return () => rulesStore.setStop(name);
       },
       () => this.#hold(pod),
       () => this.#select('exclude'),
@@ -211,11 +211,11 @@ export class Owner {
   #decree(change: Partial<Policy>): void {
     const { pausedUntil, ...policy } = this.#policy;
     const kept = change.mode === undefined && pausedUntil !== undefined ? { pausedUntil } : {};
-    this.#rulebook.setPolicy(this.#cluster.name, { ...policy, ...kept, ...change });
+    this.#rulesStore.setPolicy(this.#cluster.name, { ...policy, ...kept, ...change });
   }
 
   get #policy(): Policy {
-    return this.#rulebook.now(this.#cluster.name).orders.policy?.read ?? DEFAULT_POLICY;
+    return this.#rulesStore.now(this.#cluster.name).orders.policy?.read ?? DEFAULT_POLICY;
   }
 
   #hold(pod: LivePod | undefined): Order {
@@ -239,8 +239,8 @@ export class Owner {
       why: 'because',
     };
     return (until) => {
-      this.#rulebook.setHolds(cluster, (holds) => [...holds, { ...hold, ...until }]);
-      return () => this.#rulebook.setHolds(cluster, (holds) => holds.filter((each) => each.id !== id));
+      this.#rulesStore.setHolds(cluster, (holds) => [...holds, { ...hold, ...until }]);
+      return () => this.#rulesStore.setHolds(cluster, (holds) => holds.filter((each) => each.id !== id));
     };
   }
 
@@ -265,7 +265,7 @@ export class Owner {
     change: (before: readonly Selection[]) => readonly Selection[],
   ) {
     const { name } = this.#cluster;
-    this.#rulebook.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
+    this.#rulesStore.setPolicy(name, { ...this.#policy, [list]: change(this.#policy[list]) });
   }
 
   #seconds(): Policy['tolerationSeconds'] {
@@ -283,12 +283,12 @@ export class Owner {
   }
 
   #releaseGuard(): void {
-    this.#rulebook.releaseGuard(this.#cluster.name);
+    this.#rulesStore.releaseGuard(this.#cluster.name);
     this.#scene.story.tell('guard-released', { cluster: this.#cluster.name });
   }
 
   #said() {
-    const { orders, fleetStop } = this.#rulebook.now(this.#cluster.name);
+    const { orders, fleetStop } = this.#rulesStore.now(this.#cluster.name);
     const { mode, pausedUntil, drain, exclude, only, ...others } = this.#policy;
     const { guard, method, rate } = others;
     const { stop, holds } = orders;

@@ -1,4 +1,4 @@
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Accuse, Bench } from './judge.ts';
@@ -45,7 +45,7 @@ export class PaceJudge {
   }
 
   /** A pod is held, as is stored; each workload has a limit of its own. */
-  held(uid: PodUid, by: Brake): void {
+  held(uid: PodUid, by: EvictionGate): void {
     if (by.kind !== 'workload-limit') this.#held.add(uid);
   }
 

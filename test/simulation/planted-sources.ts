@@ -90,7 +90,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'a pod that may stay by now goes all the same': {
     area: 'core',
     shows: { climate: 'slow' },
-    file: 'shared/eviction/judge.ts',
+    file: 'shared/eviction/evaluate.ts',
     instead: "if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };",
     says: "if (!deadline) return { kind: 'evict', by: 'delete', unlimited: false };",
   },
@@ -168,7 +168,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'what is excluded by its namespace is evicted': {
     area: 'policy',
     shows: { climate: 'wide', governed: true },
-    file: 'shared/eviction/brake.ts',
+    file: 'shared/eviction/gate.ts',
     instead: 'namespaces?.includes(pod.record.namespace) === true ||',
     says: '',
   },
@@ -177,8 +177,8 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
     shows: { climate: 'queued', governed: true },
     file: 'shared/engine/evict/pass.ts',
     instead:
-      'if (rules !== found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
-    says: 'if (rules === found.rules) {\n      const verdict = judge(found.stored, found.look, rules)(record, pod);',
+      'if (rules !== found.rules) {\n      const verdict = evaluate(found.stored, found.look, rules)(record, pod);',
+    says: 'if (rules === found.rules) {\n      const verdict = evaluate(found.stored, found.look, rules)(record, pod);',
   },
   'permits come four times as often as the rate says': {
     area: 'policy',
@@ -197,7 +197,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'evict judges deadlines by its own clock': {
     area: 'core',
     shows: { kind: 'takeovers' },
-    file: 'shared/eviction/judge.ts',
+    file: 'shared/eviction/evaluate.ts',
     instead: 'const earliest = earliestNow(look.at, skews);',
     says: 'const earliest = look.at;',
   },

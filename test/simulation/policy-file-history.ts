@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
-import type { FileRulebook } from '#shared/state/policy-of-file.ts';
-import type { Rulebook } from '#shared/state/rulebook.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type { RulesStore } from '#shared/state/rules-store.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -33,7 +33,7 @@ const MOUNTED_MS = 90_000;
 const REREAD_MS = 1_000;
 /** Who leads next has seen the lease stand for so long. */
 const FAILOVER_MS = [10_000, 14_000] as const;
-const LONGEST_RESTART_MS = 30_000;
+const MAX_RESTART_MS = 30_000;
 const RETRY_MS = 2_000;
 
 const CLIMATE: Climate = { ...CLIMATES.brief, trouble: 0.05, late: 0.05, spells: 1 };
@@ -84,7 +84,7 @@ class PolicyFileHistory {
   readonly #database: SqliteStore | undefined;
   readonly #objects = new FakeObjects();
   /** As people reach it, and the judge. */
-  readonly #open: Rulebook;
+  readonly #open: RulesStore;
   readonly #replicas: readonly [Replica, ...Replica[]];
   #leader: Replica | undefined;
   #texts = 0;
@@ -98,7 +98,7 @@ class PolicyFileHistory {
     const isInCluster = random.chance(0.6);
     const database = isInCluster ? undefined : new SqliteStore({ path: ':memory:' });
     this.#database = database;
-    this.#open = database ? new SqliteRulebook(database) : new ObjectRulebook({ objects: this.#objects });
+    this.#open = database ? new SqliteRulesStore(database) : new ObjectRulesStore({ objects: this.#objects });
     const replica = (name: string) => ({ name, file: join(directory, name), process: undefined });
     this.#replicas = isInCluster ? [replica('a'), replica('b')] : [replica('a')];
     this.#plan();
@@ -149,13 +149,13 @@ class PolicyFileHistory {
   /** A person says something. */
   async #speak(): Promise<void> {
     const { clock, random } = this.#surroundings;
-    const anna = new Operator({ rulebook: this.#open, clock, who: 'anna' });
+    const anna = new Operator({ rulesStore: this.#open, clock, who: 'anna' });
     this.#texts += 1;
     const text = `# anna ${this.#texts}\nmode: ${random.pick(['observe', 'enforce'])}\n`;
-    const forMs = random.between(MINUTE_MS, 4 * 60 * MINUTE_MS);
+    const durationMs = random.between(MINUTE_MS, 4 * 60 * MINUTE_MS);
     const act = random.pick([
       () => anna.pause(CLUSTER, { why: 'because' }),
-      () => anna.pause(CLUSTER, { why: 'because', forMs }),
+      () => anna.pause(CLUSTER, { why: 'because', durationMs }),
       () => anna.unpause(CLUSTER, 'because'),
       () => anna.applyPolicy(CLUSTER, text, 'because'),
     ]);
@@ -172,7 +172,7 @@ class PolicyFileHistory {
       this.#story.tell('killed', { replica: replica.name });
       const { clock, random } = this.#surroundings;
       if (replica.process === process) replica.process = undefined;
-      clock.setAlarm(clock.now() + random.between(500, LONGEST_RESTART_MS), () => this.#start(replica));
+      clock.setAlarm(clock.now() + random.between(500, MAX_RESTART_MS), () => this.#start(replica));
       if (this.#leader === replica) this.#failOver();
     });
     if (this.#replicas.length === 1) void this.#serve(replica, process, false);
@@ -202,9 +202,9 @@ class PolicyFileHistory {
   /** What `startLocalService` does with a policy file. `led`: by one that takes over. */
   async #serve(replica: Replica, process: Process, led: boolean): Promise<void> {
     const { clock } = this.#surroundings;
-    const rulebook = this.#reached(process);
-    const operator = new Operator({ rulebook, clock, who: 'service' });
-    const policies = this.#begin(replica.file, { operator, rulebook, clock, log: this.#story.log });
+    const rulesStore = this.#reached(process);
+    const operator = new Operator({ rulesStore, clock, who: 'service' });
+    const policies = this.#begin(replica.file, { operator, rulesStore, clock, log: this.#story.log });
     const taken = async (take: () => Promise<void>): Promise<void> => {
       const text = this.#judge.shownTo(replica.name);
       await take();
@@ -230,7 +230,7 @@ class PolicyFileHistory {
   }
 
   /** The rulebook as a process reaches it, whoever keeps it: with latency, failures, and answers that come late or never. */
-  #reached(process: Process): FileRulebook {
+  #reached(process: Process): FileRulesStore {
     const ask = async <T>(perform: () => T | Promise<T>): Promise<T> =>
       process.request(this.#database ? 'store' : 'api', async () => {
         const answer = await perform();
@@ -241,9 +241,9 @@ class PolicyFileHistory {
       const failing = (error: unknown): never => {
         throw error instanceof StoreError ? error : new StoreError(String(error));
       };
-      return throughout(new SqliteRulebook(this.#database), (perform) => ask(perform).catch(failing));
+      return throughout(new SqliteRulesStore(this.#database), (perform) => ask(perform).catch(failing));
     }
-    return new ObjectRulebook({ objects: throughout(this.#objects, ask) });
+    return new ObjectRulesStore({ objects: throughout(this.#objects, ask) });
   }
 
   /** Whether somebody just changed the policy. */

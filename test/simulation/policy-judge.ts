@@ -15,7 +15,7 @@ import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';
 import { LimitJudge } from './limit-judge.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import { type Paced, PaceJudge } from './pace-judge.ts';
-import type { NodeLook, Sent } from './simulated-api.ts';
+import type { NodeObservation, Sent } from './simulated-api.ts';
 import { DOWN_KEYS, type Freedom } from './truth.ts';
 
 /** Rules are at most so old when a mark or a deletion is sent. */
@@ -60,7 +60,7 @@ export class PolicyJudge {
     this.#bench = bench;
     this.#guard = guard;
     this.#accuse = accuse;
-    this.#law = bench.rulebook && new Law(bench.rulebook);
+    this.#law = bench.rulesStore && new Law(bench.rulesStore);
     this.#pace = new PaceJudge(bench, this.#law, accuse);
     this.#limits = new LimitJudge(bench, this.#law, accuse);
   }
@@ -78,7 +78,7 @@ export class PolicyJudge {
   /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
   mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
     const looks = sent.looks.filter(({ node }) => node === pod.node);
-    const keysIn = ({ node, state, begunAt }: NodeLook) =>
+    const keysIn = ({ node, state, begunAt }: NodeObservation) =>
       state === undefined ? [] : cluster.truth.keysBy(node, state, begunAt);
     this.#judge('marked', cluster, pod, sent, looks, keysIn);
     this.#judgeMeans('marked', cluster, pod, sent, looks, keysIn);
@@ -91,8 +91,8 @@ export class PolicyJudge {
   }
 
   /** `looks`: those that it may have been decided by. */
-  deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeLook[]): void {
-    const dueBy = ({ node, state, begunAt }: NodeLook) => {
+  deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeObservation[]): void {
+    const dueBy = ({ node, state, begunAt }: NodeObservation) => {
       if (state === undefined) return [];
       const mayGo = (key: string) => cluster.truth.mayGo(pod.uid, state, begunAt, key) ?? Infinity;
       return cluster.truth.keysBy(node, state, begunAt).filter((key) => mayGo(key) <= sent.sentAt);
@@ -112,8 +112,8 @@ export class PolicyJudge {
     { name, truth }: LiveCluster,
     { uid }: LivePod,
     { sentAt, means }: Sent,
-    looks: readonly NodeLook[],
-    keysOf: (look: NodeLook) => readonly string[],
+    looks: readonly NodeObservation[],
+    keysOf: (look: NodeObservation) => readonly string[],
   ): void {
     const methods = this.#law?.policies(name, sentAt - RULES_AGE_MS, sentAt).map(({ method }) => method);
     if (!methods || looks.length === 0) return;
@@ -139,8 +139,8 @@ export class PolicyJudge {
     cluster: LiveCluster,
     pod: LivePod,
     { sentAt }: Sent,
-    looks: readonly NodeLook[],
-    keysOf: (look: NodeLook) => readonly string[],
+    looks: readonly NodeObservation[],
+    keysOf: (look: NodeObservation) => readonly string[],
   ): void {
     const law = this.#law;
     if (!law) return;
@@ -253,14 +253,14 @@ export class PolicyJudge {
   }
 
   #isObserved(cluster: ClusterName): boolean {
-    const rulings = this.#bench.rulebook?.now(cluster);
-    return rulings !== undefined && policyOf(rulings).mode === 'observe';
+    const storedRules = this.#bench.rulesStore?.now(cluster);
+    return storedRules !== undefined && policyOf(storedRules).mode === 'observe';
   }
 
   /** How often somebody began to observe a cluster. */
   #observations(cluster: ClusterName): number {
-    const history = this.#bench.rulebook?.history(cluster) ?? [];
-    const modes = history.map(({ rulings }) => rulings.orders.policy?.read.mode);
+    const history = this.#bench.rulesStore?.history(cluster) ?? [];
+    const modes = history.map(({ storedRules }) => storedRules.orders.policy?.read.mode);
     return modes.filter((mode, index) => mode === 'observe' && modes[index - 1] !== mode).length;
   }
 }

@@ -5,13 +5,13 @@ import type { Timers } from '#shared/engine/timers.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { type RulesReader, rulesOf, rulesReader } from '#shared/state/rulebook.ts';
+import { type RulesReader, rulesOf, rulesReader } from '#shared/state/rules-store.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { GuardBook } from './fault.ts';
 import type { Process, Surroundings } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
-import type { SimulatedRulebook } from './simulated-rulebook.ts';
+import type { SimulatedRulebook } from './simulated-rules-store.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 
 /** A queue as one process reaches it. Now and then it does not take all it is sent. */
@@ -71,17 +71,18 @@ export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: Si
 }
 
 /** What governs clusters, as one process reads it; where nobody owns them, all are enforced. */
-export function rulesPort(process: Process, { rulebook }: Pick<Scene, 'rulebook'>): RulesReader {
-  if (!rulebook) return enforcing(MATCHING);
-  const read: SimulatedRulebook['read'] = (cluster) => process.request('store', () => rulebook.read(cluster));
-  return rulesReader({ rulebook: { read }, matching: MATCHING, clock: process.clock });
+export function rulesPort(process: Process, { rulesStore }: Pick<Scene, 'rulesStore'>): RulesReader {
+  if (!rulesStore) return enforcing(MATCHING);
+  const read: SimulatedRulebook['read'] = (cluster) =>
+    process.request('store', () => rulesStore.read(cluster));
+  return rulesReader({ rulesStore: { read }, matching: MATCHING, clock: process.clock });
 }
 
 /** Where a process's guard is written. */
-export const guardPort = (process: Process, rulebook: SimulatedRulebook): GuardBook => ({
-  read: (cluster) => process.request('store', () => rulebook.read(cluster)),
-  changeGuard: (...asked) => process.request('store', () => rulebook.changeGuard(...asked)),
-  touchGuard: (...asked) => process.request('store', () => rulebook.touchGuard(...asked)),
+export const guardPort = (process: Process, rulesStore: SimulatedRulebook): GuardBook => ({
+  read: (cluster) => process.request('store', () => rulesStore.read(cluster)),
+  changeGuard: (...asked) => process.request('store', () => rulesStore.changeGuard(...asked)),
+  touchGuard: (...asked) => process.request('store', () => rulesStore.touchGuard(...asked)),
 });
 
 /** How often a relay reads the rules. */
@@ -90,7 +91,7 @@ const POLL_MS = 2_000;
 /** A relay's watch over the rules of a cluster. It reads them when there is something new: what it reads else changes nothing. */
 export function rulesWatch(
   process: Process,
-  rulebook: SimulatedRulebook,
+  rulesStore: SimulatedRulebook,
   { clock, log, random }: Scene,
 ): RulesWatch {
   /** What was read: how much was written by then, and when that changes by itself. */
@@ -99,18 +100,18 @@ export function rulesWatch(
     readAll: async (clusters) => {
       const read = new Map<ClusterName, Rules>();
       for (const cluster of clusters) {
-        if (rulebook.history(cluster).length === known?.length && clock.now() < known.end) {
-          await rulebook.changed(known.end, (ring, at) => clock.setAlarm(at, ring));
+        if (rulesStore.history(cluster).length === known?.length && clock.now() < known.end) {
+          await rulesStore.changed(known.end, (ring, at) => clock.setAlarm(at, ring));
           await clock.sleep(random.between(0, POLL_MS));
         }
         // What nobody answered is asked again.
         known = undefined;
-        const [rulings, found] = await process.request('store', () => [
-          rulebook.now(cluster),
-          { length: rulebook.history(cluster).length, end: rulebook.nextEnd(cluster) },
+        const [storedRules, found] = await process.request('store', () => [
+          rulesStore.now(cluster),
+          { length: rulesStore.history(cluster).length, end: rulesStore.nextEnd(cluster) },
         ]);
         known = found;
-        read.set(cluster, rulesOf(rulings, MATCHING));
+        read.set(cluster, rulesOf(storedRules, MATCHING));
       }
       return read;
     },

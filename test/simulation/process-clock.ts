@@ -3,8 +3,8 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** Clocks that are kept by NTP differ by so much, and drift by so many parts of a million. */
-const MOST_OFFSET_MS = 900;
-const MOST_DRIFT = 100e-6;
+const MAX_OFFSET_MS = 900;
+const MAX_DRIFT = 100e-6;
 
 /** A process's own view of the time: a little off, and as far as somebody set it. Its stopwatch is never set. */
 export class ProcessClock implements Clock {
@@ -18,8 +18,8 @@ export class ProcessClock implements Clock {
   constructor(world: Clock, random: SeededRandom, setTo: () => number) {
     this.#world = world;
     this.#startedAt = world.now();
-    this.#offsetMs = random.between(-MOST_OFFSET_MS, MOST_OFFSET_MS);
-    this.#drift = (random.next() * 2 - 1) * MOST_DRIFT;
+    this.#offsetMs = random.between(-MAX_OFFSET_MS, MAX_OFFSET_MS);
+    this.#drift = (random.next() * 2 - 1) * MAX_DRIFT;
     this.#setTo = setTo;
   }
 

@@ -1,18 +1,18 @@
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import type { Fate, foresee } from '#shared/explain/fate.ts';
+import type { Forecast, forecastPod } from '#shared/explain/forecast.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import { rulesOf } from '#shared/state/rulebook.ts';
+import { rulesOf } from '#shared/state/rules-store.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 
-export type Foresee = typeof foresee;
+export type Foresee = typeof forecastPod;
 
 /** What was told of a pod, and of which rules. */
 interface Prophecy {
   readonly pod: LivePod;
-  readonly fate: Fate;
+  readonly forecast: Forecast;
   readonly askedAt: EpochMs;
   readonly words: number;
 }
@@ -20,7 +20,7 @@ interface Prophecy {
 /** Its chances are its own: all else happens as it does. */
 const SEED = 20_260;
 /** Asked so often, of so many pods of each cluster. */
-const LONGEST_PAUSE_MS = 30_000;
+const MAX_PAUSE_MS = 30_000;
 const PODS = 4;
 /** So long after the last change all that is to go has gone. */
 const BUSY_MS = 60 * 60_000;
@@ -36,7 +36,7 @@ export class Prophet {
   /** How often that a pod went was told before, and how often that it would not. */
   readonly told: Record<string, number> = {};
   readonly #scene: Scene;
-  readonly #foresee: Foresee;
+  readonly #forecastPod: Foresee;
   readonly #random: SeededRandom;
   readonly #prophecies = new Map<PodUid, Prophecy[]>();
   /** When each node changed last, and each pod. */
@@ -44,14 +44,14 @@ export class Prophet {
 
   constructor(scene: Scene, foretell: Foresee) {
     this.#scene = scene;
-    this.#foresee = foretell;
+    this.#forecastPod = foretell;
     this.#random = new SeededRandom(SEED);
     this.#pause();
   }
 
   #pause(): void {
     const { clock } = this.#scene;
-    clock.setAlarm(clock.now() + this.#random.between(1_000, LONGEST_PAUSE_MS), () => {
+    clock.setAlarm(clock.now() + this.#random.between(1_000, MAX_PAUSE_MS), () => {
       for (const cluster of this.#scene.clusters) {
         this.#judgeLate(cluster);
         if (this.#scene.weather.busyWithin(BUSY_MS)) void this.#ask(cluster);
@@ -74,11 +74,11 @@ export class Prophet {
 
   /** The service deletes a pod. */
   deletion(cluster: ClusterName, uid: PodUid, sentAt: EpochMs): void {
-    for (const { fate, askedAt } of this.#valid(cluster, uid)) {
+    for (const { forecast, askedAt } of this.#valid(cluster, uid)) {
       // It was under way when that was asked.
       if (askedAt >= sentAt) continue;
-      if (fate.kind === 'evict' && sentAt >= soonest(fate)) this.#count(fate);
-      else this.#accuse(uid, askedAt, fate, `it went at ${sentAt}`);
+      if (forecast.kind === 'evict' && sentAt >= soonest(forecast)) this.#count(forecast);
+      else this.#accuse(uid, askedAt, forecast, `it went at ${sentAt}`);
     }
     this.#prophecies.delete(uid);
   }
@@ -89,7 +89,7 @@ export class Prophet {
   }
 
   async #ask(cluster: LiveCluster): Promise<void> {
-    const { clock, rulebook, house } = this.#scene;
+    const { clock, rulesStore, house } = this.#scene;
     const now = clock.now();
     const pods = [...cluster.livePods.values()].filter(
       (pod) =>
@@ -99,9 +99,9 @@ export class Prophet {
         this.#isSettled(cluster, pod, now) &&
         !cluster.truth.isLost(pod.uid),
     );
-    const words = rulebook?.history(cluster.name).length ?? 0;
-    const rules = rulebook
-      ? rulesOf(rulebook.now(cluster.name), MATCHING)
+    const words = rulesStore?.history(cluster.name).length ?? 0;
+    const rules = rulesStore
+      ? rulesOf(rulesStore.now(cluster.name), MATCHING)
       : await enforcing(MATCHING)(cluster.name);
     for (let asked = 0; asked < PODS; asked++) {
       const pod = this.#random.pick(pods);
@@ -109,43 +109,43 @@ export class Prophet {
       const partition = await house.open.store.load({ cluster: cluster.name, node: pod.node }, now);
       const node = cluster.liveNodes.get(pod.node);
       const live = { taints: node?.taints, taintsStamp: node?.taintsStamp, zone: node?.zone };
-      const fate = this.#foresee({ now, partition, rules, live }).fateOf(pod);
+      const forecast = this.#forecastPod({ now, partition, rules, live }).fateOf(pod);
       const told = this.#prophecies.get(pod.uid) ?? [];
-      told.push({ pod, fate, askedAt: now, words });
-      if (fate.kind !== 'evict') this.#count(fate);
+      told.push({ pod, forecast, askedAt: now, words });
+      if (forecast.kind !== 'evict') this.#count(forecast);
       this.#prophecies.set(pod.uid, told);
     }
   }
 
   /** Whether what there is to know of a pod has reached the service. */
   #isSettled({ name }: LiveCluster, { uid, node }: LivePod, now: EpochMs): boolean {
-    const { disturbances, rulebook } = this.#scene;
+    const { disturbances, rulesStore } = this.#scene;
     const changedAt = Math.max(
       this.#changedAt.get(uid) ?? 0,
       this.#changedAt.get(`${name} ${node}`) ?? 0,
-      rulebook?.history(name).at(-1)?.at ?? 0,
+      rulesStore?.history(name).at(-1)?.at ?? 0,
     );
     return disturbances.excusedUntil(name, changedAt) < now;
   }
 
   /** What was told of a pod under the rules of now. */
   #valid(name: ClusterName, uid: PodUid): readonly Prophecy[] {
-    const words = this.#scene.rulebook?.history(name).length ?? 0;
+    const words = this.#scene.rulesStore?.history(name).length ?? 0;
     return (this.#prophecies.get(uid) ?? []).filter((each) => each.words === words);
   }
 
   #judgeLate(cluster: LiveCluster): void {
-    const { clock, disturbances, rulebook } = this.#scene;
-    const drain = rulebook?.now(cluster.name).orders.policy?.read.drain ?? 50;
+    const { clock, disturbances, rulesStore } = this.#scene;
+    const drain = rulesStore?.now(cluster.name).orders.policy?.read.drain ?? 50;
     const turnMs = RELEASE_MS + (cluster.mostPods / drain) * 1000;
     for (const uid of this.#prophecies.keys()) {
       if (this.#clusterOf(uid) !== cluster.name) continue;
-      for (const { fate, askedAt } of this.#valid(cluster.name, uid)) {
-        if (fate.kind !== 'evict') continue;
-        const waits = fate.heldBy.length > 0 || fate.pacedBy !== undefined ? turnMs : 0;
-        const latest = disturbances.excusedUntil(cluster.name, Math.max(fate.at, askedAt) + waits);
+      for (const { forecast, askedAt } of this.#valid(cluster.name, uid)) {
+        if (forecast.kind !== 'evict') continue;
+        const waits = forecast.heldBy.length > 0 || forecast.pacedBy !== undefined ? turnMs : 0;
+        const latest = disturbances.excusedUntil(cluster.name, Math.max(forecast.at, askedAt) + waits);
         if (clock.now() <= latest) continue;
-        this.#accuse(uid, askedAt, fate, `it is still there at ${clock.now()}`);
+        this.#accuse(uid, askedAt, forecast, `it is still there at ${clock.now()}`);
         this.#prophecies.delete(uid);
         break;
       }
@@ -156,16 +156,17 @@ export class Prophet {
     return this.#scene.clusters.find(({ name }) => uid.startsWith(`${name}.`))?.name;
   }
 
-  #count(fate: Fate): void {
-    const what = fate.kind === 'evict' && fate.heldBy.length > 0 ? 'goes, held before' : fate.kind;
+  #count(forecast: Forecast): void {
+    const what =
+      forecast.kind === 'evict' && forecast.heldBy.length > 0 ? 'goes, held before' : forecast.kind;
     this.told[what] = (this.told[what] ?? 0) + 1;
   }
 
-  #accuse(uid: PodUid, askedAt: EpochMs, fate: Fate, what: string): void {
-    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(fate)} was told at ${askedAt}`);
+  #accuse(uid: PodUid, askedAt: EpochMs, forecast: Forecast, what: string): void {
+    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(forecast)} was told at ${askedAt}`);
   }
 }
 
 /** What failed goes sooner than it is tried again, should its cluster answer before that. */
-const soonest = ({ at, dueAt, retrying }: Extract<Fate, { kind: 'evict' }>): EpochMs =>
+const soonest = ({ at, dueAt, retrying }: Extract<Forecast, { kind: 'evict' }>): EpochMs =>
   retrying ? dueAt : at;

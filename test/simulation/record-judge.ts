@@ -10,7 +10,7 @@ import {
   type PodUid,
 } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
-import type { Ending, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import type { EvictionRecord, FinalRecord, NodeState } from '#shared/eviction/records.ts';
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
@@ -139,7 +139,7 @@ export class RecordJudge {
     }
   }
 
-  #ended(ref: NodeRef, ending: Ending): void {
+  #ended(ref: NodeRef, ending: FinalRecord): void {
     const { clock } = this.#bench;
     const { uid, outcome } = ending;
     if (this.#scheduled.delete(uid)) this.#bench.tried('P6');
@@ -152,7 +152,7 @@ export class RecordJudge {
   }
 
   /** P3: a pod that is told to be gone is. */
-  #isGone({ cluster, node }: NodeRef, { uid }: Ending): void {
+  #isGone({ cluster, node }: NodeRef, { uid }: FinalRecord): void {
     const { clock, clusters } = this.#bench;
     const there = clusters.find(({ name }) => name === cluster);
     const pod = there && [...there.livePods.values()].find((each) => each.uid === uid);

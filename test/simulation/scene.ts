@@ -8,7 +8,7 @@ import type { LiveCluster } from './live-cluster.ts';
 import type { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
-import type { SimulatedRulebook } from './simulated-rulebook.ts';
+import type { SimulatedRulebook } from './simulated-rules-store.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 import type { Story } from './story.ts';
 
@@ -24,7 +24,7 @@ export interface Scene extends Surroundings {
   readonly queues: Queues;
   readonly scheduler: SimulatedScheduler;
   /** Absent: nobody says anything, and all is enforced. */
-  readonly rulebook: SimulatedRulebook | undefined;
+  readonly rulesStore: SimulatedRulebook | undefined;
   readonly plans: Plans;
   readonly log: Log;
   readonly story: Story;

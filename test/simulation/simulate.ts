@@ -20,7 +20,7 @@ import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { runFunctions } from './simulated-functions.ts';
 import { SimulatedRelays } from './simulated-relays.ts';
-import { SimulatedRulebook } from './simulated-rulebook.ts';
+import { SimulatedRulebook } from './simulated-rules-store.ts';
 import { SimulatedScheduler } from './simulated-scheduler.ts';
 import { runService } from './simulated-service.ts';
 import { SimulatedUser } from './simulated-user.ts';
@@ -121,8 +121,10 @@ async function play(
   const { foretold } = options;
   const prophet = foretold && new Prophet(scene, foretold);
   audience.prophet = prophet;
-  const { rulebook } = scene;
-  const owned = rulebook ? scene.clusters.map((cluster) => new Owner(cluster, rulebook, owners, scene)) : [];
+  const { rulesStore } = scene;
+  const owned = rulesStore
+    ? scene.clusters.map((cluster) => new Owner(cluster, rulesStore, owners, scene))
+    : [];
   await clock.advanceTo(Math.max(...weather.episodes.map(({ to }) => to)));
   await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + climate.calmMs);
   await scene.judge.judgeEnd();
@@ -182,7 +184,7 @@ function setScene(
   const queues = openQueues(surroundings);
   const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings);
   const names = (neighbour ? ['c1', 'c2'] : ['c1']).map(clusterName);
-  const rulebook = governed ? new SimulatedRulebook(names, clock) : undefined;
+  const rulesStore = governed ? new SimulatedRulebook(names, clock) : undefined;
   const clusters = names.map((name): LiveCluster => {
     const truth = new Truth(name, MATCHING, disturbances);
     const witness: Witness = {
@@ -213,7 +215,7 @@ function setScene(
     };
     return new LiveCluster(name, clock, truth, witness, stale ? new NodeLeases() : undefined);
   });
-  const judge = new Judge({ ...surroundings, house, queues, clusters, rulebook });
+  const judge = new Judge({ ...surroundings, house, queues, clusters, rulesStore });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);
   judge.onAccused = (what) => story.tell('broken', { what });
   story.onLogged = (event, fields) => judge.logged(event, fields);
@@ -223,7 +225,7 @@ function setScene(
     house,
     queues,
     scheduler,
-    rulebook,
+    rulesStore,
     plans,
     log: story.log,
     story,

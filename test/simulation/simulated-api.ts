@@ -16,7 +16,7 @@ import type {
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { Breaker } from '#shared/kubernetes/http/breaker.ts';
 import { ClockSkew } from '#shared/kubernetes/http/clock-skew.ts';
-import { Turns } from '#shared/kubernetes/http/turns.ts';
+import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Rooms } from './house.ts';
@@ -26,7 +26,7 @@ import type { Scene } from './scene.ts';
 import { type Shown, SimulatedResource } from './simulated-resource.ts';
 
 /** A look at a node that a process took. */
-export interface NodeLook {
+export interface NodeObservation {
   readonly node: NodeName;
   /** The node's state then, by its number in the truth; `undefined`: there never was such a node. */
   readonly state: number | undefined;
@@ -38,7 +38,7 @@ export interface NodeLook {
 export interface Sent {
   readonly sentAt: EpochMs;
   /** What the process has seen of nodes. */
-  readonly looks: readonly NodeLook[];
+  readonly looks: readonly NodeObservation[];
   /** By what a pod is deleted. */
   readonly means: Method['kind'];
   /** When the pod's mark was answered, if this process marked it. */
@@ -74,8 +74,8 @@ export class SimulatedApi implements KubernetesApi {
   readonly #scene: Scene;
   readonly #breaker = new Breaker();
   readonly #skew: ClockSkew;
-  readonly #turns: Turns;
-  #looks: NodeLook[] = [];
+  readonly #turns: PrioritySemaphore;
+  #looks: NodeObservation[] = [];
   readonly #marks = new Map<PodUid, EpochMs>();
 
   constructor(cluster: LiveCluster, process: Process, scene: Scene, onlooker = NOBODY) {
@@ -83,7 +83,7 @@ export class SimulatedApi implements KubernetesApi {
     this.#process = process;
     this.#scene = scene;
     this.#skew = new ClockSkew(process.clock);
-    this.#turns = new Turns(scene.weather.climate.callsAtOnce);
+    this.#turns = new PrioritySemaphore(scene.weather.climate.callsAtOnce);
     this.nodes = this.#shown({
       chronicle: cluster.nodeChronicle,
       nodeOf: () => undefined,

@@ -5,7 +5,7 @@ import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
 import type { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { GuardKeeper, type GuardKeeperDeps } from '#shared/engine/watch/guard-keeper.ts';
+import { GuardController, type GuardControllerDeps } from '#shared/engine/watch/guard-controller.ts';
 import type { Outbox } from '#shared/engine/watch/outbox.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
@@ -79,7 +79,7 @@ export class SimulatedRelay {
     let seeing: { readonly watch: ClusterWatch; readonly guard: Guard | undefined } | undefined;
     const see = (rules: Rules) => {
       // It does not know when it has lost its lease.
-      const knows = () => view.listed && watch.hearing.kind !== 'disconnected';
+      const knows = () => view.listed && watch.connectionState.kind !== 'disconnected';
       const retell = (wake: boolean) =>
         outbox.mark(
           name,
@@ -135,14 +135,14 @@ export class SimulatedRelay {
   #guard(
     view: ClusterView,
     rules: Rules,
-    deps: Pick<GuardKeeperDeps, 'knows' | 'freed' | 'retell' | 'signal'>,
+    deps: Pick<GuardControllerDeps, 'knows' | 'freed' | 'retell' | 'signal'>,
   ): Guard | undefined {
-    const { clock, fault, log, rulebook } = this.#scene;
-    if (!rulebook) return undefined;
-    const written = fault.guardBook(guardPort(this.process, rulebook), this.#scene);
-    const keeper = new GuardKeeper(this.#cluster.name, view, rules, {
+    const { clock, fault, log, rulesStore } = this.#scene;
+    if (!rulesStore) return undefined;
+    const written = fault.guardBook(guardPort(this.process, rulesStore), this.#scene);
+    const keeper = new GuardController(this.#cluster.name, view, rules, {
       ...deps,
-      rulebook: written,
+      rulesStore: written,
       saved: () => undefined,
       clock,
       log,
@@ -157,12 +157,12 @@ export class SimulatedRelay {
 
   /** As of what governs the cluster is heard, first as it is. */
   #followRules(signal: AbortSignal, listener: RulesListener): void {
-    const { rulebook } = this.#scene;
-    if (!rulebook) {
+    const { rulesStore } = this.#scene;
+    if (!rulesStore) {
       listener(enforced(MATCHING));
       return;
     }
-    const rules = rulesWatch(this.process, rulebook, this.#scene);
+    const rules = rulesWatch(this.process, rulesStore, this.#scene);
     rules.follow(this.#cluster.name, listener, signal);
     signal.addEventListener('abort', () => void rules.stop());
   }

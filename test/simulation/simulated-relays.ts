@@ -1,10 +1,10 @@
-import { LONGEST_OUTAGE_MS, LONGEST_UNKNOWING_MS } from './climates.ts';
+import { MAX_OUTAGE_MS, MAX_UNKNOWING_MS } from './climates.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import { SimulatedRelay } from './simulated-relay.ts';
 
 /** How soon a relay finds out that a cluster was registered, or is no longer. */
-const LONGEST_UNAWARE_MS = 20_000;
+const MAX_UNAWARE_MS = 20_000;
 
 /**
  * The relays that speak for one cluster, one after the other. The old one may live on for a while without knowing that
@@ -37,7 +37,7 @@ export class SimulatedRelays {
   setRegistered(registered: boolean): void {
     const { clock, random } = this.#scene;
     this.#wanted = registered;
-    clock.setAlarm(clock.now() + random.between(0, LONGEST_UNAWARE_MS), () => {
+    clock.setAlarm(clock.now() + random.between(0, MAX_UNAWARE_MS), () => {
       if (this.#registered === this.#wanted) return;
       this.#registered = this.#wanted;
       if (this.#registered) this.#relay = this.#start();
@@ -49,7 +49,7 @@ export class SimulatedRelays {
     if (!this.#registered) return;
     const { clock, random } = this.#scene;
     const { process, hasLease } = this.#relay;
-    const diesAt = clock.now() + random.between(0, LONGEST_UNKNOWING_MS);
+    const diesAt = clock.now() + random.between(0, MAX_UNKNOWING_MS);
     // One that asks for the lease still would take it from its successor, and die with it.
     if (hasLease) clock.setAlarm(diesAt, () => process.die());
     else process.die();
@@ -72,7 +72,7 @@ export class SimulatedRelays {
     void relay.process.death.then(() => {
       if (relay !== this.#relay || !this.#registered) return;
       this.#beBlind();
-      clock.setAlarm(clock.now() + random.between(5_000, LONGEST_OUTAGE_MS), () => {
+      clock.setAlarm(clock.now() + random.between(5_000, MAX_OUTAGE_MS), () => {
         if (relay === this.#relay) this.#succeed();
       });
     });

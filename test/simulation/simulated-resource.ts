@@ -8,7 +8,7 @@ const BOOKMARK_MS = 60_000;
 /** The server has forgotten what happened so long ago. */
 const COMPACTED_MS = 5 * 60_000;
 /** A watch is dead for so long until the server says that its version is too old, and a relay then waits so long at most. */
-const LONGEST_GAP_MS = 10_000;
+const MAX_GAP_MS = 10_000;
 /** A server that is away for longer than this has somebody before it who takes requests, and lets them wait for so long. */
 const LONG_OUTAGE_MS = 60 * 60_000;
 const UNANSWERED_MS = 60_000;
@@ -126,8 +126,8 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     const { clock, random, weather, disturbances } = this.#surroundings;
     if (weather.gap()) {
       const lost = random.chance(0.5);
-      if (lost) await this.#sleep(clock.now() + random.between(0, LONGEST_GAP_MS), signal);
-      disturbances.note('relay', this.#shown.cluster, at, clock.now() + LONGEST_GAP_MS);
+      if (lost) await this.#sleep(clock.now() + random.between(0, MAX_GAP_MS), signal);
+      disturbances.note('relay', this.#shown.cluster, at, clock.now() + MAX_GAP_MS);
       throw lost ? expired() : new ApiError('the connection was reset', 0);
     }
     const lagMs = random.between(0, weather.climate.watchLagMs);

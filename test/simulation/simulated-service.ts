@@ -17,7 +17,7 @@ import type { Scene } from './scene.ts';
 import { portsOf } from './simulated-functions.ts';
 import { SimulatedRelay } from './simulated-relay.ts';
 
-const LONGEST_RESTART_MS = 30_000;
+const MAX_RESTART_MS = 30_000;
 const METRICS = relayMetrics(new Registry());
 
 /** The whole service in one process, which is killed now and then and started again: what waits in it goes with it. */
@@ -44,7 +44,7 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
     process.die();
     over(clock.now());
     const down = disturbances.begin('relay', cluster.name, clock.now() - weather.climate.watchLagMs);
-    clock.setAlarm(clock.now() + random.between(10, LONGEST_RESTART_MS), () => {
+    clock.setAlarm(clock.now() + random.between(10, MAX_RESTART_MS), () => {
       start();
       down(clock.now());
     });

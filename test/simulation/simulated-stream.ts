@@ -18,7 +18,7 @@ interface StreamRecord {
 
 const SWEEP_MS = 20 * 60_000;
 const FIRST_RETRY_MS = 1_000;
-const LONGEST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 const TIMEOUT_MS = 60_000;
 /** For how long the event source tries; then it tells of the record on its own dead-letter queue. */
 const MAX_RECORD_AGE_MS = 23 * 3_600_000;
@@ -90,7 +90,7 @@ export class SimulatedStream {
         if (left === batch.length) failures = 0;
         else {
           failures += 1;
-          await clock.sleep(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LONGEST_RETRY_MS));
+          await clock.sleep(Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), MAX_RETRY_MS));
         }
       }
     }

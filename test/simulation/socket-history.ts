@@ -16,7 +16,7 @@ import { Story } from './story.ts';
 
 const CLUSTER = clusterName('c1');
 /** Whoever is not gone after so many passes never goes. */
-const MOST_PASSES = 30;
+const MAX_PASSES = 30;
 
 /** How the cluster is reached: by the real client, or by one with a planted defect. */
 export type Reach = (access: RequestAccess, clock: Clock) => KubernetesApi;
@@ -126,7 +126,7 @@ interface Stage {
 
 /** Looks at a node as often as it is to be looked at, until nothing is due there. */
 async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stage): Promise<void> {
-  for (let passes = 1; passes <= MOST_PASSES; passes++) {
+  for (let passes = 1; passes <= MAX_PASSES; passes++) {
     const armed: EpochMs[] = [];
     const again = await evictNode(ref, {
       store,

@@ -11,7 +11,7 @@ import { clusterName, type EpochMs, type NodeName, nodeName } from '#shared/evic
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import type { KubernetesApi, LivePod, Resource, Takeover } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { rulesOf } from '#shared/state/rulebook.ts';
+import { rulesOf } from '#shared/state/rules-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { CLIMATES, type Climate } from './climates.ts';
@@ -29,7 +29,7 @@ import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { SimulatedApi } from './simulated-api.ts';
 import { runFunctions } from './simulated-functions.ts';
-import { SimulatedRulebook } from './simulated-rulebook.ts';
+import { SimulatedRulebook } from './simulated-rules-store.ts';
 import { SimulatedScheduler } from './simulated-scheduler.ts';
 import { SimulationClock, withSimulatedTime } from './simulation-clock.ts';
 import { Story } from './story.ts';
@@ -52,7 +52,7 @@ const SECONDS = [0, 20, 60, 300] as const;
 /** The node controller tries so often to say that a node evicts. */
 const CONTROLLER_MS = 5_000;
 const REPLICAS = ['r1', 'r2'] as const;
-const LONGEST_RESTART_MS = 30_000;
+const MAX_RESTART_MS = 30_000;
 /** A lease lasts ten seconds. */
 const LATE_TAKE_CHANCE = 0.5;
 const LATE_TAKE_MS = [8_000, 14_000] as const;
@@ -123,7 +123,7 @@ class TakeoverHistory {
   readonly #judge: TakeoverJudge;
   readonly #cluster: TakenOverCluster;
   readonly #scene: Scene;
-  readonly #rulebook: SimulatedRulebook;
+  readonly #rulesStore: SimulatedRulebook;
   readonly #nodes: readonly [NodeName, ...NodeName[]];
   /** What stands in the way now, and of which node. */
   readonly #obstacles = new Map<Obstacle, NodeName>();
@@ -153,7 +153,7 @@ class TakeoverHistory {
     const [first, ...others] = Array.from({ length: NODES }, (_, index) => nodeName(`n${index + 1}`));
     if (!first) throw new Error('there are no nodes');
     this.#nodes = [first, ...others];
-    this.#rulebook = new SimulatedRulebook([CLUSTER], clock);
+    this.#rulesStore = new SimulatedRulebook([CLUSTER], clock);
     this.#judge = new TakeoverJudge(
       {
         clock,
@@ -200,7 +200,7 @@ class TakeoverHistory {
       house,
       queues,
       scheduler: new SimulatedScheduler(surroundings, queues.evictionsDue),
-      rulebook: this.#rulebook,
+      rulesStore: this.#rulesStore,
       plans: new Plans(clock),
       log: this.#story.log,
       story: this.#story,
@@ -267,7 +267,7 @@ class TakeoverHistory {
       virtualKeys: KEYS,
       guard: { shadow: false, cluster: { percent: 60, nodes: 4 } },
     };
-    this.#rulebook.setPolicy(CLUSTER, policy);
+    this.#rulesStore.setPolicy(CLUSTER, policy);
     let pods = 0;
     for (const node of this.#nodes) {
       this.#cluster.setNode(node, [], 'kubelet');
@@ -394,22 +394,22 @@ class TakeoverHistory {
       why: 'because',
     } as const;
     this.#story.tell('hold', { node, until });
-    this.#rulebook.setHolds(CLUSTER, (holds) => [...holds, hold]);
+    this.#rulesStore.setHolds(CLUSTER, (holds) => [...holds, hold]);
     this.#clock.setAlarm(until, () => {
       this.#story.tell('release', { node });
-      this.#rulebook.setHolds(CLUSTER, (holds) => holds.filter((each) => each !== hold));
+      this.#rulesStore.setHolds(CLUSTER, (holds) => holds.filter((each) => each !== hold));
     });
   }
 
   #pause(policy: Policy, until: EpochMs): void {
     this.#story.tell('pause', { until });
-    this.#rulebook.setPolicy(CLUSTER, { ...policy, mode: 'paused' });
-    this.#clock.setAlarm(until, () => this.#rulebook.setPolicy(CLUSTER, policy));
+    this.#rulesStore.setPolicy(CLUSTER, { ...policy, mode: 'paused' });
+    this.#clock.setAlarm(until, () => this.#rulesStore.setPolicy(CLUSTER, policy));
   }
 
   /** Whether an order keeps a pod, or what the guard wrote. */
   #isHeld({ node }: LivePod): boolean {
-    const { orders, guard } = this.#rulebook.now(CLUSTER);
+    const { orders, guard } = this.#rulesStore.now(CLUSTER);
     const isPaused = orders.policy?.read.mode !== 'enforce';
     const isNamed = orders.holds.some(({ target }) => target.kind === 'node' && target.node === node);
     return isPaused || isNamed || guard.trips.length > 0;
@@ -433,13 +433,13 @@ class TakeoverHistory {
       log: scene.log,
       metrics: METRICS,
     });
-    const guarded = guardPort(process, this.#rulebook);
+    const guarded = guardPort(process, this.#rulesStore);
     const away = () => new StoreError('the table is away');
     const simulated = new SimulatedApi(this.#cluster, process, scene);
     const api = this.#fault.api(this.#obstructedApi(simulated), clock);
     const relay = new ClusterRelay(CLUSTER, api, {
       rules: new RulesWatch({ readAll: () => this.#readRules(process), clock: own, log: scene.log }),
-      rulebook: {
+      rulesStore: {
         read: async (cluster) => {
           if (this.#stands('the guard cannot be read')) throw away();
           return guarded.read(cluster);
@@ -487,14 +487,14 @@ class TakeoverHistory {
       this.#story.tell('relay.killed', { holder });
       outbox.stop();
       void relay.stop();
-      clock.setAlarm(clock.now() + this.#random.between(1_000, LONGEST_RESTART_MS), () =>
+      clock.setAlarm(clock.now() + this.#random.between(1_000, MAX_RESTART_MS), () =>
         this.#startRelay(replica),
       );
     });
   }
 
   async #readRules(process: Process) {
-    const rules = await process.request('store', () => rulesOf(this.#rulebook.now(CLUSTER), MATCHING));
+    const rules = await process.request('store', () => rulesOf(this.#rulesStore.now(CLUSTER), MATCHING));
     return new Map([[CLUSTER, rules]]);
   }
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import { BEHIND_PATIENCE_MS } from '#shared/eviction/evaluate.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
-import { BEHIND_PATIENCE_MS } from '#shared/eviction/judge.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { firstMatch } from '#shared/taints/match.ts';

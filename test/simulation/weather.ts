@@ -33,15 +33,15 @@ interface Spell extends Episode {
 }
 
 const SERVICES = ['store', 'queues', 'timers', 'api'] as const;
-const LONGEST_SPELL_MS = 4 * 60_000;
+const MAX_SPELL_MS = 4 * 60_000;
 /** What most requests to API servers take at most, each way; some take as long as the climate has it. */
 const USUAL_API_MS = 80;
 const SLOW_SHARE = 0.3;
 const RETRY_AFTER_SECONDS = 7;
 const HOUR_MS = 3_600_000;
 /** An answer that is late comes so much later, at least, and at most, as often as it is here; the longest are given up before. */
-const LEAST_LATE_MS = 300;
-const MOST_LATE_MS = [1_000, 4_000, 15_000] as const;
+const MIN_LATE_MS = 300;
+const MAX_LATE_MS = [1_000, 4_000, 15_000] as const;
 
 /** What goes wrong, and when: in episodes only. Whatever does is noted. */
 export class Weather {
@@ -66,7 +66,7 @@ export class Weather {
     this.#spells = episodes.flatMap((episode) =>
       Array.from({ length: climate.spells }, () => {
         const from = random.between(episode.from, episode.to);
-        return { service: random.pick(SERVICES), from, to: from + random.between(1000, LONGEST_SPELL_MS) };
+        return { service: random.pick(SERVICES), from, to: from + random.between(1000, MAX_SPELL_MS) };
       }),
     );
   }
@@ -121,7 +121,7 @@ export class Weather {
     const { late } = this.climate;
     // Draws nothing where nothing is late: those histories are what they were.
     if (late === 0 || this.calm || !this.#random.chance(late)) return 0;
-    return this.#random.between(LEAST_LATE_MS, this.#random.pick(MOST_LATE_MS));
+    return this.#random.between(MIN_LATE_MS, this.#random.pick(MAX_LATE_MS));
   }
 
   /** A process dies here. */

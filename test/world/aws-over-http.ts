@@ -63,7 +63,7 @@ export interface AwsOverHttpOptions {
 /** While a message is worked on nobody else is given it. */
 const VISIBILITY_MS = 30_000;
 /** How long a call for messages waits where there are none: short, so that what is stopped ends soon. */
-const LONGEST_WAIT_MS = 200;
+const MAX_WAIT_MS = 200;
 const ACCOUNT = '123456789012';
 
 /** An account that answers over HTTP as AWS does to our code, in memory, and notes who called what. Any call that it does not know is an error. */
@@ -219,7 +219,7 @@ export class AwsOverHttp {
         return send(input as unknown as Entry);
       case 'ReceiveMessage': {
         const taken = this.#take(queue, Number(input['MaxNumberOfMessages'] ?? 1));
-        if (taken.length === 0) await delay(LONGEST_WAIT_MS);
+        if (taken.length === 0) await delay(MAX_WAIT_MS);
         return { Messages: taken.map((message) => received(message)) };
       }
       case 'DeleteMessage':

@@ -5,7 +5,7 @@ import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { KeptLetters } from './kept-letters.ts';
@@ -20,7 +20,7 @@ export function embeddedFleet(
   const store = new SqliteStore({ path: ':memory:' });
   t.after(() => store.close());
   const { database } = store;
-  const rulebook = new SqliteRulebook({ database });
+  const rulesStore = new SqliteRulesStore({ database });
   const leases = sqliteLeases(database);
   const letters = new KeptLetters(clock);
   /** Bodies of messages on `evictions-due`. */
@@ -28,7 +28,7 @@ export function embeddedFleet(
   const fleet: Fleet = {
     kind: 'local',
     where: 'a test',
-    rulebook,
+    rulesStore,
     store,
     history: new SqliteHistory({ database }),
     leases,
@@ -38,7 +38,7 @@ export function embeddedFleet(
     cluster: async (name) => assert.fail(`cluster ${name} was asked`),
     backlog: async () => new Map(),
     service: async () => undefined,
-    operator: async () => new Operator({ rulebook, clock, who: 'anna' }),
+    operator: async () => new Operator({ rulesStore, clock, who: 'anna' }),
     dueQueue: async () => ({
       send: async (messages) => {
         sent.push(...messages.map(({ body }) => body));
@@ -48,5 +48,5 @@ export function embeddedFleet(
     close: () => undefined,
     ...parts,
   };
-  return { fleet, store, rulebook, leases, letters, sent };
+  return { fleet, store, rulesStore, leases, letters, sent };
 }

@@ -1,5 +1,5 @@
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
-import type { RulesReader } from '#shared/state/rulebook.ts';
+import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 
 /** As if each cluster's owner had said that it is to be enforced, and nothing else. */

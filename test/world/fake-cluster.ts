@@ -16,8 +16,8 @@ import type {
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { Rival } from '#shared/kubernetes/marker.ts';
+import type { Permission } from '#shared/kubernetes/permissions.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
-import type { Right } from '#shared/kubernetes/rights.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -142,9 +142,9 @@ export class FakeCluster implements KubernetesApi {
   }
 
   /** What the credentials may do. */
-  allows: (right: Right) => boolean = () => true;
+  allows: (right: Permission) => boolean = () => true;
 
-  async allowed(right: Right): Promise<boolean> {
+  async allowed(right: Permission): Promise<boolean> {
     return this.allows(right);
   }
 

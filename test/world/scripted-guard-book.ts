@@ -1,11 +1,11 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
-import type { AuditEntry, Change, GuardState, Rulebook, Rulings } from '#shared/state/rulebook.ts';
+import type { AuditEntry, Change, GuardState, RulesStore, StoredRules } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { guardStateOf } from '#shared/state/stored-rules.ts';
 
 /** What is written of one cluster's guard, in memory. */
-export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'> {
+export class ScriptedGuardBook implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
   state: GuardState = { revision: 0, trips: [] };
   /** Nothing is read or written. */
   isAway = false;
@@ -20,7 +20,7 @@ export class ScriptedGuardBook implements Pick<Rulebook, 'read' | 'changeGuard' 
   /** Tries to write what stands once more. */
   touches = 0;
 
-  async read(_cluster: ClusterName): Promise<Rulings> {
+  async read(_cluster: ClusterName): Promise<StoredRules> {
     this.#beThere();
     return { orders: { revision: 0, holds: [] }, guard: this.state, fleetRevision: 0 };
   }

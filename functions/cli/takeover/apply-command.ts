@@ -16,8 +16,8 @@ import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { objectsOf } from './manifest-command.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
+import { missingTakeoverRights } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
-import { missingTakeoverRights } from './rights.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 /** Whose fields are those that apply sets. */

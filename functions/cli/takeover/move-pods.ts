@@ -11,7 +11,7 @@ import {
 } from '#shared/operations/takeover/taken-tolerations.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 
-const PODS_AT_ONCE = 10;
+const MAX_CONCURRENT_PODS = 10;
 /** Of a pod that somebody else changes at the same time. */
 const TRIES = 5;
 
@@ -48,7 +48,7 @@ export async function movePods(
       looked += 1;
       progress(`Pods looked at: ${looked}, changed: ${moved}, failed: ${failed.size}`);
     },
-    { concurrency: PODS_AT_ONCE },
+    { concurrency: MAX_CONCURRENT_PODS },
   );
   progress();
   return { moved, failed };

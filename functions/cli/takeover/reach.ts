@@ -5,7 +5,7 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
-import type { ClusterAct } from '#shared/state/rulebook.ts';
+import type { ClusterAct } from '#shared/state/rules-store.ts';
 
 /** Which cluster a command is about, as its arguments say. */
 interface ReachOptions extends FleetChoice {

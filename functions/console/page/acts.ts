@@ -9,7 +9,11 @@ import { post, ServerError, sentenceOf } from './server.ts';
 type Act = Api['POST api/preview']['asks'];
 
 /** An act of which it is yet to be said why, and for how long. */
-type Draft = Act extends infer Each ? (Each extends Act ? Omit<Each, 'reason' | 'forMs'> : never) : never;
+type Draft = Act extends infer Each
+  ? Each extends Act
+    ? Omit<Each, 'reason' | 'durationMs'>
+    : never
+  : never;
 
 /** Something to be done once it was confirmed. */
 export interface Intent {
@@ -66,8 +70,8 @@ function closed(question: number): void {
   if (intent.value?.question === question) intent.value = undefined;
 }
 
-const actOf = ({ draft, lasts }: Intent, reason: string, forMs: number): Act =>
-  ({ ...draft, reason, ...(lasts && forMs > 0 ? { forMs } : {}) }) as Act;
+const actOf = ({ draft, lasts }: Intent, reason: string, durationMs: number): Act =>
+  ({ ...draft, reason, ...(lasts && durationMs > 0 ? { durationMs } : {}) }) as Act;
 
 /** The server shows an act only with its reason, which changes nothing of what it does. */
 const NO_REASON_YET = '…';
@@ -80,7 +84,7 @@ interface FormProps {
 function Form({ intent: asked, onClose }: FormProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const [reason, setReason] = useState('');
-  const [forMs, setForMs] = useState(0);
+  const [durationMs, setForMs] = useState(0);
   const [shown, setShown] = useState<Preview | undefined>(undefined);
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
@@ -91,7 +95,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
   }, []);
   useEffect(() => {
     let stale = false;
-    post('POST api/preview', actOf(asked, NO_REASON_YET, forMs)).then(
+    post('POST api/preview', actOf(asked, NO_REASON_YET, durationMs)).then(
       (preview) => {
         if (!stale) setShown(preview);
       },
@@ -102,13 +106,13 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
     return () => {
       stale = true;
     };
-  }, [forMs]);
+  }, [durationMs]);
 
   async function submit(): Promise<void> {
     setBusy(true);
     setError('');
     try {
-      const act = actOf(asked, reason.trim(), forMs);
+      const act = actOf(asked, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
       // The operator confirmed a number of evictions; more must be shown first.
       if (shown === undefined || preview.evicted > shown.evicted) {
@@ -121,7 +125,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
       say(done.message);
     } catch (thrown) {
       const changed = thrown instanceof ServerError && thrown.status === 409;
-      if (changed) setShown(await post('POST api/preview', actOf(asked, NO_REASON_YET, forMs)));
+      if (changed) setShown(await post('POST api/preview', actOf(asked, NO_REASON_YET, durationMs)));
       setError(sentenceOf(thrown));
     } finally {
       setBusy(false);
@@ -171,7 +175,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           html`<label class="field">
             <span>Duration</span>
             <select
-              value=${String(forMs)}
+              value=${String(durationMs)}
               onChange=${(event: Event) => {
                 if (event.currentTarget instanceof HTMLSelectElement)
                   setForMs(Number(event.currentTarget.value));

@@ -38,7 +38,7 @@ const hear = (at: number) => {
 
 /** A connection that failed for good is begun anew after so long. */
 const AGAIN_MS = 2_000;
-/** No more than a page may have: see `MOST_ROWS` of the server. */
+/** No more than a page may have: see `MAX_ROWS` of the server. */
 const ALL_ROWS = 20_000;
 
 const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;

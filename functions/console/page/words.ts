@@ -1,10 +1,10 @@
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
-import { BRAKE_KINDS, keptLabel, wordsOf } from '#shared/explain/brake-words.ts';
 import type { Cause } from '#shared/explain/cause.ts';
+import { GATE_KINDS, keptLabel, wordsOf } from '#shared/explain/gate-text.ts';
 import type { EntryOutput, EvictionEvent } from '#shared/operations/look/output-records.ts';
-import type { PendingStanding } from '#shared/operations/look/standing.ts';
+import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import { momentText, spanText } from './moments.ts';
 
@@ -17,15 +17,18 @@ interface Word {
 }
 
 /** A pod that this keeps. */
-export function brakeWord(kind: Brake['kind']): Word {
+export function brakeWord(kind: EvictionGate['kind']): Word {
   const { label: text, from } = wordsOf({ kind });
   return from === 'policy' ? { text } : { text, tone: 'held' };
 }
 
-export const STANDING: Readonly<Record<PendingStanding, Word>> = {
+export const STANDING: Readonly<Record<PendingState, Word>> = {
   scheduled: { text: 'scheduled' },
   due: { text: 'evicting', tone: 'goes' },
-  ...(Object.fromEntries(BRAKE_KINDS.map((kind) => [kind, brakeWord(kind)])) as Record<Brake['kind'], Word>),
+  ...(Object.fromEntries(GATE_KINDS.map((kind) => [kind, brakeWord(kind)])) as Record<
+    EvictionGate['kind'],
+    Word
+  >),
   blocked: { text: keptLabel('blocked'), tone: 'held' },
   rejected: { text: keptLabel('rejected'), tone: 'held' },
   'rate-limited': { text: 'rate limited' },

@@ -15,11 +15,11 @@ import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
 import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import { rulesReader } from '#shared/state/rulebook.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { renewable } from '#shared/time/renewable.ts';
 import { createHandler, type EvictHandlerDeps } from './handler.ts';
 
@@ -51,9 +51,9 @@ export function createAwsHandler(
   { table, sqs, queueUrl, registry, connect, ...deps }: AwsHandlerDeps,
 ) {
   const { clock, log, invoked } = deps;
-  const rulebook = new DynamoDbRulebook(table);
+  const rulesStore = new DynamoDbRulesStore(table);
   const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
-  const rules = renewable(() => rulesReader({ rulebook, matching, clock }));
+  const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
   const clusters = new RegisteredClusters({
     ...{ registry, connect, clock },
     installation: environment.INSTALLATION_NAME,

@@ -12,7 +12,7 @@ import { SingleFlight } from './single-flight.ts';
 export type EvictHandlerDeps = EvictDeps &
   ConsumerDeps & {
     /**
-     * Sends a message on that somebody else is to carry out; resolves with whether it was. Rejects with `RefusedMessageError` for one
+     * Sends a message on that somebody else is to carry out; resolves with whether it was. Rejects with `RejectedMessageError` for one
      * that nobody is, and with what kept it from being sent. Absent: all that comes is ours.
      */
     readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;

@@ -11,10 +11,10 @@ import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { allRulesReader } from '#shared/state/rulebook.ts';
+import { allRulesReader } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DeltaSender } from './delta-sender.ts';
@@ -44,16 +44,16 @@ export async function openAwsRelay(
   const clock = systemClock;
   const sender = (queueUrl: string) => new SqsSender({ client: sqs, queueUrl });
   const nodeDeltas = sender(queues.NODE_DELTAS_URL);
-  const rulebook = new DynamoDbRulebook(table);
+  const rulesStore = new DynamoDbRulesStore(table);
   const rules = new RulesWatch({
     // How tolerations match decides here in which order what was held is told of, and nothing else.
-    readAll: allRulesReader(rulebook, { comparisonOperators: false }),
+    readAll: allRulesReader(rulesStore, { comparisonOperators: false }),
     clock,
     log,
   });
   const relay = new Relay({
     rules,
-    rulebook,
+    rulesStore,
     leases: new DynamoDbLeases(table, {
       sender: await ownSender(new STSClient(CLIENT_SETTINGS), log, queues.ENDPOINT),
     }),

@@ -29,7 +29,7 @@ export interface ClusterOutbox {
   readonly name: ClusterName;
   readonly pending: PendingDeltas;
   /** Whether its deltas may be sent now. */
-  readonly maySpeak: () => boolean;
+  readonly canSend: () => boolean;
   /** A queue took what was told of it; with an error, it did not. */
   readonly told: (queue: DeltaQueue, error?: unknown) => void;
 }
@@ -158,7 +158,7 @@ export class DeltaBatcher {
   /** A cluster that is followed no longer has nothing pending, and its nodes need not wait. */
   #mayCall(cluster: ClusterName): boolean {
     const of = this.#deps.clusters.get(cluster);
-    return !of || (this.#callsWith(of) < CALLS_OF_CLUSTER && of.maySpeak());
+    return !of || (this.#callsWith(of) < CALLS_OF_CLUSTER && of.canSend());
   }
 
   *#deltasOf(key: string): Generator<OutgoingDelta> {

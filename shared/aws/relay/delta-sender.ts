@@ -41,11 +41,11 @@ export class DeltaSender implements Outbox {
   open(
     name: ClusterName,
     view: ClusterView,
-    maySpeak: () => boolean,
+    canSend: () => boolean,
     told: (queue: DeltaQueue, error?: unknown) => void = () => undefined,
   ): void {
     if (this.#stopping.signal.aborted) return;
-    this.#clusters.set(name, { name, pending: new PendingDeltas(view), maySpeak, told });
+    this.#clusters.set(name, { name, pending: new PendingDeltas(view), canSend, told });
   }
 
   mark(cluster: ClusterName, subjects: readonly Subject[], wake = false): void {

@@ -1,7 +1,7 @@
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { FAULT_TYPES, type Fault, MAX_FAULT_TEXT, MAX_FAULTS } from '#shared/state/fault.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
-import { shownText } from '#shared/text/shown-text.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
@@ -43,7 +43,7 @@ export class ClusterFaults {
     this.#noticed.set(key, {
       ...kind,
       since: before?.since ?? this.#clock.now(),
-      error: shownText(errorMessage(error), MAX_FAULT_TEXT - 1),
+      error: escapeForDisplay(errorMessage(error), MAX_FAULT_TEXT - 1),
       ...(error instanceof ApiError && error.status !== 0 ? { status: error.status } : {}),
       count: (before?.count ?? 0) + 1,
       notices,

@@ -2,7 +2,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { preflight, type RightsReview } from '#shared/kubernetes/rights.ts';
+import { type PermissionReview, preflight } from '#shared/kubernetes/permissions.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
@@ -29,7 +29,7 @@ export class ClustersRefusedError extends Error {
 export interface ChosenCluster {
   readonly name: ClusterName;
   /** Its calls reject while it cannot be reached, for whatever reason. */
-  readonly api: KubernetesApi & RightsReview;
+  readonly api: KubernetesApi & PermissionReview;
   /** Has `api` reach it by what the kubeconfig says now. Throws `KubeconfigError` when that is of no use. */
   readAccess(): void;
 }
@@ -87,7 +87,7 @@ export class ManagedClusters {
   }
 
   /** Of all clusters, also those that cannot be reached: what is to be done there is tried again until it can be. */
-  get apis(): ReadonlyMap<ClusterName, KubernetesApi & RightsReview> {
+  get apis(): ReadonlyMap<ClusterName, KubernetesApi & PermissionReview> {
     return new Map(this.#clusters.map(({ name, api }) => [name, api]));
   }
 

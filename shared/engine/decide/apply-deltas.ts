@@ -4,10 +4,15 @@ import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
 import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import { type Ending, type EvictionRecord, isAnnounced, type Partition } from '#shared/eviction/records.ts';
+import {
+  type EvictionRecord,
+  type FinalRecord,
+  isAnnounced,
+  type Partition,
+} from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
 import type { LeaseReader } from '#shared/state/lease.ts';
-import type { RulesReader } from '#shared/state/rulebook.ts';
+import type { RulesReader } from '#shared/state/rules-store.ts';
 import { commitUnderLock, type Store } from '#shared/state/store.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
@@ -114,11 +119,11 @@ interface Agenda {
   /** Records to write. */
   readonly schedule: readonly EvictionRecord[];
   /** Records to end. */
-  readonly end: readonly Ending[];
+  readonly end: readonly FinalRecord[];
   /** Distinct moments for a timer. */
   readonly arm: ReadonlySet<EpochMs>;
   /** Cancellations that are worth an Event. */
-  readonly announce: readonly Ending[];
+  readonly announce: readonly FinalRecord[];
   /** Countdowns that started or moved, and are long enough to be worth one. */
   readonly countdowns: readonly Countdown[];
 }
@@ -128,9 +133,9 @@ const TOLD_COUNTDOWN_MS = 30_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {
   const schedule: EvictionRecord[] = [];
-  const end: Ending[] = [];
+  const end: FinalRecord[] = [];
   const arm = new Set<EpochMs>();
-  const told: Ending[] = [];
+  const told: FinalRecord[] = [];
   const countdowns: Countdown[] = [];
   for (const decision of decisions) {
     switch (decision.kind) {

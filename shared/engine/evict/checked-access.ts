@@ -2,12 +2,12 @@ import type { ClusterAccess } from '#shared/access/registered-clusters.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import {
-  missingRights,
+  missingPermissions,
   type NeededBy,
-  type RightsReview,
-  rightsNeededBy,
-} from '#shared/kubernetes/rights.ts';
-import type { RulesReader } from '#shared/state/rulebook.ts';
+  type PermissionReview,
+  permissionsNeededBy,
+} from '#shared/kubernetes/permissions.ts';
+import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -18,7 +18,7 @@ const TELL_AGAIN_MS = 10 * 60_000;
 const ASK_AGAIN_MS = 60_000;
 
 export interface CheckedAccessDeps {
-  readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & RightsReview> };
+  readonly clusters: { api(cluster: ClusterName): Promise<KubernetesApi & PermissionReview> };
   readonly rules: RulesReader;
   readonly clock: Clock;
   readonly log: Log;
@@ -50,11 +50,11 @@ export class CheckedAccess implements ClusterAccess {
   }
 
   /** Never rejects: what cannot be reached or read is told by whoever needs it. */
-  async #check(cluster: ClusterName, api: RightsReview): Promise<void> {
+  async #check(cluster: ClusterName, api: PermissionReview): Promise<void> {
     const { rules, clock, log } = this.#deps;
     try {
       const { policy, policyRevision: revision } = await rules(cluster);
-      const needs = rightsNeededBy(policy);
+      const needs = permissionsNeededBy(policy);
       if (needs.length === 0) {
         this.#checked.delete(cluster);
         return;
@@ -65,7 +65,7 @@ export class CheckedAccess implements ClusterAccess {
       this.#checked.set(cluster, { revision, age, lastsMs: ASK_AGAIN_MS });
       let lastsMs = Number.POSITIVE_INFINITY;
       for (const need of needs) {
-        const missing = await missingRights(api, need.rights);
+        const missing = await missingPermissions(api, need.permissions);
         if (missing.length === 0) continue;
         lastsMs = TELL_AGAIN_MS;
         log.error('policy.permission-missing', { cluster, error: sentence(api, need, missing) });
@@ -78,7 +78,7 @@ export class CheckedAccess implements ClusterAccess {
 }
 
 const sentence = (
-  { host }: RightsReview,
+  { host }: PermissionReview,
   { setting, grant, lack }: NeededBy,
   missing: readonly string[],
 ): string =>

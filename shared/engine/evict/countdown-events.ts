@@ -1,7 +1,7 @@
 import { type Because, becauseOf, type Countdown } from '#shared/aws/due-message.ts';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { brakeText } from '#shared/explain/brake-words.ts';
+import { gateText } from '#shared/explain/gate-text.ts';
 import type { PodEvent } from '#shared/kubernetes/api.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
@@ -21,7 +21,7 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
 }
 
 /** A due pod is held, or would have been evicted. */
-export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
+export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
   if (by.kind === 'observe') {
     const because = becauseText(record.reasons.map(becauseOf));
     return about(record, {
@@ -33,7 +33,7 @@ export function heldBack(record: EvictionRecord, by: Brake): PodEvent {
   return about(record, {
     key: `held/${by.kind}/${record.fireAt}`,
     reason: 'TaintwardEvictionHeld',
-    message: `Eviction held by ${brakeText({ by }, timeText)}. ${dueText(record)}`,
+    message: `Eviction held by ${gateText({ by }, timeText)}. ${dueText(record)}`,
   });
 }
 

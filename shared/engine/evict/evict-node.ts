@@ -56,7 +56,7 @@ export async function evictNode(
     await endUnregistered(partition, error, deps);
     return undefined;
   }
-  const settled = await new Pass(partition, api, deps).run(inTurn(due, now));
+  const settled = await new Pass(partition, api, deps).run(byDeadline(due, now));
   const events = settled.flatMap(({ record, outcome }) =>
     outcome.kind === 'deleted' ? markingForDeletion(record) : [],
   );
@@ -94,7 +94,7 @@ const LONG_OVERDUE_MS = 30_000;
  * The oldest first, so that none waits much longer than the others. Those overdue for long come last, and those of
  * one moment in random order, so that the same few are not always the first to fail.
  */
-function inTurn(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
+function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
   const rank = ({ fireAt }: EvictionRecord): number =>
     (now - fireAt > LONG_OVERDUE_MS ? now : fireAt) + Math.random();
   return records

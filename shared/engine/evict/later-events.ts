@@ -3,11 +3,11 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** Events that may wait: 500 bytes each. */
-const MOST_WAITING = 20_000;
+const MAX_WAITING = 20_000;
 /** Passes of a cluster whose Events are posted at a time: few, beside the evictions that go on. */
-const PASSES_AT_ONCE = 8;
+const MAX_CONCURRENT_PASSES = 8;
 /** For how long they are held back at the most while evictions are under way: those of 40 pods that fall due together take less. */
-const LONGEST_AHEAD_MS = 1_000;
+const MAX_AHEAD_MS = 1_000;
 /** How long a service that stops waits for Events. */
 const DRAIN_MS = 5_000;
 
@@ -37,9 +37,9 @@ export class LaterEvents {
   /** Has `post` post so many Events; resolves when somebody else may go on. `post` must not reject. */
   async post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void> {
     if (events === 0) return;
-    if (this.#waiting + events > MOST_WAITING) return post();
+    if (this.#waiting + events > MAX_WAITING) return post();
     const autoStart = this.#patience === undefined;
-    const queue = this.#queues.get(cluster) ?? new PQueue({ concurrency: PASSES_AT_ONCE, autoStart });
+    const queue = this.#queues.get(cluster) ?? new PQueue({ concurrency: MAX_CONCURRENT_PASSES, autoStart });
     this.#queues.set(cluster, queue);
     this.#waiting += events;
     void queue.add(async () => {
@@ -57,7 +57,7 @@ export class LaterEvents {
   }
 
   #holdBack(): void {
-    this.#patience = setTimeout(() => this.#release(), LONGEST_AHEAD_MS).unref();
+    this.#patience = setTimeout(() => this.#release(), MAX_AHEAD_MS).unref();
     for (const queue of this.#queues.values()) queue.pause();
   }
 

@@ -1,9 +1,9 @@
 import pMap from 'p-map';
 import type { QueueSender } from '#shared/aws/sender.ts';
-import { asksLease, wholeBrake } from '#shared/eviction/brake.ts';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
+import { type EvictionDecision, evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
+import { asksLease, clusterGate } from '#shared/eviction/gate.ts';
 import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
-import { judge, type NodeLook, type Verdict } from '#shared/eviction/judge.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
@@ -20,7 +20,7 @@ import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
-import type { RulesReader } from '#shared/state/rulebook.ts';
+import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
@@ -28,7 +28,7 @@ import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Timers } from '../timers.ts';
-import { limitingWorkload, type Permission, takePermits } from './take-permits.ts';
+import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
 /** Pods of one node that are evicted at a time. */
 const PARALLEL_EVICTIONS = 32;
@@ -58,13 +58,13 @@ export interface PassDeps {
 
 /** A look at the node, live and stored, and what decides pods by it. */
 interface NodeView {
-  readonly look: NodeLook;
+  readonly look: NodeObservation;
   readonly stored: NodeState | undefined;
   /** When the server's answer was there: what is stored may have taken longer. */
   readonly answeredAt: EpochMs;
   /** By which `verdict` decides. */
   readonly rules: Rules;
-  readonly verdict: ReturnType<typeof judge>;
+  readonly verdict: ReturnType<typeof evaluate>;
 }
 
 /** A pod may be deleted at the rates of its cluster. */
@@ -74,7 +74,7 @@ interface RatePermit {
   readonly revision: number;
 }
 
-type Evict = Extract<Verdict, { readonly kind: 'evict' }>;
+type Evict = Extract<EvictionDecision, { readonly kind: 'evict' }>;
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
 
@@ -89,7 +89,7 @@ export class Pass {
   #looked: Promise<unknown> = Promise.resolve();
   #nextLook: Promise<NodeView> | undefined;
   /** What came of pods that asked for permits; absent: it needs none, or is to ask. */
-  #permissions: ReadonlyMap<PodUid, Permission> = new Map();
+  #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
   /** The last question after the node's Lease; absent: it did not matter yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
@@ -237,7 +237,7 @@ export class Pass {
   async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
     if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
     const now = this.#deps.clock.now();
-    const by = wholeBrake(await this.#deps.rules(this.#partition.ref.cluster), now);
+    const by = clusterGate(await this.#deps.rules(this.#partition.ref.cluster), now);
     if (!by) return settled;
     return settled.map((each): Settled => {
       if (!['refused', 'failed', 'blocked'].includes(each.outcome.kind)) return each;
@@ -349,7 +349,7 @@ export class Pass {
     const now = this.#deps.clock.now();
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
-      const verdict = judge(found.stored, found.look, rules)(record, pod);
+      const verdict = evaluate(found.stored, found.look, rules)(record, pod);
       if (verdict.kind !== 'evict' || verdict.by !== 'delete')
         throw new LateCallError('the rules changed while the mark was waiting');
     }
@@ -436,7 +436,7 @@ export class Pass {
     if (!due.some(isUnreachable)) return undefined;
     try {
       const rules = await this.#deps.rules(this.#partition.ref.cluster);
-      const isAsked = asksLease(rules) && !wholeBrake(rules, this.#deps.clock.now());
+      const isAsked = asksLease(rules) && !clusterGate(rules, this.#deps.clock.now());
       return isAsked ? await this.#life() : undefined;
     } catch {
       return undefined;
@@ -455,7 +455,11 @@ export class Pass {
   }
 
   /** Decides a pod, once the node's Lease was read where that decides. Rejects with `ApiError` where it cannot be read. */
-  async #verdict(view: NodeView, record: EvictionRecord, pod: LivePod | undefined): Promise<Verdict> {
+  async #verdict(
+    view: NodeView,
+    record: EvictionRecord,
+    pod: LivePod | undefined,
+  ): Promise<EvictionDecision> {
     const verdict = view.verdict(record, pod);
     if (!isUnread(verdict)) return verdict;
     const later = lookedAgain(view, { life: await this.#life() }).verdict(record, pod);
@@ -489,13 +493,14 @@ const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
   turnAt !== undefined || (drains === true && notBefore !== undefined);
 
 /** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
-const isUnread = (verdict: Verdict): boolean => verdict.kind === 'evict' && verdict.lease === 'unread';
+const isUnread = (verdict: EvictionDecision): boolean =>
+  verdict.kind === 'evict' && verdict.lease === 'unread';
 
 /** A view that decides by what it says of the node and of the rules. */
 function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
-  return { ...view, verdict: judge(view.stored, view.look, view.rules) };
+  return { ...view, verdict: evaluate(view.stored, view.look, view.rules) };
 }
 
 /** A view with more of the look. */
-const lookedAgain = (view: NodeView, more: Pick<NodeLook, 'life'>): NodeView =>
+const lookedAgain = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
   judgedBy({ ...view, look: { ...view.look, ...more } });

@@ -1,7 +1,11 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { PROBE_NODE, probeRef } from '#shared/eviction/probe.ts';
 import { areApart, heldText } from '#shared/eviction/skew.ts';
-import { EVICTING_RIGHTS, missingRights, rightsNeededBy } from '#shared/kubernetes/rights.ts';
+import {
+  EVICTING_PERMISSIONS,
+  missingPermissions,
+  permissionsNeededBy,
+} from '#shared/kubernetes/permissions.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { EvictDeps } from './evict-node.ts';
 
@@ -23,8 +27,11 @@ export async function whyNotEvicting(
     const api = await clusters.api(cluster);
     await api.getNode(PROBE_NODE);
     step = "the API server doesn't say which permissions the credentials have";
-    const needs = [...EVICTING_RIGHTS, ...rightsNeededBy(policy).flatMap(({ rights }) => rights)];
-    const missing = await missingRights(api, needs);
+    const needs = [
+      ...EVICTING_PERMISSIONS,
+      ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
+    ];
+    const missing = await missingPermissions(api, needs);
     if (missing.length > 0) return `the credentials lack the permission to ${missing.join(', ')}`;
     return areApart(api.skews) ? heldText(api.skews) : undefined;
   } catch (error) {

@@ -1,5 +1,5 @@
 import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
-import type { Ending, Partition } from '#shared/eviction/records.ts';
+import type { FinalRecord, Partition } from '#shared/eviction/records.ts';
 import type { Commit, Store, TaintedNode } from '#shared/state/store.ts';
 
 /** Is told of each write of a cluster that it succeeded or, with an error, that it did not. */
@@ -23,7 +23,7 @@ export class ReportingStore implements Store {
     return this.#reported(ref, this.#store.commit(ref, revision, change, now));
   }
 
-  end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+  end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void> {
     return this.#reported(ref, this.#store.end(ref, pods, now));
   }
 

@@ -18,7 +18,7 @@ export interface Asking {
 }
 
 /** Until when a pod may be deleted that has a permit; or what comes of one that has none. */
-export type Permission = { readonly kind: 'permitted'; readonly until: EpochMs } | PodOutcome;
+export type PermitAnswer = { readonly kind: 'permitted'; readonly until: EpochMs } | PodOutcome;
 
 export interface TakePermitsDeps extends Pick<PassDeps, 'permits' | 'clock'> {
   readonly cluster: ClusterName;
@@ -37,7 +37,7 @@ export const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | un
 export async function takePermits(
   asking: readonly Asking[],
   deps: TakePermitsDeps,
-): Promise<ReadonlyMap<PodUid, Permission>> {
+): Promise<ReadonlyMap<PodUid, PermitAnswer>> {
   const workloads = Map.groupBy(asking, ({ pod, workload: { kind, name } }) =>
     [pod.namespace, kind, name].join('/'),
   );
@@ -49,7 +49,7 @@ async function takeFor(
   key: string,
   asking: readonly Asking[],
   { cluster, api, rules, permits, clock }: TakePermitsDeps,
-): Promise<readonly (readonly [PodUid, Permission])[]> {
+): Promise<readonly (readonly [PodUid, PermitAnswer])[]> {
   const { policy, policyRevision: revision, guardRevision } = rules;
   const { maxEvictionsPerWorkload: limit } = policy;
   const [first] = asking;

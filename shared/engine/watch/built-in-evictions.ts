@@ -1,8 +1,8 @@
-import { type Brake, brakeOn } from '#shared/eviction/brake.ts';
+import { type EvictionGate, findGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
-import { wordsOf } from '#shared/explain/brake-words.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -53,18 +53,18 @@ export class BuiltInEvictions {
     if (lastsMs <= 0) return;
     if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear();
     this.#seen.add(uid);
-    const brake = this.#brakeOn(pod, node, deleted.at);
-    if (!brake || brake.kind === 'observe') return;
-    const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${wordsOf(brake).name(brake)}): switch it off, or take the cluster over.`;
+    const gate = this.#findGate(pod, node, deleted.at);
+    if (!gate || gate.kind === 'observe') return;
+    const error = `The built-in controller, or another taint manager, evicts pods that Taintward keeps, the last ${namespace}/${name} (${wordsOf(gate).name(gate)}): switch it off, or take the cluster over.`;
     faults.begin({ type: 'built-in-evicts' }, error, { lastsMs: Math.min(lastsMs, REPORTED_FOR_MS) });
     metrics.builtInEvictions.inc({ cluster: this.#cluster });
     this.#logged += 1;
     if (this.#logged > MAX_LOGGED) return;
-    const by = brake.kind === 'hold' ? { by: brake.kind, hold: brake.id } : { by: brake.kind };
+    const by = gate.kind === 'hold' ? { by: gate.kind, hold: gate.id } : { by: gate.kind };
     log.warn('pod.evicted-despite-hold', { cluster: this.#cluster, node, namespace, pod: name, uid, ...by });
   }
 
-  #brakeOn(pod: LivePod, node: NodeName, at: EpochMs): Brake | undefined {
+  #findGate(pod: LivePod, node: NodeName, at: EpochMs): EvictionGate | undefined {
     const rules = this.#deps.rules();
     const { taints, zone, downSince } = this.#deps.view.taintsOf(node);
     // As that controller reads them.
@@ -77,6 +77,6 @@ export class BuiltInEvictions {
         return deadline !== undefined && deadline.at <= at + SLACK_MS;
       })
       .map(({ key }) => key);
-    return brakeOn(rules, { node, zone, downSince, dueBy, record: pod, labels: pod.labels ?? {} }, at);
+    return findGate(rules, { node, zone, downSince, dueBy, record: pod, labels: pod.labels ?? {} }, at);
   }
 }

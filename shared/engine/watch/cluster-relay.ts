@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type WholeBrake, wholeBrake } from '#shared/eviction/brake.ts';
+import { type ClusterGate, clusterGate } from '#shared/eviction/gate.ts';
 import type { GuardCounts } from '#shared/eviction/guard.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
@@ -8,23 +8,23 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { History, RecentEvictions } from '#shared/state/history.ts';
 import { LEASE_TTL_MS, type Lease } from '#shared/state/lease.ts';
-import type { Rulebook } from '#shared/state/rulebook.ts';
+import type { RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
-import { MOST_STUCK, type StuckPod } from '#shared/state/stuck.ts';
+import { MAX_STUCK, type StuckPod } from '#shared/state/stuck.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { pause } from '#shared/time/pause.ts';
 import { ClusterFaults } from '../clusters/cluster-faults.ts';
 import { BuiltInEvictions } from './built-in-evictions.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
-import { ClusterWatch, type Hearing } from './cluster-watch.ts';
+import { ClusterWatch, type ConnectionState } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
-import { GoneNotes } from './gone-notes.ts';
-import { GuardKeeper } from './guard-keeper.ts';
-import { type LeaseEnd, LeaseKeeper, type LeaseKeeperDeps } from './lease-keeper.ts';
+import { GuardController } from './guard-controller.ts';
+import { type LeaseEnd, LeaseManager, type LeaseManagerDeps } from './lease-manager.ts';
 import type { Outbox } from './outbox.ts';
+import { watchPermissions } from './permission-watch.ts';
 import type { Prover } from './prover.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
-import { watchRights } from './rights-watch.ts';
+import { RemovalRecorder } from './removal-recorder.ts';
 import type { RulesWatch } from './rules-watch.ts';
 import { StalledNodes } from './stalled-nodes.ts';
 import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
@@ -40,11 +40,11 @@ const FORGOTTEN_MS = 10 * 60_000;
 /** Pods that were evicted before a relay began are looked for among those evicted so lately: most have half a minute to leave. */
 const EVICTED_WITHIN_MS = 10 * 60_000;
 
-export interface ClusterRelayDeps extends LeaseKeeperDeps {
+export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly store: Store;
   readonly outbox: Outbox;
   readonly rules: Pick<RulesWatch, 'follow'>;
-  readonly rulebook: Pick<Rulebook, 'read' | 'changeGuard' | 'touchGuard'>;
+  readonly rulesStore: Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly limits: PodFollowLimits;
   readonly prover: Prover;
@@ -52,19 +52,19 @@ export interface ClusterRelayDeps extends LeaseKeeperDeps {
 }
 
 /** What a cluster's policy says and its stops let through. */
-export type ModeInForce = 'enforce' | WholeBrake['kind'];
+export type ModeInForce = 'enforce' | ClusterGate['kind'];
 
 /** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
-export type ClusterRelayState = { readonly kind: 'standby' } | Hearing;
+export type ClusterRelayState = { readonly kind: 'standby' } | ConnectionState;
 
 /** What it takes to see a cluster, and to say there that somebody does. */
-interface Seeing {
+interface LeaseSession {
   readonly view: ClusterView;
   readonly watch: ClusterWatch;
-  readonly guard: GuardKeeper;
+  readonly guard: GuardController;
   readonly takeover: Promise<void>;
   takeoverState: TakeoverState;
-  readonly gone: GoneNotes;
+  readonly gone: RemovalRecorder;
   rules: Rules;
   /** Pods must go, and neither the built-in controller nor this service evicts. */
   nobodyEvicts: boolean;
@@ -95,18 +95,18 @@ export class ClusterRelay {
   readonly #cluster: ClusterName;
   readonly #api: KubernetesApi;
   readonly #deps: ClusterRelayDeps;
-  readonly #keeper: LeaseKeeper;
+  readonly #keeper: LeaseManager;
   readonly #faults: ClusterFaults;
   /** Whether it speaks for the cluster. It begins to see as soon as it knows what governs it. */
   #held = false;
-  #seeing: Seeing | undefined;
+  #seeing: LeaseSession | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
     this.#cluster = cluster;
     this.#api = api;
     this.#deps = deps;
     this.#faults = new ClusterFaults(deps.clock);
-    this.#keeper = new LeaseKeeper(
+    this.#keeper = new LeaseManager(
       cluster,
       {
         held: (lease, signal) => this.#hold(lease, signal),
@@ -126,7 +126,7 @@ export class ClusterRelay {
   }
 
   get state(): ClusterRelayState {
-    return this.#seeing?.watch.hearing ?? { kind: this.#held ? 'syncing' : 'standby' };
+    return this.#seeing?.watch.connectionState ?? { kind: this.#held ? 'syncing' : 'standby' };
   }
 
   get counts(): ViewCounts {
@@ -181,7 +181,7 @@ export class ClusterRelay {
   /** How the cluster is governed now; `undefined`: this relay does not know it. */
   get mode(): ModeInForce | undefined {
     const { clock } = this.#deps;
-    return this.#seeing && (wholeBrake(this.#seeing.rules, clock.now())?.kind ?? 'enforce');
+    return this.#seeing && (clusterGate(this.#seeing.rules, clock.now())?.kind ?? 'enforce');
   }
 
   start(): void {
@@ -197,7 +197,7 @@ export class ClusterRelay {
     const { outbox, rules } = this.#deps;
     this.#held = true;
     const heldAt = this.#deps.clock.now();
-    void watchRights(this.#api, this.#faults, signal);
+    void watchPermissions(this.#api, this.#faults, signal);
     rules.follow(
       this.#cluster,
       (found) => {
@@ -233,12 +233,12 @@ export class ClusterRelay {
   }
 
   #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
-    const { outbox, store, rulebook, history, prover, clock, metrics, log } = this.#deps;
+    const { outbox, store, rulesStore, history, prover, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch, clock);
-    const guard = new GuardKeeper(this.#cluster, view, rules, {
-      ...{ rulebook, clock, log, signal },
-      knows: () => view.listed && watch.hearing.kind !== 'disconnected' && this.#keeper.maySpeak(),
+    const guard = new GuardController(this.#cluster, view, rules, {
+      ...{ rulesStore, clock, log, signal },
+      knows: () => view.listed && watch.connectionState.kind !== 'disconnected' && this.#keeper.canSend(),
       saved: (error) => faults.note({ type: 'guard-unsaved' }, error),
       freed: () => outbox.send(),
       retell: (wake) => this.#retell(view, wake),
@@ -250,7 +250,7 @@ export class ClusterRelay {
       ...{ view, rules: rulesNow, faults, metrics, clock, log },
     });
     const noted = (error?: unknown) => faults.note(STORE_FAILING, error, { by: 'history' });
-    const gone = new GoneNotes(this.#cluster, { history, log, noted, signal });
+    const gone = new RemovalRecorder(this.#cluster, { history, log, noted, signal });
     const watch = new ClusterWatch(this.#cluster, this.#api, view, {
       ...this.#deps,
       ...{ faults, rules },
@@ -265,8 +265,8 @@ export class ClusterRelay {
         ...this.#deps,
         api: this.#api,
         policy: () => rulesNow().policy,
-        hearing: () => watch.hearing.kind,
-        holdsLease: () => this.#keeper.maySpeak(),
+        connectionState: () => watch.connectionState.kind,
+        holdsLease: () => this.#keeper.canSend(),
         whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
         prove: (asked) => prover.prove(this.#cluster, asked),
         told: (state, reason) => {
@@ -277,8 +277,8 @@ export class ClusterRelay {
       signal,
     );
     this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
-    const maySpeak = () => this.#keeper.maySpeak() && guard.mayTell;
-    outbox.open(this.#cluster, view, maySpeak, (by, error) =>
+    const canSend = () => this.#keeper.canSend() && guard.mayTell;
+    outbox.open(this.#cluster, view, canSend, (by, error) =>
       faults.note({ type: 'queue-failing' }, error, { by }),
     );
     watch.start();
@@ -292,7 +292,7 @@ export class ClusterRelay {
     const seeing = this.#seeing;
     const { leases, history, clock, log } = this.#deps;
     // What is not listed yet is not known not to be there.
-    if (seeing?.watch.hearing.kind !== 'live') return;
+    if (seeing?.watch.connectionState.kind !== 'live') return;
     try {
       if (!seeing.reported) {
         const reported = await leases.stuck(this.#cluster);
@@ -301,7 +301,7 @@ export class ClusterRelay {
         seeing.reported = reported;
         return;
       }
-      const stuck = this.stuck.slice(0, MOST_STUCK);
+      const stuck = this.stuck.slice(0, MAX_STUCK);
       if (isDeepStrictEqual(stuck, seeing.reported)) return;
       await leases.reportStuck(lease, stuck);
       this.#faults.end(STORE_FAILING, 'stuck');
@@ -351,7 +351,7 @@ export class ClusterRelay {
     const { mode } = this;
     seeing.nobodyEvicts =
       mode !== 'enforce' &&
-      seeing.watch.hearing.kind === 'live' &&
+      seeing.watch.connectionState.kind === 'live' &&
       seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
     const reason = `Pods are more than ${FORGOTTEN_MS / 60_000} minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward (mode ${mode}).`;
     this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);

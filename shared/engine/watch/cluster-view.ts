@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type Draining, drainOrder } from '#shared/eviction/drain.ts';
 import {
   begunBy,
   DELTA_MAX_AGE_MS,
@@ -20,6 +19,7 @@ import { isDoubtful } from '#shared/eviction/node-state.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
+import { type HeldPod, releaseOrder } from '#shared/eviction/release-order.ts';
 import type { DownNode } from '#shared/eviction/stalled.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
@@ -31,9 +31,9 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { LeavingPods } from './leaving-pods.ts';
 import { NodeTally } from './node-tally.ts';
 import { PodRoom } from './pod-room.ts';
+import { TerminatingPods } from './terminating-pods.ts';
 
 /** What there is something to tell of: a node with all its pods or, with a UID, one pod that is there. */
 export interface Subject {
@@ -91,7 +91,7 @@ export class ClusterView {
   readonly #nodes = new Map<NodeName, NodeEntry>();
   /** Of nodes whose list is in. */
   readonly #pods = new Map<NodeName, Map<PodUid, SeenPod>>();
-  readonly #leaving = new LeavingPods();
+  readonly #leaving = new TerminatingPods();
   /** Pods of followed nodes that somebody else deleted, for as long as a delta counts that tells of it. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
   /** Nodes that went without a taint. The store may not know that yet. */
@@ -376,7 +376,7 @@ export class ClusterView {
    */
   rank(stored: readonly TaintedNode[], rules: Rules, now: EpochMs): readonly NodeName[] {
     const states = new Map(stored.map(({ node, state }) => [node, state]));
-    const due: (Draining & { readonly node: NodeName })[] = [];
+    const due: (HeldPod & { readonly node: NodeName })[] = [];
     for (const [node, pods] of this.#pods) {
       const { taints, deletedAt } = this.#nodes.get(node) ?? UNTAINTED;
       const knownOf = countdownsOf(states.get(node)?.taints ?? []);
@@ -393,7 +393,7 @@ export class ClusterView {
     this.#ranks.clear();
     const nodeOf = new Map(due.map(({ uid, node }) => [uid, node]));
     const nodes = new Set<NodeName>();
-    for (const uid of drainOrder(due)) {
+    for (const uid of releaseOrder(due)) {
       this.#ranks.set(uid, this.#ranks.size);
       const node = nodeOf.get(uid);
       if (node) nodes.add(node);

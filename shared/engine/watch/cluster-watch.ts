@@ -32,7 +32,7 @@ const MAX_WRONG_TIMES = 100;
  * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
  * Deaf is worse than syncing: what was listed before gets old.
  */
-export type Hearing =
+export type ConnectionState =
   | { readonly kind: 'syncing' | 'live' }
   | { readonly kind: 'disconnected'; readonly since: EpochMs };
 
@@ -126,7 +126,7 @@ export class ClusterWatch {
     );
   }
 
-  get hearing(): Hearing {
+  get connectionState(): ConnectionState {
     if (this.#failing) return { kind: 'disconnected', since: this.#failing.since };
     return { kind: this.#synced ? 'live' : 'syncing' };
   }

@@ -1,7 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
-import { clusterLoad, isWorthGiving, leaseToAskFor, loadOf } from './share.ts';
+import { clusterLoad, isWorthGiving, leaseToAskFor, loadOf } from './rebalance.ts';
 
 /** For each lease it holds a relay lets others go first for so long when another is free, but no longer than this. */
 const HANDICAP_MS = 50;
@@ -52,8 +52,8 @@ export class Fleet {
 
   /** Leaves a cluster to others for a while, unless nobody else takes it. */
   avoid(cluster: ClusterName): void {
-    const forMs = AVOIDANCE_MS * (0.5 + Math.random() / 2);
-    this.#avoided.set(cluster, this.#options.stopwatch() + forMs);
+    const durationMs = AVOIDANCE_MS * (0.5 + Math.random() / 2);
+    this.#avoided.set(cluster, this.#options.stopwatch() + durationMs);
   }
 
   /** The cluster is not followed any more. */
@@ -74,7 +74,7 @@ export class Fleet {
   }
 
   /** For how long this relay lets others go first when the cluster's lease is free, in ms. */
-  hesitationMs(cluster: ClusterName): number {
+  acquireDelayMs(cluster: ClusterName): number {
     const { holder, budget } = this.#options;
     const record = this.#seen.get(cluster);
     const ours = this.#records().filter((each) => each.holder === holder).length;

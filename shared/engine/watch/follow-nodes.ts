@@ -3,9 +3,9 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { listPages } from './list-pages.ts';
-import { isExpired, livelyWatch, retryMs, SilentWatchError } from './lively-watch.ts';
 import { NodeList, NodeRoom } from './node-room.ts';
 import { isNewer, versionOf } from './resource-version.ts';
+import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch-with-timeout.ts';
 
 /** Where the server streams no lists. 5,000 nodes by 50 take no more memory than streamed; by 500 three times as much. */
 const PAGE_SIZE = 50;
@@ -66,7 +66,7 @@ export async function followNodes(
         sink.heard();
         if (!initial) sink.answered('watch');
       };
-      for await (const event of livelyWatch(nodes, { ...from, signal }, { clock, stands })) {
+      for await (const event of watchWithTimeout(nodes, { ...from, signal }, { clock, stands })) {
         sink.heard();
         if (initial) {
           if (event.kind === 'upsert') initial.push(event.object);
@@ -134,7 +134,7 @@ async function wasRewound(
   nodes: Resource<LiveNode>,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!(error instanceof SilentWatchError) || version === undefined) return false;
+  if (!(error instanceof WatchTimeoutError) || version === undefined) return false;
   try {
     return isNewer(version, (await nodes.list({ limit: 1, signal })).resourceVersion);
   } catch {

@@ -8,15 +8,15 @@ import { pause } from '#shared/time/pause.ts';
 import type { Request } from './follow-nodes.ts';
 import { listPages } from './list-pages.ts';
 import { ListSlots } from './list-slots.ts';
-import { isExpired, isLost, livelyWatch, retryMs } from './lively-watch.ts';
 import { PodMerge } from './pod-merge.ts';
 import { PassingPods, tooManyPassing } from './pod-room.ts';
 import { isNewer, newest, versionOf } from './resource-version.ts';
+import { isExpired, isLost, retryMs, watchWithTimeout } from './watch-with-timeout.ts';
 
 /** Of one cluster. An API server spends on the fifth what the other four then lack. */
-const LISTS_AT_ONCE = 4;
+const MAX_CONCURRENT_LISTS = 4;
 /** Of the whole process: bounds what answers are in memory at a time. */
-const LISTS_AT_ONCE_IN_ALL = 8;
+const MAX_CONCURRENT_LISTS_IN_ALL = 8;
 /** Nodes of one cluster, and of the process, that have a watch of their own. Those beyond share one of all pods. */
 const OWN_WATCHES = 100;
 const OWN_WATCHES_IN_ALL = 1_000;
@@ -39,7 +39,7 @@ const CACHED = '0';
 
 /** What the clusters of a process share. */
 export class PodFollowLimits {
-  readonly lists = new ListSlots(LISTS_AT_ONCE_IN_ALL);
+  readonly lists = new ListSlots(MAX_CONCURRENT_LISTS_IN_ALL);
   #watches = 0;
 
   /** False: there are as many as there may be. */
@@ -117,7 +117,7 @@ export class PodFollower {
   readonly #pods: Resource<LivePod>;
   readonly #sink: PodSink;
   readonly #deps: PodFollowerDeps;
-  readonly #lists = new PQueue({ concurrency: LISTS_AT_ONCE });
+  readonly #lists = new PQueue({ concurrency: MAX_CONCURRENT_LISTS });
   readonly #followed = new Map<NodeName, FollowedNode>();
   readonly #passing = new PassingPods();
   #added = 0;
@@ -209,7 +209,7 @@ export class PodFollower {
       try {
         from ??= await this.#list(followed);
         const options = { onNode: node, resourceVersion: from, signal };
-        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
+        for await (const event of watchWithTimeout(this.#pods, options, { clock, stands })) {
           // It may have been on its way when the node was removed.
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
@@ -280,7 +280,7 @@ export class PodFollower {
           lost = false;
         }
         const options = { resourceVersion: from, follows, signal };
-        for await (const event of livelyWatch(this.#pods, options, { clock, stands })) {
+        for await (const event of watchWithTimeout(this.#pods, options, { clock, stands })) {
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
           if ('object' in event) this.#hearShared(event);

@@ -1,7 +1,7 @@
 import type { ListOptions, Page, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { pause } from '#shared/time/pause.ts';
-import { retryMs } from './lively-watch.ts';
+import { retryMs } from './watch-with-timeout.ts';
 
 /**
  * A consistent list, page by page. A page that is refused for now (429, 5xx) is asked for again, after `Retry-After`; the

@@ -3,7 +3,7 @@ import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 /** For the nodes of one cluster: 5,000 need 2 MiB, 100,000 some 40 MiB. */
-const MOST_BYTES = 64 * 1024 * 1024;
+const MAX_BYTES = 64 * 1024 * 1024;
 /** What a node takes beside its texts. */
 const NODE_BYTES = 256;
 
@@ -47,9 +47,9 @@ export class NodeList {
 }
 
 function assertFits(bytes: number): void {
-  if (bytes <= MOST_BYTES) return;
+  if (bytes <= MAX_BYTES) return;
   throw new ApiError(
-    `Its nodes take more than ${MOST_BYTES / 1024 / 1024} MiB, which no cluster needs: is it a Kubernetes API server?`,
+    `Its nodes take more than ${MAX_BYTES / 1024 / 1024} MiB, which no cluster needs: is it a Kubernetes API server?`,
     0,
   );
 }

@@ -8,13 +8,13 @@ export type DeltaQueue = (typeof DELTA_QUEUES)[number];
 /** The way from the relays of clusters to those who decide what their deltas mean. */
 export interface Outbox {
   /**
-   * Deltas of a cluster are sent from now on, whenever `maySpeak` allows it: it is asked right before. `told`: called after each
+   * Deltas of a cluster are sent from now on, whenever `canSend` allows it: it is asked right before. `told`: called after each
    * attempt, with an error when it failed.
    */
   open(
     cluster: ClusterName,
     view: ClusterView,
-    maySpeak: () => boolean,
+    canSend: () => boolean,
     told?: (queue: DeltaQueue, error?: unknown) => void,
   ): void;
   /** Notes of what there is something to tell; `wake`: of nodes where what is overdue is to be looked at at once. */

@@ -4,7 +4,7 @@ import type { ClusterView, Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './outbox.ts';
 
 /** More pods are told of with their nodes: those that are gone have names of their own as long as that is not told. */
-const MOST_PODS = 50_000;
+const MAX_PODS = 50_000;
 
 /** What a delta tells of: it is marked again if it gets nowhere. */
 export function subjectOf(delta: Delta): Subject {
@@ -37,7 +37,7 @@ export class PendingDeltas {
   mark({ node, uid, gone = false }: Subject, wake = false): DeltaQueue | undefined {
     if (uid !== undefined) {
       if (this.#nodes.has(node)) return undefined;
-      if (this.#podCount < MOST_PODS) {
+      if (this.#podCount < MAX_PODS) {
         const uids = this.#pods.get(node) ?? new Map<PodUid, boolean>();
         if (!uids.has(uid)) this.#podCount += 1;
         this.#pods.set(node, uids.set(uid, gone || uids.get(uid) === true));

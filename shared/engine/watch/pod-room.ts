@@ -5,9 +5,9 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 const HEAP_BYTES = getHeapStatistics().heap_size_limit;
 /** For the pods of one cluster. A relay of 512 MiB has room for 150,000, for which Kubernetes is made: they count as some 75 MiB. */
-const MOST_KEPT_BYTES = HEAP_BYTES / 3;
+const MAX_KEPT_BYTES = HEAP_BYTES / 3;
 /** For those that were listed or heard, and wait for the rest of a list. */
-const MOST_PASSING_BYTES = HEAP_BYTES / 6;
+const MAX_PASSING_BYTES = HEAP_BYTES / 6;
 /** What a pod takes beside its texts, and a toleration. */
 const POD_BYTES = 256;
 const TOLERATION_BYTES = 16;
@@ -32,9 +32,9 @@ export class PodRoom {
   /** These are about to be kept, perhaps in place of older states of them. Throws `ApiError` when there is no room for them. */
   admit(pods: readonly LivePod[]): void {
     const bytes = sumOf(pods, bytesOf);
-    if (this.#bytes + bytes > MOST_KEPT_BYTES) {
+    if (this.#bytes + bytes > MAX_KEPT_BYTES) {
       this.#bytes = sumOf(this.#kept(), bytesOf);
-      if (this.#bytes + bytes > MOST_KEPT_BYTES) throw tooMany(MOST_KEPT_BYTES, 'a third');
+      if (this.#bytes + bytes > MAX_KEPT_BYTES) throw tooMany(MAX_KEPT_BYTES, 'a third');
     }
     this.#bytes += bytes;
   }
@@ -47,7 +47,7 @@ export class PassingPods {
   /** How much is to be given back for it; `undefined`: there is no room for it. */
   take(pod: LivePod): number | undefined {
     const bytes = passingBytes(pod);
-    if (this.#bytes + bytes > MOST_PASSING_BYTES) return undefined;
+    if (this.#bytes + bytes > MAX_PASSING_BYTES) return undefined;
     this.#bytes += bytes;
     return bytes;
   }
@@ -58,7 +58,7 @@ export class PassingPods {
 }
 
 /** Of a list that has more pods than there is room for. */
-export const tooManyPassing = (): ApiError => tooMany(MOST_PASSING_BYTES, 'a sixth');
+export const tooManyPassing = (): ApiError => tooMany(MAX_PASSING_BYTES, 'a sixth');
 
 const tooMany = (most: number, part: string): ApiError =>
   new ApiError(

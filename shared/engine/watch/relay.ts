@@ -8,7 +8,7 @@ import { pause } from '#shared/time/pause.ts';
 import { ClusterRelay, type ClusterRelayDeps, type ClusterRelayState, NO_COUNTS } from './cluster-relay.ts';
 import { Fleet } from './fleet.ts';
 import { PodFollowLimits } from './follow-pods.ts';
-import { LeaseKeeper } from './lease-keeper.ts';
+import { LeaseManager } from './lease-manager.ts';
 import type { ClusterStanding } from './relay-metrics.ts';
 
 /** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
@@ -18,7 +18,7 @@ const SHARE_MS = 5_000;
 const TOLD_SKEW_MS = 1_000;
 
 interface Reported {
-  readonly keeper: LeaseKeeper;
+  readonly keeper: LeaseManager;
   readonly faults: () => readonly Fault[];
 }
 
@@ -82,7 +82,7 @@ export class Relay {
   /** Holds the lease of a cluster that cannot be entered, to report there what is wrong, until the cluster is added. */
   report(name: ClusterName, faults: Reported['faults']): void {
     const nothing = () => undefined;
-    const keeper = new LeaseKeeper(
+    const keeper = new LeaseManager(
       name,
       {
         held: async (_, signal) => void (await once(signal, 'abort')),

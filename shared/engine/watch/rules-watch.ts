@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { nextExpiry } from '#shared/eviction/brake.ts';
+import { nextExpiry } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';

@@ -8,7 +8,7 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { ClusterView } from './cluster-view.ts';
 
 /** Partitions that are read at a time. */
-const READS_AT_ONCE = 8;
+const MAX_CONCURRENT_READS = 8;
 
 export interface StalledNodesDeps {
   readonly store: Pick<Store, 'load'>;
@@ -61,7 +61,7 @@ export class StalledNodes {
           this.#taints.ageOf(idOf(each.node, taint), nowMs) > MAX_OVERDUE_MS;
         return stallOf(each, partition, { rules: rules(), epoch, now, isSettled });
       },
-      { concurrency: READS_AT_ONCE },
+      { concurrency: MAX_CONCURRENT_READS },
     );
     const stalls = found.filter((stall) => stall !== undefined);
     this.#pods.see(new Set(stalls.flatMap(podsOf)), nowMs);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { type Standing, watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Policy } from '#shared/eviction/policy.ts';
+import { type RenewalInputs, renewalBlocker, watchesDownNodes } from '#shared/eviction/renewal-blocker.ts';
 import { apartText } from '#shared/eviction/skew.ts';
 import type { KubernetesApi, Takeover } from '#shared/kubernetes/api.ts';
 import { disproof } from '#shared/kubernetes/takeover-proof.ts';
@@ -31,7 +31,7 @@ export interface TakeoverHeartbeatDeps {
     'getTakeover' | 'renewTakeover' | 'withholdTakeover' | 'tryTaints' | 'skewMs' | 'skews'
   >;
   readonly policy: () => Policy;
-  readonly hearing: () => Standing['hearing'];
+  readonly connectionState: () => RenewalInputs['connectionState'];
   /** Reports whether the relay holds the cluster's lease, and renewed it lately. */
   readonly holdsLease: () => boolean;
   /**
@@ -147,8 +147,17 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
   const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
   const { skewMs, skews } = deps.api;
   const clocksApart = apartText(skews, 'the relay');
-  const hearing = deps.hearing();
-  return whyNotRenew({ mode, guarded, hearing, keys, virtualKeys, holdsLease, skewMs, clocksApart });
+  const connectionState = deps.connectionState();
+  return renewalBlocker({
+    mode,
+    guarded,
+    connectionState,
+    keys,
+    virtualKeys,
+    holdsLease,
+    skewMs,
+    clocksApart,
+  });
 }
 
 /** Whether this very takeover was tried, and not too long ago. */

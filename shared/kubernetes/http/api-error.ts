@@ -1,12 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import * as z from 'zod';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 import { type Call, callText, METHODS } from './call.ts';
 import { type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
 /** Of a message that quotes what a server said. */
-const LONGEST_MESSAGE = 1_400;
+const MAX_MESSAGE = 1_400;
 
 /** Why an API server did not do what was asked. */
 export class ApiError extends Error {
@@ -28,7 +28,7 @@ export class ApiError extends Error {
     { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
     // A server has its part in most of them, be it by the name of a pod.
-    super(shownText(message, LONGEST_MESSAGE), options);
+    super(escapeForDisplay(message, MAX_MESSAGE), options);
     this.status = status;
     this.reason = reason;
     this.retryAfterSeconds = retryAfterSeconds;

@@ -3,7 +3,7 @@ import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:htt
 import type { Socket } from 'node:net';
 
 /** Until a server says otherwise. */
-const STREAMS_AT_ONCE = 100;
+const MAX_CONCURRENT_STREAMS = 100;
 /** What may be under way to us on one connection, and on one of its streams, before it is read. */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 const STREAM_WINDOW_BYTES = 256 * 1024;
@@ -76,8 +76,8 @@ export class Multiplexed {
 
   /** It takes another request now. */
   get free(): boolean {
-    const { maxConcurrentStreams = STREAMS_AT_ONCE } = this.#session.remoteSettings;
-    return !this.closed && this.#streams < Math.min(maxConcurrentStreams, STREAMS_AT_ONCE);
+    const { maxConcurrentStreams = MAX_CONCURRENT_STREAMS } = this.#session.remoteSettings;
+    return !this.closed && this.#streams < Math.min(maxConcurrentStreams, MAX_CONCURRENT_STREAMS);
   }
 
   /** It has carried requests before: the server may have closed it unheard. */

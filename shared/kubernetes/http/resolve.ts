@@ -3,18 +3,18 @@ import { Resolver } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import { promisify } from 'node:util';
-import { Turns } from './turns.ts';
+import { PrioritySemaphore } from './priority-semaphore.ts';
 
 const HOSTS_FILE = '/etc/hosts';
 /** For one try at one DNS server, and how many tries. */
 const TIMEOUT_MS = 1_000;
 const TRIES = 2;
 /** Of the four threads that the system's resolver shares with files and compression. */
-const SYSTEM_LOOKUPS_AT_ONCE = 2;
+const MAX_CONCURRENT_SYSTEM_LOOKUPS = 2;
 /** What says that a DNS server answered, and has no such name or no such address of it. */
 const NOT_THERE: readonly unknown[] = ['ENOTFOUND', 'ENODATA'];
 
-const systemTurns = new Turns(SYSTEM_LOOKUPS_AT_ONCE);
+const systemTurns = new PrioritySemaphore(MAX_CONCURRENT_SYSTEM_LOOKUPS);
 const system = promisify(askSystem) as (name: string, options: { all: true }) => Promise<LookupAddress[]>;
 const underway = new Map<string, Promise<readonly LookupAddress[]>>();
 

@@ -24,8 +24,8 @@ import { checkStructure } from './json-structure.ts';
 import { HalfLineError, splitLines } from './lines.ts';
 import { type ListJson, readListJson } from './list-json.ts';
 import { paced } from './pace.ts';
+import { PrioritySemaphore } from './priority-semaphore.ts';
 import { type Answer, Sockets } from './sockets.ts';
-import { Turns } from './turns.ts';
 
 /** For one call from its turn on: the connection, the request and the whole answer. */
 export const CALL_TIMEOUT_MS = 10_000;
@@ -34,7 +34,7 @@ export const PAGE_TIMEOUT_MS = 30_000;
 /** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
 const MAX_SOCKETS = 64;
 /** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
-const CALLS_AT_ONCE = 60;
+const MAX_CONCURRENT_CALLS = 60;
 
 /**
  * JSON over HTTP/2 or HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
@@ -44,7 +44,7 @@ const CALLS_AT_ONCE = 60;
 export class Transport {
   readonly #connection: Connection;
   readonly #clock: Clock;
-  readonly #turns = new Turns(CALLS_AT_ONCE);
+  readonly #turns = new PrioritySemaphore(MAX_CONCURRENT_CALLS);
   readonly #breaker = new Breaker();
   readonly #skew: ClockSkew;
   readonly #calling: Sockets;

@@ -3,9 +3,9 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 
 /** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
 export class KubeconfigError extends Error {
@@ -13,11 +13,11 @@ export class KubeconfigError extends Error {
 
   /** What it quotes of the file is made to fit on a line. */
   constructor(message: string) {
-    super(shownText(message, LONGEST_MESSAGE));
+    super(escapeForDisplay(message, MAX_MESSAGE));
   }
 }
 
-const LONGEST_MESSAGE = 1_000;
+const MAX_MESSAGE = 1_000;
 
 /** The code of a failed system call (`ENOENT`, `EACCES`); "" when it was none. */
 export const systemErrorCode = (error: unknown): string =>

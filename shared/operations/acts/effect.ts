@@ -1,7 +1,7 @@
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
-import { keptLabel } from '#shared/explain/brake-words.ts';
+import { keptLabel } from '#shared/explain/gate-text.ts';
 import type { PendingLook } from '../look/pending.ts';
 
 /** What an order does to the pods that are to be evicted. */
@@ -21,14 +21,14 @@ export interface EffectOptions {
 /** What becomes of pods once the brakes that `ends` names are over: some go, now or when they are due, and others keep some. */
 export function released(
   pending: readonly PendingLook[],
-  ends: (by: Brake) => boolean,
+  ends: (by: EvictionGate) => boolean,
   { drain, now }: EffectOptions,
 ): Effect {
-  const held = pending.filter(({ record, brakes }) => record.gaveUpAt === undefined && brakes.some(ends));
-  const left = held.filter(({ brakes }) => brakes.every(ends));
+  const held = pending.filter(({ record, gates }) => record.gaveUpAt === undefined && gates.some(ends));
+  const left = held.filter(({ gates }) => gates.every(ends));
   const goes = left.filter(({ record }) => record.fireAt <= now);
   const later = left.length - goes.length;
-  const stay = held.filter(({ brakes }) => !brakes.every(ends));
+  const stay = held.filter(({ gates }) => !gates.every(ends));
   if (held.length === 0) return { says: ['No evictions were held by it.'], goes };
   const pace = goes.length === 0 || drain === undefined ? '' : `, at ${drain} per second`;
   return {
@@ -37,7 +37,7 @@ export function released(
       ...(later === 0
         ? []
         : [`${later} more will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
-      ...heldText(stay.map(({ brakes }) => brakes.filter((by) => !ends(by)))),
+      ...heldText(stay.map(({ gates }) => gates.filter((by) => !ends(by)))),
     ],
     goes,
   };
@@ -45,22 +45,22 @@ export function released(
 
 /** What becomes of pods that something more is to keep. */
 export function kept(pending: readonly PendingLook[], now: EpochMs): readonly string[] {
-  const free = pending.filter(({ record, brakes }) => record.gaveUpAt === undefined && brakes.length === 0);
+  const free = pending.filter(({ record, gates }) => record.gaveUpAt === undefined && gates.length === 0);
   const due = free.filter(({ record }) => record.fireAt <= now).length;
   return [
     `${free.length === 1 ? '1 pending eviction is' : `${free.length} pending evictions are`} held by it${due === 0 ? '' : `, ${due} of them due now`}.`,
-    ...heldText(pending.map(({ brakes }) => brakes).filter(({ length }) => length > 0)),
+    ...heldText(pending.map(({ gates }) => gates).filter(({ length }) => length > 0)),
   ];
 }
 
 /** What becomes of pods that were given up and are tried again. */
 export function retried(givenUp: readonly PendingLook[]): Effect {
-  const goes = givenUp.filter(({ brakes }) => brakes.length === 0);
-  const stay = givenUp.filter(({ brakes }) => brakes.length > 0);
+  const goes = givenUp.filter(({ gates }) => gates.length === 0);
+  const stay = givenUp.filter(({ gates }) => gates.length > 0);
   return {
     says: [
       `${goes.length === 1 ? '1 failed eviction' : `${goes.length} failed evictions`} will be retried.`,
-      ...heldText(stay.map(({ brakes }) => brakes)),
+      ...heldText(stay.map(({ gates }) => gates)),
     ],
     goes,
   };
@@ -73,9 +73,9 @@ export const zonesText = (trips: readonly Trip[]): readonly string[] =>
   );
 
 /** Pods that other brakes keep: "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
-function heldText(all: readonly (readonly Brake[])[]): readonly string[] {
+function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {
   if (all.length === 0) return [];
-  const groups = Map.groupBy(all, (brakes) => brakes.map(({ kind }) => keptLabel(kind)).join(' and '));
+  const groups = Map.groupBy(all, (gates) => gates.map(({ kind }) => keptLabel(kind)).join(' and '));
   const each = [...groups].map(([labels, { length }]) => `${length} ${labels}`).join(', ');
   return [`${count(all.length)} ${all.length === 1 ? 'remains' : 'remain'} held: ${each}.`];
 }

@@ -1,4 +1,4 @@
-import { isTarget } from '#shared/eviction/brake.ts';
+import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { Known } from '#shared/explain/known.ts';

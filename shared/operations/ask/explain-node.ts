@@ -14,11 +14,11 @@ import { builtInOf } from '../look/built-in.ts';
 import { type EntryOutput, entryOutput } from '../look/output-records.ts';
 import { recentHistory } from '../look/recent-history.ts';
 import { budgetsIn } from './budgets.ts';
-import { deafnessOf } from './deafness.ts';
+import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
-import { momentText } from './moment-text.ts';
 import { reach, rulesNow } from './reach.ts';
+import { momentText } from './time-text.ts';
 import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
 /** About which node is asked. */
@@ -109,7 +109,7 @@ async function serviceFacts(
     rulesNow(fleet, cluster, matching),
     factOf(() => fleet.store.load({ cluster, node }, now)),
     factOf(() => recentHistory(fleet.history, { cluster, node }, now)),
-    factOf(() => deafnessOf(fleet, cluster, now)),
+    factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
   return { rules, partition, history: past, deaf };
 }

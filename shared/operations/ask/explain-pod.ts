@@ -1,6 +1,6 @@
 import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
-import type { NodeCase } from '#shared/explain/fate.ts';
+import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
@@ -16,11 +16,11 @@ import { type EntryOutput, entryOutput, stuckOutput } from '../look/output-recor
 import { pendingOf } from '../look/pending.ts';
 import { recentHistory } from '../look/recent-history.ts';
 import { budgetsIn } from './budgets.ts';
-import { deafnessOf } from './deafness.ts';
+import { disconnectionOf } from './disconnection.ts';
 import { factOf } from './facts.ts';
 import { liveNode, taintsWrittenAt } from './live-node.ts';
-import { momentText } from './moment-text.ts';
 import { reach, rulesNow } from './reach.ts';
+import { momentText } from './time-text.ts';
 import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
 /** About which pod is asked. */
@@ -125,7 +125,7 @@ async function serviceFacts(
     node === '' ? known(nothing) : factOf(() => store.load({ cluster, node }, now)),
     factOf(() => recentHistory(history, { cluster, namespace, pod: name }, now)),
     factOf(async () => (await leases.stuck(cluster)).map(stuckOutput)),
-    factOf(() => deafnessOf(fleet, cluster, now)),
+    factOf(() => disconnectionOf(fleet, cluster, now)),
   ]);
   return { rules, partition, history: past, stuck, deaf };
 }

@@ -1,6 +1,6 @@
 import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import { nodeLife } from '#shared/eviction/node-life.ts';
-import type { NodeCase } from '#shared/explain/fate.ts';
+import type { NodeCase } from '#shared/explain/forecast.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';

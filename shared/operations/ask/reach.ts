@@ -1,7 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
-import { rulesOf } from '#shared/state/rulebook.ts';
+import { rulesOf } from '#shared/state/rules-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
@@ -33,7 +33,7 @@ export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): 
 
 /** What governs a cluster now. */
 export const rulesNow = (
-  { rulebook }: Pick<Fleet, 'rulebook'>,
+  { rulesStore }: Pick<Fleet, 'rulesStore'>,
   cluster: ClusterName,
   matching: MatchOptions,
-): Promise<Known<Rules>> => factOf(async () => rulesOf(await rulebook.read(cluster), matching));
+): Promise<Known<Rules>> => factOf(async () => rulesOf(await rulesStore.read(cluster), matching));

@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { NodeTally } from '#shared/engine/watch/node-tally.ts';
-import { asksLease, matchesLabels } from '#shared/eviction/brake.ts';
 import type { SeenTaint } from '#shared/eviction/facts.ts';
+import { asksLease, matchesLabels } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { LabelSelector, ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
@@ -10,7 +10,7 @@ import { enforcedRules } from '#shared/explain/governing.ts';
 import {
   type Answer,
   type Findings,
-  fatesOf,
+  forecastsOf,
   type NodeToTaint,
   type PodThere,
   podsToAsk,
@@ -24,7 +24,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { projectNode, projectPod } from '#shared/kubernetes/project.ts';
-import { type Rulings, rulesOf } from '#shared/state/rulebook.ts';
+import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import { type MatchOptions, NODE_UNREACHABLE, type Taint, taintText } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
@@ -75,8 +75,8 @@ export async function askWhatIf(
   const live = await fleet.cluster(cluster);
   try {
     const { objects } = live;
-    const rulings = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster);
-    const rules = rulings ? rulesOf(rulings, matching) : enforcedRules(matching);
+    const storedRules = fleet.kind === 'context' ? undefined : await fleet.rulesStore.read(cluster);
+    const rules = storedRules ? rulesOf(storedRules, matching) : enforcedRules(matching);
     mustEvict(taint, rules);
     const unknown: string[] = [];
     if (taint.key === NODE_UNREACHABLE && asksLease(rules)) {
@@ -97,9 +97,9 @@ export async function askWhatIf(
       ...{ now: at, taint, rules },
       nodes: chosen.map((node, index) => toTaint(node, partitions[index])),
       pods: pods.map(({ pod }) => pod),
-      ...guardWith(all, chosen, { taint, rules, guard: rulings?.guard ?? { trips: [] }, now: at }),
+      ...guardWith(all, chosen, { taint, rules, guard: storedRules?.guard ?? { trips: [] }, now: at }),
     };
-    const fates = fatesOf(situation);
+    const forecasts = forecastsOf(situation);
     progress('reading workloads and budgets');
     const finder = new WorkloadFinder(objects);
     const [workloads, budgets] = await Promise.all([
@@ -107,7 +107,7 @@ export async function askWhatIf(
       budgetsOf(objects, [...new Set(situation.pods.map(({ namespace }) => namespace))], unknown),
     ]);
     unknown.push(...finder.unknown);
-    const asked = podsToAsk(situation, fates, budgets);
+    const asked = podsToAsk(situation, forecasts, budgets);
     progress(`asking the Eviction API for ${asked.length} pods`);
     const findings: Findings = {
       workloads,
@@ -116,7 +116,7 @@ export async function askWhatIf(
       answers: await answersFor(objects, asked, unknown),
     };
     const policy = fleet.kind === 'context' ? 'default' : 'applied';
-    return { cluster, policy, unknown, ...whatIf(situation, fates, findings) };
+    return { cluster, policy, unknown, ...whatIf(situation, forecasts, findings) };
   } finally {
     live.close();
   }
@@ -235,7 +235,7 @@ function guardWith(
   }: {
     readonly taint: Taint;
     readonly rules: Rules;
-    readonly guard: Pick<Rulings['guard'], 'trips' | 'released'>;
+    readonly guard: Pick<StoredRules['guard'], 'trips' | 'released'>;
     readonly now: EpochMs;
   },
 ): Pick<Situation, 'counts' | 'released'> {

@@ -1,6 +1,6 @@
 import pMap from 'p-map';
 import type { PodUid } from '#shared/eviction/identity.ts';
-import type { AskedPod } from '#shared/explain/fate.ts';
+import type { AskedPod } from '#shared/explain/forecast.ts';
 import type { Replicas } from '#shared/explain/what-if.ts';
 import { type Workload, workloadText } from '#shared/explain/workload.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';

@@ -14,7 +14,7 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
@@ -44,7 +44,7 @@ export function deployedFleet(
   const cloudWatch = new CloudWatchClient(CLIENT_SETTINGS);
   const table = new DynamoDbTable({ client: dynamoDb, tableName });
   const registry = new DynamoDbClusterRegistry(table);
-  const rulebook = new DynamoDbRulebook(table);
+  const rulesStore = new DynamoDbRulesStore(table);
   const agents = async () => {
     const { clusters } = await registry.list();
     return [...new Set(clusters.flatMap(({ access }) => (access.kind === 'agent' ? [access.agent] : [])))];
@@ -53,7 +53,7 @@ export function deployedFleet(
   return {
     kind: 'deployed',
     where: `table ${tableName}`,
-    rulebook,
+    rulesStore,
     registry,
     store: new DynamoDbStore(table),
     history: new DynamoDbHistory(table),
@@ -84,7 +84,7 @@ export function deployedFleet(
       if (registered) return liveCluster(name, byService(connect(registered, 'relay')), clock);
       throw new FleetError(`Cluster "${name}" not found. Run "taintward clusters list".`);
     },
-    operator: async () => new Operator({ rulebook, clock, who: await callerIdentity() }),
+    operator: async () => new Operator({ rulesStore, clock, who: await callerIdentity() }),
     async dueQueue() {
       const EVICTIONS_DUE_URL = await queueUrl(sqs, `${tableName}-${QUEUES.evictionsDue.name}`);
       const queues = sqsDueQueues({ EVICTIONS_DUE_URL, AGENT_PREFIX: agentsPrefix(tableName) }, sqs);

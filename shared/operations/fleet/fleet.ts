@@ -6,7 +6,7 @@ import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { type ClusterRegistry, clusterNameSchema } from '#shared/state/registry.ts';
-import type { Rulebook, Rulings } from '#shared/state/rulebook.ts';
+import type { RulesStore, StoredRules } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { Account } from './account.ts';
 import type { DeadLetterBox } from './dead-letters.ts';
@@ -54,7 +54,7 @@ export interface ServiceAccount {
 /** What is known of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in the cluster itself. */
 export interface Fleet extends Clusters {
   readonly kind: 'deployed' | 'local' | 'in-cluster';
-  readonly rulebook: Rulebook;
+  readonly rulesStore: RulesStore;
   readonly store: Store;
   readonly history: History;
   /** Of it, who speaks for clusters, and what relays said of evicted pods that do not leave. */
@@ -131,10 +131,10 @@ export const clusterOrAll = async (
   name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];
 
 /** What governs these clusters now. Rejects with `StoreError` for one that cannot be read: who asks must not miss it. */
-export async function rulingsNow(
+export async function storedRulesNow(
   clusters: readonly ClusterName[],
-  { rulebook }: Pick<Fleet, 'rulebook'>,
-): Promise<ReadonlyMap<ClusterName, Rulings>> {
-  const read = async (cluster: ClusterName) => [cluster, await rulebook.read(cluster)] as const;
+  { rulesStore }: Pick<Fleet, 'rulesStore'>,
+): Promise<ReadonlyMap<ClusterName, StoredRules>> {
+  const read = async (cluster: ClusterName) => [cluster, await rulesStore.read(cluster)] as const;
   return new Map(await pMap(clusters, read, { concurrency: PARALLEL_READS }));
 }

@@ -6,7 +6,7 @@ import { Operator } from '#shared/state/operator.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { madeOnce } from '#shared/time/made-once.ts';
+import { once } from '#shared/time/once.ts';
 import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
@@ -20,7 +20,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
   const found = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
   let name = IN_CLUSTER;
   // Who may not read the Lease knows the cluster by the name by which it is kept.
-  const known = madeOnce(async () => {
+  const known = once(async () => {
     name = await found.shownName().catch(() => IN_CLUSTER);
     return name;
   });
@@ -31,7 +31,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
   return {
     kind: 'in-cluster',
     where: `namespace ${namespace} of context ${access.context}`,
-    rulebook: kept.rulebook,
+    rulesStore: kept.rulesStore,
     store: kept.store,
     history: kept.history,
     leases: kept.leases,
@@ -42,7 +42,7 @@ export function inClusterFleet(access: LocalContextAccess, namespace: string, cl
     cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
     backlog: async () => undefined,
     service: async () => undefined,
-    operator: async () => new Operator({ rulebook: kept.rulebook, clock, who: localUser() }),
+    operator: async () => new Operator({ rulesStore: kept.rulesStore, clock, who: localUser() }),
     dueQueue: async () => found.asked,
     close: () => found.close(),
   };

@@ -1,8 +1,8 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import type { PermissionReview } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import type { RightsReview } from '#shared/kubernetes/rights.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { ClusterObjects } from './cluster-objects.ts';
 
@@ -14,7 +14,7 @@ export interface LiveCluster {
     KubernetesApi,
     'nodes' | 'pods' | 'getNode' | 'getNodeLease' | 'getPod' | 'podsOnNode' | 'skewMs'
   > &
-    RightsReview;
+    PermissionReview;
   /** Everything, in the API server's own words. */
   readonly objects: ClusterObjects;
   close(): void;

@@ -7,7 +7,7 @@ import { isDefaultKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-fi
 import { Operator } from '#shared/state/operator.ts';
 import { sqliteAsked, sqliteLeases } from '#shared/state/sqlite/service-state.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { isInUse, STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
@@ -43,8 +43,8 @@ export function localFleet(
   }
   const store = new SqliteStore({ path });
   const { database } = store;
-  const rulebook = new SqliteRulebook({ database });
-  recoverRules(rulebook, clock);
+  const rulesStore = new SqliteRulesStore({ database });
+  recoverRules(rulesStore, clock);
   const leases = sqliteLeases(database);
   const service = async (): Promise<ServiceView | undefined> => {
     const answer = await askSocket(join(dir, SOCKET_FILE), '/service');
@@ -57,7 +57,7 @@ export function localFleet(
   return {
     kind: 'local',
     where: `state directory ${dir}`,
-    rulebook,
+    rulesStore,
     store,
     history: new SqliteHistory({ database }),
     leases,
@@ -91,16 +91,16 @@ export function localFleet(
         `The response of ${join(dir, SOCKET_FILE)} ${error.issues[0]?.message}. Check which process listens there, and restart it.`,
       );
     },
-    operator: async () => new Operator({ rulebook, clock, who: localUser() }),
+    operator: async () => new Operator({ rulesStore, clock, who: localUser() }),
     dueQueue: async () => sqliteAsked(database),
     close: () => store.close(),
   };
 }
 
 /** Where the disk takes nothing, what can be read is shown all the same: the next `npm start` sees to it. */
-function recoverRules(rulebook: SqliteRulebook, clock: Clock): void {
+function recoverRules(rulesStore: SqliteRulesStore, clock: Clock): void {
   try {
-    rulebook.recover(clock.now());
+    rulesStore.recover(clock.now());
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
   }

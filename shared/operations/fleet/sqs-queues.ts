@@ -32,9 +32,9 @@ const COUNTS = [
   'ApproximateNumberOfMessagesDelayed',
 ] as const;
 /** SQS hands out no more at a time. */
-const MOST_AT_ONCE = 10;
+const MAX_CONCURRENT = 10;
 /** Messages that are looked through for the one that is to be sent again. */
-const MOST_SEARCHED = 1_000;
+const MAX_SEARCHED = 1_000;
 
 export interface SqsQueuesDeps {
   readonly client: SQSClient;
@@ -125,7 +125,7 @@ export class SqsQueues implements DeadLetterBox {
     for (let deleted = 0; ; ) {
       // SQS locks the message group of what it hands out, so the next ones of a node are seen only once these are deleted.
       const seen = new Map<string, Message>();
-      await this.#receive(name, QueueUrl, MOST_AT_ONCE, seen);
+      await this.#receive(name, QueueUrl, MAX_CONCURRENT, seen);
       if (seen.size === 0) return deleted;
       await this.#delete(name, QueueUrl, [...seen.values()]);
       deleted += seen.size;
@@ -145,7 +145,7 @@ export class SqsQueues implements DeadLetterBox {
     const QueueUrl = await this.#url(name);
     const seen = new Map<string, Message>();
     try {
-      await this.#receive(name, QueueUrl, MOST_SEARCHED, seen, id);
+      await this.#receive(name, QueueUrl, MAX_SEARCHED, seen, id);
       const letter = seen.get(id);
       if (!letter) throw new FleetError(`Dead-letter message ${id} of ${queue} no longer exists.`);
       await use(letter);
@@ -159,7 +159,7 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  /** At most {@link MOST_AT_ONCE}. */
+  /** At most {@link MAX_CONCURRENT}. */
   async #delete(name: string, QueueUrl: string, messages: readonly Message[]): Promise<void> {
     const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }));
     const { Failed: [failed] = [] } = await this.#asked(name, 'sqs:DeleteMessage', () =>
@@ -213,7 +213,7 @@ export class SqsQueues implements DeadLetterBox {
         this.#client.send(
           new ReceiveMessageCommand({
             QueueUrl,
-            MaxNumberOfMessages: Math.min(MOST_AT_ONCE, limit - seen.size),
+            MaxNumberOfMessages: Math.min(MAX_CONCURRENT, limit - seen.size),
             VisibilityTimeout: UNSEEN_SECONDS,
             WaitTimeSeconds: 1,
             MessageAttributeNames: ['All'],
@@ -229,8 +229,8 @@ export class SqsQueues implements DeadLetterBox {
 
   /** At once; what is not given back comes back by itself. */
   async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
-    for (let from = 0; from < messages.length; from += MOST_AT_ONCE) {
-      const Entries = messages.slice(from, from + MOST_AT_ONCE).map(({ ReceiptHandle }, index) => ({
+    for (let from = 0; from < messages.length; from += MAX_CONCURRENT) {
+      const Entries = messages.slice(from, from + MAX_CONCURRENT).map(({ ReceiptHandle }, index) => ({
         ...{ Id: `${index}`, ReceiptHandle, VisibilityTimeout: 0 },
       }));
       await this.#client

@@ -10,7 +10,7 @@ import { type Listener, type ListenerLog, openListener, type Serve } from '#shar
 export const SOCKET_FILE = 'service.sock';
 
 /** What the system takes as a socket's path, in bytes; that of macOS is the shorter one. */
-const LONGEST_PATH = 103;
+const MAX_PATH = 103;
 /** A process that is alive answers at once. */
 const ANSWER_MS = 2_000;
 /** For nobody but its owner. */
@@ -66,4 +66,4 @@ const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTSOCK'];
 
 /** A path by which the system finds it, from here if need be. */
 const reachable = (path: string): string | undefined =>
-  [path, relative(process.cwd(), path)].find((each) => Buffer.byteLength(each) <= LONGEST_PATH);
+  [path, relative(process.cwd(), path)].find((each) => Buffer.byteLength(each) <= MAX_PATH);

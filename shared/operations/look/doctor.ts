@@ -1,25 +1,25 @@
 import pMap from 'p-map';
-import { asksLease } from '#shared/eviction/brake.ts';
+import { asksLease } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { textOf } from '#shared/kubernetes/http/api-json.ts';
-import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import {
-  missingRights,
-  NEEDED_RIGHTS,
+  missingPermissions,
+  NEEDED_PERMISSIONS,
   nodeLeaseHint,
-  type Right,
-  type RightsReview,
-  rightsNeededBy,
-  TAKEOVER_RIGHTS,
-} from '#shared/kubernetes/rights.ts';
+  type Permission,
+  type PermissionReview,
+  permissionsNeededBy,
+  TAKEOVER_PERMISSIONS,
+} from '#shared/kubernetes/permissions.ts';
+import { isProven, PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -29,11 +29,11 @@ import type { ContextFleet, Fleet, ServiceAccount } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { type TakeoverState, takeoverState } from '../takeover/state.ts';
 import { alarmFindings, quotaFindings, versionFindings } from './account-findings.ts';
-import { accountRights, isNotReviewed, userOf } from './account-rights.ts';
+import { accountPermissions, isNotReviewed, userOf } from './account-permissions.ts';
 import { builtInOf } from './built-in.ts';
 import { bad, type Finding, ok, type Told, warn } from './finding.ts';
+import { type Issue, isOfRelay } from './issues.ts';
 import { view } from './look.ts';
-import { isOfRelay, type Need } from './needs.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
@@ -45,7 +45,7 @@ const MAX_SKEW_MS = 1_000;
 const CLOCK_QUESTIONS = 12;
 const CLOCK_QUESTION_MS = 130;
 /** Messages in a queue that is keeping up. */
-const MOST_WAITING = 1_000;
+const MAX_WAITING = 1_000;
 
 export interface DoctorDeps {
   readonly clock: Clock;
@@ -83,7 +83,7 @@ async function examineFleet(fleet: Fleet, clock: Clock): Promise<readonly Told[]
   const groups = await Promise.all([
     looked('store', 'Check the name and your permissions', async () => {
       const askedAt = clock.now();
-      await fleet.rulebook.fleetStop();
+      await fleet.rulesStore.fleetStop();
       return [ok('store', `The ${fleet.where} responds within ${clock.now() - askedAt} ms.`)];
     }),
     fleet.registry ? examineRegistry(fleet.registry) : [],
@@ -175,14 +175,14 @@ function processFindings(
   return [runs, warn('versions', says, 'Restart the service, or use the command of its release.')];
 }
 
-const needFinding = (what: Told['check'], { message, remediation }: Need): Told => ({
+const needFinding = (what: Told['check'], { message, remediation }: Issue): Told => ({
   ...{ check: what, verdict: 'bad', message },
   ...(remediation === undefined ? {} : { remediation }),
 });
 
 function queueFindings(backlog: ReadonlyMap<string, number> | undefined): readonly Told[] {
   if (!backlog) return [];
-  const full = [...backlog].filter(([, count]) => count > MOST_WAITING);
+  const full = [...backlog].filter(([, count]) => count > MAX_WAITING);
   if (full.length === 0) return [ok('queues', 'No queue has a backlog.')];
   return full.map(([queue, count]) =>
     warn(
@@ -210,8 +210,9 @@ async function examineCluster(
   status: FleetStatus | undefined,
   clock: Clock,
 ): Promise<readonly Told[]> {
-  const known = fleet.kind === 'context' ? undefined : await fleet.rulebook.read(cluster).catch(errorMessage);
-  const rulings = typeof known === 'string' ? undefined : known;
+  const known =
+    fleet.kind === 'context' ? undefined : await fleet.rulesStore.read(cluster).catch(errorMessage);
+  const storedRules = typeof known === 'string' ? undefined : known;
   return [
     ...(typeof known === 'string'
       ? [bad('store', known, 'Upgrade this command, or apply the policy again.')]
@@ -219,7 +220,7 @@ async function examineCluster(
     ...(status ? relayFindings(status, cluster) : []),
     ...(await looked('connection', 'Check its address, your credentials, and the network', async () => {
       const agent = fleet.kind === 'context' ? undefined : await agentIn(fleet, cluster);
-      return agent === undefined ? examineLive(fleet, cluster, rulings, clock) : [notEntered(agent)];
+      return agent === undefined ? examineLive(fleet, cluster, storedRules, clock) : [notEntered(agent)];
     })),
   ];
 }
@@ -252,7 +253,7 @@ function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterNa
 async function examineLive(
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
-  rulings: Rulings | undefined,
+  storedRules: StoredRules | undefined,
   clock: Clock,
 ): Promise<readonly Told[]> {
   const live = await fleet.cluster(cluster);
@@ -263,8 +264,8 @@ async function examineLive(
       'connection',
       `Its API server (${version || 'unknown version'}) responds within ${clock.now() - askedAt} ms.`,
     );
-    const policy = rulings?.orders.policy?.read ?? DEFAULT_POLICY;
-    const wanted = rulings && { policy, mode: modeOf(policy, clock.now()) };
+    const policy = storedRules?.orders.policy?.read ?? DEFAULT_POLICY;
+    const wanted = storedRules && { policy, mode: modeOf(policy, clock.now()) };
     const groups = await Promise.all([
       looked('permissions', 'Grant the permissions in all namespaces', () =>
         rightsFindings(fleet, live, policy),
@@ -295,10 +296,10 @@ function provenFindings(version: string): readonly Told[] {
 const reviewedBy = (
   { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
-): { readonly review: RightsReview; readonly whose: string } =>
+): { readonly review: PermissionReview; readonly whose: string } =>
   account
     ? {
-        review: accountRights(objects, api.host, account),
+        review: accountPermissions(objects, api.host, account),
         whose: `ServiceAccount ${account.namespace}/${account.name}`,
       }
     : { review: api, whose: 'The credentials' };
@@ -306,9 +307,9 @@ const reviewedBy = (
 const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
   fleet.kind === 'context' ? undefined : fleet.serviceAccount;
 
-const neededRights = (policy: Policy): readonly Right[] => [
-  ...NEEDED_RIGHTS,
-  ...rightsNeededBy(policy).flatMap(({ rights }) => rights),
+const neededRights = (policy: Policy): readonly Permission[] => [
+  ...NEEDED_PERMISSIONS,
+  ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
 ];
 
 /** Of a service in its cluster, which has an account there, whatever the caller may do. */
@@ -319,7 +320,7 @@ async function accountFindings(
 ): Promise<readonly Told[]> {
   const { review, whose } = reviewedBy(live, account);
   try {
-    const missing = await missingRights(review, neededRights(policy));
+    const missing = await missingPermissions(review, neededRights(policy));
     const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
     const found =
       missing.length === 0
@@ -351,7 +352,7 @@ async function rightsFindings(
   const account = accountOf(fleet);
   if (account) return accountFindings(account, live, policy);
   const needs = neededRights(policy);
-  const missing = await missingRights(api, needs);
+  const missing = await missingPermissions(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
   // Of a deployment, its functions have identities of their own.
   const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
@@ -371,7 +372,7 @@ async function rightsFindings(
 }
 
 /** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
-async function leaseFindings(api: RightsReview, whose: string): Promise<readonly Told[]> {
+async function leaseFindings(api: PermissionReview, whose: string): Promise<readonly Told[]> {
   const hint = await nodeLeaseHint(api);
   return hint === undefined
     ? []
@@ -428,7 +429,7 @@ async function takeoverRightsFindings(
 ): Promise<readonly Told[]> {
   try {
     const { review, whose } = reviewedBy(live, account);
-    const missing = await missingRights(review, TAKEOVER_RIGHTS);
+    const missing = await missingPermissions(review, TAKEOVER_PERMISSIONS);
     if (missing.length === 0) return [];
     return [
       warn(

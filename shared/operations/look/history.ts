@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History, HistoryQuery } from '#shared/state/history.ts';
-import type { Rulebook } from '#shared/state/rulebook.ts';
+import type { RulesStore } from '#shared/state/rules-store.ts';
 import { type AuditOutput, auditOutput, type EntryOutput, entryOutput } from './output-records.ts';
 
 /** Something that happened to one pod's eviction; or to all of a cluster, or of all clusters: what the audit holds. */
@@ -11,7 +11,7 @@ export type Happening =
 /** Where that stands. */
 export interface Memory {
   readonly history: Pick<History, 'entries'>;
-  readonly rulebook: Pick<Rulebook, 'audit'>;
+  readonly rulesStore: Pick<RulesStore, 'audit'>;
 }
 
 /**
@@ -19,7 +19,7 @@ export interface Memory {
  * a pod is told of pods alone. Rejects with `StoreError`.
  */
 export async function happened(
-  { history, rulebook }: Memory,
+  { history, rulesStore }: Memory,
   clusters: readonly ClusterName[],
   about: Omit<HistoryQuery, 'cluster'>,
   /** Called before each cluster is read. */
@@ -35,7 +35,7 @@ export async function happened(
   if (node === undefined && namespace === undefined && pod === undefined) {
     const [only, ...more] = clusters;
     const which = only !== undefined && more.length === 0 ? { cluster: only } : {};
-    for (const entry of await rulebook.audit({ ...which, from, to: to + 1 })) {
+    for (const entry of await rulesStore.audit({ ...which, from, to: to + 1 })) {
       if (entry.cluster === undefined || clusters.includes(entry.cluster))
         found.push({ of: 'cluster', entry: auditOutput(entry) });
     }

@@ -5,7 +5,7 @@ import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
@@ -49,7 +49,7 @@ export interface ClusterLook {
   readonly cluster: ClusterName;
   /** What could not be read of it; then the rest may be missing. */
   readonly error?: string;
-  readonly rulings?: Rulings;
+  readonly storedRules?: StoredRules;
   readonly lease?: LeaseRecord;
   /** When its holder took or last renewed that, by the clock of who looks. */
   readonly renewedAt?: EpochMs;
@@ -75,7 +75,7 @@ export interface LiveFacts {
 /** Of a fleet, what is looked at each time. */
 export type ViewedFleet = Pick<
   Fleet,
-  'kind' | 'where' | 'rulebook' | 'store' | 'leases' | 'clusters' | 'service'
+  'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'service'
 >;
 
 export interface LookDeps {
@@ -124,7 +124,7 @@ export async function view(
     silent = true;
     throw error;
   });
-  const [service, fleetStop] = await Promise.all([orUnknown(asked), orUnknown(fleet.rulebook.fleetStop())]);
+  const [service, fleetStop] = await Promise.all([orUnknown(asked), orUnknown(fleet.rulesStore.fleetStop())]);
   const process = silent ? 'not-responding' : service ? 'responding' : 'not-running';
   let done = 0;
   const found = await pMap(
@@ -164,14 +164,14 @@ async function readCluster(
   deps: LookDeps,
 ): Promise<Omit<ClusterLook, 'live' | 'service'>> {
   try {
-    const [rulings, lease, stuck, tainted] = await Promise.all([
-      fleet.rulebook.read(cluster),
+    const [storedRules, lease, stuck, tainted] = await Promise.all([
+      fleet.rulesStore.read(cluster),
       leaseOf(fleet, cluster, deps),
       fleet.leases.stuck(cluster),
       Array.fromAsync(fleet.store.taintedNodes(cluster)),
     ]);
-    const pending = await pendingOn(fleet.store, cluster, tainted, rulings, deps.clock.now());
-    return { cluster, rulings, ...lease, stuck, tainted, pending };
+    const pending = await pendingOn(fleet.store, cluster, tainted, storedRules, deps.clock.now());
+    return { cluster, storedRules, ...lease, stuck, tainted, pending };
   } catch (error) {
     return { cluster, error: errorMessage(error), pending: [] };
   }

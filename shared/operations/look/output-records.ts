@@ -1,12 +1,12 @@
-import type { Brake } from '#shared/eviction/brake.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Hold, Stop } from '#shared/eviction/policy.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
-import { type ShownAct, shownAct } from '#shared/explain/brakes.ts';
 import { type Cause, causesOf } from '#shared/explain/cause.ts';
+import { type ShownAct, shownAct } from '#shared/explain/gates.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
-import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
 
 /** Stored records as `-o json`, `-o yaml`, and the console API name their fields. What is stored keeps the names that older releases read. */
@@ -62,7 +62,7 @@ export interface EntryOutput {
   /** With `rescheduled`: the former deadline. */
   readonly previousDueAt?: EpochMs;
   /** With `held`, `would-evict`, and `released`: what held the pod. */
-  readonly by?: Brake;
+  readonly by?: EvictionGate;
   /** With `evicted`: the time from the deadline to the deletion. */
   readonly delayMs?: number;
   /** When the deleted pod was removed from the API server. */

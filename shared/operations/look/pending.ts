@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
-import { storedBrakes } from '#shared/explain/recorded-fate.ts';
-import { type Rulings, rulesOf } from '#shared/state/rulebook.ts';
+import { storedGates } from '#shared/explain/recorded-forecast.ts';
+import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { Store, TaintedNode } from '#shared/state/store.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 
@@ -21,31 +21,31 @@ export interface Pending {
 /** With what is known of its node, and all that keeps it, now or once it is due. */
 export interface PendingLook extends Pending {
   readonly state: NodeState | undefined;
-  readonly brakes: readonly Brake[];
+  readonly gates: readonly EvictionGate[];
 }
 
 /** No toleration is matched by what is stored. */
 export const MATCHING = { comparisonOperators: false };
 
 /** What is to be evicted from a node. */
-function pendingIn(partition: Partition, rulings: Rulings, now: EpochMs): readonly PendingLook[] {
+function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingLook[] {
   const { ref, node: state, scheduled } = partition;
-  const brakesOf = storedBrakes(partition, rulesOf(rulings, MATCHING), now);
+  const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
     // Where nothing is evicted anyway, a countdown is told as what would happen, until it is over.
-    const brakes = brakesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
-    return { ...ref, state, record, brakes };
+    const gates = gatesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
+    return { ...ref, state, record, gates };
   });
 }
 
 /** What is to be evicted in a cluster, the first to go first, with all that keeps it. Rejects with `StoreError`. */
 export async function pendingLook(
-  { store, rulebook }: Pick<Fleet, 'store' | 'rulebook'>,
+  { store, rulesStore }: Pick<Fleet, 'store' | 'rulesStore'>,
   cluster: ClusterName,
   now: EpochMs,
 ): Promise<readonly PendingLook[]> {
   const nodes = await Array.fromAsync(store.taintedNodes(cluster));
-  return pendingOn(store, cluster, nodes, await rulebook.read(cluster), now);
+  return pendingOn(store, cluster, nodes, await rulesStore.read(cluster), now);
 }
 
 /** As {@link pendingLook}, of these nodes and by these rulings. */
@@ -53,10 +53,10 @@ export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
   nodes: readonly TaintedNode[],
-  rulings: Rulings,
+  storedRules: StoredRules,
   now: EpochMs,
 ): Promise<PendingLook[]> =>
-  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, rulings, now));
+  readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, now));
 
 /**
  * What is to be evicted in a cluster, the first to go first, and by name; what ended in this moment may still be among it. Rejects with

@@ -2,7 +2,7 @@ import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 
 /** No more than these are told of one pod or node. */
-const MOST_ENTRIES = 50;
+const MAX_ENTRIES = 50;
 /** Clocks differ a little. */
 const AHEAD_MS = 60_000;
 
@@ -16,7 +16,7 @@ export async function recentHistory(
   const query = { ...about, from: 0, to: now + AHEAD_MS };
   for await (const entry of history.entries(query)) {
     found.push(entry);
-    if (found.length === MOST_ENTRIES) break;
+    if (found.length === MAX_ENTRIES) break;
   }
   return found.reverse();
 }

@@ -5,12 +5,19 @@ import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Fault } from '#shared/state/fault.ts';
-import type { Rulings } from '#shared/state/rulebook.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { VERSION } from '#shared/version.ts';
+import {
+  type ConnectionStatus,
+  connectionStatusOf,
+  type Issue,
+  isRenewed,
+  issuesOf,
+  latenessOf,
+} from './issues.ts';
 import type { ClusterLook, Snapshot } from './look.ts';
-import { type Hearing, hearingOf, isRenewed, latenessOf, type Need, needsOf } from './needs.ts';
 import { type HoldOutput, holdOutput, type StopOutput, stopOutput } from './output-records.ts';
-import { type PendingStanding, STANDINGS, standingOf } from './standing.ts';
+import { PENDING_STATES, type PendingState, pendingStateOf } from './pending-state.ts';
 
 /** How a fleet does; moments are epoch milliseconds. */
 export interface FleetStatus {
@@ -40,7 +47,7 @@ export interface FleetStatus {
   /** What cannot be known, as sentences. */
   readonly unknown: readonly string[];
   /** What does not go on well by itself; the most urgent first. */
-  readonly issues: readonly Need[];
+  readonly issues: readonly Issue[];
 }
 
 export interface RelayStatus {
@@ -79,7 +86,7 @@ export interface ClusterStatus {
   /** When a relay last heard from it. */
   readonly lastContactAt?: EpochMs;
   /** Absent: nobody says it yet. */
-  readonly connection?: Hearing;
+  readonly connection?: ConnectionStatus;
   /** As the process says that runs it. */
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
@@ -91,7 +98,7 @@ export interface ClusterStatus {
   readonly held?: number;
   readonly failed?: number;
   /** How many of the pending stand how. */
-  readonly states?: Readonly<Record<PendingStanding, number>>;
+  readonly states?: Readonly<Record<PendingState, number>>;
   /** Evicted pods that do not leave. */
   readonly stuck?: number;
   /** For how long that is due which is due longest and held by nothing. */
@@ -129,7 +136,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
     unknown: [...seen.unknown, ...seen.clusters.flatMap((each) => unreported(each, seen))],
   };
   const asked = kind === 'context' ? clusters.filter(({ error }) => error !== undefined) : clusters;
-  return { ...status, issues: needsOf({ ...status, clusters: asked }) };
+  return { ...status, issues: issuesOf({ ...status, clusters: asked }) };
 }
 
 /** Who holds the leases of these clusters, by name. */
@@ -182,29 +189,32 @@ function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
 
 function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
   const { at } = seen;
-  const { cluster, error, rulings, lease, renewedAt, service, live, tainted, pending, stuck } = each;
+  const { cluster, error, storedRules, lease, renewedAt, service, live, tainted, pending, stuck } = each;
   if (error !== undefined) return { cluster, error };
-  if (!rulings || !tainted || !stuck) return { cluster, ...live };
+  if (!storedRules || !tainted || !stuck) return { cluster, ...live };
   const heardAt = service?.heardAt ?? lease?.heardAt;
   const breakerOpen = (service ?? (isCurrent(each, seen) ? lease : undefined))?.breakerOpen;
   const nodes = nodesOf(each);
-  const hearing = heardAt === undefined && isNew(each, seen) ? undefined : hearingOf(heardAt, at);
+  const connectionState =
+    heardAt === undefined && isNew(each, seen) ? undefined : connectionStatusOf(heardAt, at);
   const faults = faultsOf(each, seen);
   const records = pending.map(({ record }) => record);
-  const standings = Object.fromEntries(STANDINGS.map((standing) => [standing, 0])) as Record<
-    PendingStanding,
+  const standings = Object.fromEntries(PENDING_STATES.map((standing) => [standing, 0])) as Record<
+    PendingState,
     number
   >;
-  for (const look of pending) standings[standingOf(look, rulings, at).state]++;
+  for (const look of pending) standings[pendingStateOf(look, storedRules, at).state]++;
   const next = records.map(({ fireAt }) => fireAt).find((fireAt) => fireAt > at);
   return {
     cluster,
-    ...ruledBy(rulings, at),
+    ...ruledBy(storedRules, at),
     ...live,
     ...(lease?.holder === undefined ? {} : { holder: lease.holder }),
     ...(heardAt === undefined ? {} : { lastContactAt: heardAt }),
     ...(renewedAt === undefined ? {} : { renewedAt }),
-    ...(hearing ? { connection: hearing === 'connected' && !isCurrent(each, seen) ? 'stale' : hearing } : {}),
+    ...(connectionState
+      ? { connection: connectionState === 'connected' && !isCurrent(each, seen) ? 'stale' : connectionState }
+      : {}),
     ...(faults ? { faults } : {}),
     ...(breakerOpen === undefined ? {} : { breakerOpen }),
     ...(service ? { service } : {}),
@@ -221,7 +231,7 @@ function clusterStatus(each: ClusterLook, seen: Snapshot): ClusterStatus {
   };
 }
 
-function ruledBy({ orders, guard }: Rulings, now: EpochMs): Partial<ClusterStatus> {
+function ruledBy({ orders, guard }: StoredRules, now: EpochMs): Partial<ClusterStatus> {
   const policy = orders.policy?.read ?? DEFAULT_POLICY;
   const { pausedUntil } = policy;
   return {

@@ -1,5 +1,5 @@
-import { watchesDownNodes, whyNotRenew } from '#shared/eviction/may-renew.ts';
 import type { Mode, Policy } from '#shared/eviction/policy.ts';
+import { renewalBlocker, watchesDownNodes } from '#shared/eviction/renewal-blocker.ts';
 import { isInForce } from '#shared/kubernetes/takeover.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { TakeoverState } from '../takeover/state.ts';
@@ -51,9 +51,9 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
 
 /** What of a policy keeps a relay from renewing the heartbeat. */
 const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
-  whyNotRenew({
+  renewalBlocker({
     ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },
-    ...{ hearing: 'live', holdsLease: true, skewMs: 0 },
+    ...{ connectionState: 'live', holdsLease: true, skewMs: 0 },
   });
 
 function podFindings({ pods, alarms }: TakeoverState, wanted: Wanted | undefined): readonly Told[] {

@@ -13,7 +13,7 @@ export interface PodState {
 }
 
 /** Beyond, a pod counts as tolerating for ever: it is too long to matter. */
-const LONGEST = 2n ** 31n - 1n;
+const MAX_LENGTH = 2n ** 31n - 1n;
 
 /**
  * What the policy of a takeover would have made of a pod when it was created; `undefined`: what it is. For pods that were
@@ -90,6 +90,6 @@ function secondsOf(toleration: TolerationJson | undefined): bigint | undefined {
   const { tolerationSeconds } = toleration;
   if (typeof tolerationSeconds !== 'bigint' && !Number.isSafeInteger(tolerationSeconds)) return undefined;
   const seconds = BigInt(tolerationSeconds as number | bigint);
-  if (seconds > LONGEST) return undefined;
+  if (seconds > MAX_LENGTH) return undefined;
   return seconds > 0n ? seconds : 0n;
 }

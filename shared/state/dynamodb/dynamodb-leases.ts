@@ -7,13 +7,13 @@ import { epochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import { faultsSchema } from '../fault.ts';
 import {
-  type Bid,
-  bidSchema,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
+  type LeaseRequest,
   type Leases,
+  leaseRequestSchema,
   nextEpoch,
 } from '../lease.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
@@ -30,7 +30,7 @@ const recordSchema = z.object({
   nodes: z.int().nonnegative().exactOptional(),
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
-  bid: bidSchema.exactOptional(),
+  bid: leaseRequestSchema.exactOptional(),
   faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 });
@@ -102,7 +102,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     return item && leaseOf(cluster, item, holder);
   }
 
-  async bid({ cluster, holder, epoch }: Lease, bid: Bid): Promise<void> {
+  async bid({ cluster, holder, epoch }: Lease, bid: LeaseRequest): Promise<void> {
     await this.#table.update({ key: leaseKey(cluster), set: { bid }, expected: { holder, epoch } });
   }
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { shownText } from '#shared/text/shown-text.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import {
   type Access,
@@ -13,7 +13,7 @@ import {
   type Registrations,
   type UnreadableAccess,
 } from '../registry.ts';
-import { CLUSTER_PREFIX } from './dynamodb-rulebook.ts';
+import { CLUSTER_PREFIX } from './dynamodb-rules-store.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
 /** What all registrations stand under in the index. */
@@ -81,7 +81,7 @@ function nameIn({ pk, sk }: Item): ClusterName | undefined {
 }
 
 const strayText = ({ pk, sk }: Item): string =>
-  `The item ${shownText(`${sk}`)} of ${shownText(`${pk}`)} is not a valid cluster registration.`;
+  `The item ${escapeForDisplay(`${sk}`)} of ${escapeForDisplay(`${pk}`)} is not a valid cluster registration.`;
 
 /** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {

@@ -6,7 +6,7 @@ import {
   nodeKey,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { Ending, EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import type { EvictionRecord, FinalRecord, Partition } from '#shared/eviction/records.ts';
 import { type Commit, ENDED_WINDOW_MS, partitionOf, type Store, type TaintedNode } from '../store.ts';
 import { HISTORY_DAYS, nodeTtl } from '../stored.ts';
 import {
@@ -118,7 +118,7 @@ export class DynamoDbStore implements Store {
     return 'committed';
   }
 
-  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+  async end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void> {
     if (pods.length === 0) return;
     // No transaction, which would cost twice as much: a load from here on finds the records hidden, a commit of what
     // was loaded before is written before the revision grows, and then deleted with them, or never.

@@ -11,7 +11,13 @@ import {
   podUid,
 } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import type { EndedPod, Ending, EvictionRecord, NodeState, Reason } from '#shared/eviction/records.ts';
+import type {
+  DeadlineCause,
+  EndedPod,
+  EvictionRecord,
+  FinalRecord,
+  NodeState,
+} from '#shared/eviction/records.ts';
 import type { GonePod } from '../history.ts';
 import {
   endedSchema,
@@ -146,9 +152,9 @@ export interface HistoryItemOf {
 }
 
 /** How some pods of a node ended, as one item. What pods have in common is written once, so that a pod costs about 150 bytes. */
-export function endedItem(of: HistoryItemOf, pods: readonly Ending[]): Item {
+export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item {
   const starts = new Common<EpochMs>();
-  const versions = new Common<Ending['version']>();
+  const versions = new Common<FinalRecord['version']>();
   const common = commonOf();
   return {
     ...historyItem(ENDED_PREFIX, of),
@@ -171,19 +177,19 @@ export function endedItem(of: HistoryItemOf, pods: readonly Ending[]): Item {
 
 /** What became of some pods of a node whose evictions are still to come, as one item, likewise. */
 export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
-  const brakes = new Common<unknown>();
+  const gates = new Common<unknown>();
   const common = commonOf();
   return {
     ...historyItem(CHANGED_PREFIX, of),
     pods: pods.map((pod) => ({
       ...common.pod(pod),
       what: pod.what,
-      by: 'by' in pod ? brakes.indexOf(pod.by) : undefined,
+      by: 'by' in pod ? gates.indexOf(pod.by) : undefined,
       error: 'error' in pod ? pod.error : undefined,
       from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
     })),
     ...common.values(),
-    brakes: brakes.values,
+    brakes: gates.values,
   };
 }
 
@@ -232,10 +238,10 @@ function unpacked(text: string): PodUid {
 /** Of the pods of one item: what all of history tells of each. */
 function commonOf() {
   const namespaces = new Common<string>();
-  const reasons = new Common<readonly Reason[]>();
+  const reasons = new Common<readonly DeadlineCause[]>();
   return {
-    why: (given: readonly Reason[]) => reasons.indexOf(given),
-    pod: (pod: Ending | Noted) => ({
+    why: (given: readonly DeadlineCause[]) => reasons.indexOf(given),
+    pod: (pod: FinalRecord | Noted) => ({
       uid: pod.uid,
       name: pod.name,
       ns: namespaces.indexOf(pod.namespace),
@@ -303,7 +309,7 @@ const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
 /** Reads a CHANGED item. Throws `StoreError`. */
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
-  const { pods, namespaces, reasons, brakes } = parseStored(historyItemSchema, item, name);
+  const { pods, namespaces, reasons, brakes: gates } = parseStored(historyItemSchema, item, name);
   return pods.map(({ ns, due, why, by, from, ...more }) => {
     const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
     return parseStored(
@@ -313,7 +319,7 @@ export function parseChangedItem(item: Item): readonly Noted[] {
         namespace: namespaces[Number(ns)],
         fireAt: due,
         reasons: reasons[Number(why)],
-        ...(by === undefined ? {} : { by: brakes[Number(by)] }),
+        ...(by === undefined ? {} : { by: gates[Number(by)] }),
         ...(before ? { from: { fireAt: before.due, reasons: reasons[Number(before.why)] } } : {}),
       },
       name,

@@ -6,7 +6,7 @@ import { pause } from '#shared/time/pause.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
 /** With as many tries, a taker loses only to so many others: each conflict means that another one got its permits. */
-const MOST_TRIES = 30;
+const MAX_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
 /** One item from which several functions take permits at the same time. */
@@ -31,7 +31,7 @@ export async function takePermits<Stored extends { readonly revision?: number },
   { key, ttl, schema, name, permitsOf, follows }: PermitItem<Stored>,
   grant: (stored: Stored) => { readonly taken: Taken; readonly set?: Item },
 ): Promise<Taken> {
-  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+  for (let tries = 1; tries <= MAX_TRIES; tries++) {
     // Read by a write: who takes permits needs no right to read what is beside them.
     const stored = parseStored(schema, await table.update({ key, set: { ttl } }), name);
     const { taken, set } = grant(stored);
@@ -41,5 +41,5 @@ export async function takePermits<Stored extends { readonly revision?: number },
     if (await table.update({ key, set: next, expected: { revision } })) return taken;
     await pause(backoffMs(tries, BACKOFF));
   }
-  throw new StoreError(`Others took permits of ${permitsOf} in each of ${MOST_TRIES} attempts. ${follows}`);
+  throw new StoreError(`Others took permits of ${permitsOf} in each of ${MAX_TRIES} attempts. ${follows}`);
 }

@@ -5,7 +5,7 @@ import { pause } from '#shared/time/pause.ts';
 import { orStoreError } from './object-store-error.ts';
 
 /** How often a change is tried that another one's overtook. */
-const MOST_TRIES = 30;
+const MAX_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
 /** Tries a write as often as others are faster (`undefined`), and gives what came of it. `what`: of which object it is. Rejects with `StoreError`. */
@@ -13,13 +13,13 @@ export async function untilWritten<T>(
   what: string,
   write: (tries: number) => Promise<T | undefined>,
 ): Promise<T> {
-  for (let tries = 1; tries <= MOST_TRIES; tries++) {
+  for (let tries = 1; tries <= MAX_TRIES; tries++) {
     const written = await write(tries);
     if (written !== undefined) return written;
     await pause(backoffMs(tries, BACKOFF));
   }
   throw new StoreError(
-    `Update conflict: other clients changed the object ${what} in each of ${MOST_TRIES} attempts. Try again.`,
+    `Update conflict: other clients changed the object ${what} in each of ${MAX_TRIES} attempts. Try again.`,
   );
 }
 

@@ -3,7 +3,12 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import type { AppliedFile } from '#shared/state/policy-of-file.ts';
-import type { AuditEntry, FleetRulings, GuardState, Orders } from '#shared/state/rulebook.ts';
+import type {
+  AuditEntry,
+  GuardState,
+  OperatorControls,
+  StoredFleetRules,
+} from '#shared/state/rules-store.ts';
 import { historyBefore, parseStored } from '#shared/state/stored.ts';
 import {
   appliedFileSchema,
@@ -28,9 +33,9 @@ export interface KeptRules {
   readonly cluster: ClusterName | undefined;
   /** Of the object that was read; absent: there is none. */
   readonly resourceVersion?: string;
-  readonly orders: Orders;
+  readonly orders: OperatorControls;
   readonly guard: GuardState;
-  readonly fleet: FleetRulings;
+  readonly fleet: StoredFleetRules;
   /** Beside the orders, of which every release reads every field. */
   readonly appliedFile?: AppliedFile;
   /** Packed. */

@@ -7,7 +7,7 @@ import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';
 
 /** Of more, the oldest are forgotten: 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
-const MOST_PODS = 5_000;
+const MAX_PODS = 5_000;
 
 const schema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
 
@@ -30,7 +30,7 @@ export class GonePods {
 
   async add(pods: readonly GonePod[]): Promise<void> {
     if (pods.length === 0) return;
-    await this.#kept.change((known) => pack([...known, ...pods].slice(-MOST_PODS)));
+    await this.#kept.change((known) => pack([...known, ...pods].slice(-MAX_PODS)));
   }
 
   list(): Promise<readonly GonePod[]> {

@@ -5,7 +5,7 @@ import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import type { ServiceState } from '#shared/state/sqlite/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { AskedWork } from './asked-work.ts';
+import { ConfigMapQueue } from './config-map-queue.ts';
 import { EVICTION_RULES } from './eviction-rules.ts';
 import { KubernetesHistory } from './kubernetes-history.ts';
 import { KubernetesStore, type KubernetesStoreOptions } from './kubernetes-store.ts';
@@ -13,7 +13,7 @@ import { Leadership } from './leadership.ts';
 import { NODE_EVICTIONS, STATE_GROUP } from './node-eviction.ts';
 import { LEASE_GROUP, LEASES, ObjectLeases } from './object-leases.ts';
 import { ObjectPermits } from './object-permits.ts';
-import { ObjectRulebook } from './object-rulebook.ts';
+import { ObjectRulesStore } from './object-rules-store.ts';
 import { askedUnder, type KeptByCluster, namesOf, underNames } from './shown-name.ts';
 
 /** The name under which a cluster is kept whose state is in itself, and shown unless it is given another one. */
@@ -29,7 +29,7 @@ export interface KeptInCluster extends KeptByCluster {
   /** Removes what is to be kept no longer. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   /** What operators ask of whoever leads. */
-  readonly asked: AskedWork;
+  readonly asked: ConfigMapQueue;
   /** Ends the connections. */
   close(): void;
 }
@@ -61,13 +61,13 @@ export function keptInCluster(
   });
   return {
     store,
-    rulebook: new ObjectRulebook({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
+    rulesStore: new ObjectRulesStore({ objects: objects(STATE_GROUP, EVICTION_RULES), historyDays }),
     permits: new ObjectPermits(objects('v1', 'configmaps')),
     history: new KubernetesHistory({ store, configMaps: objects('v1', 'configmaps') }),
     leases,
     shownName: async () => (await leases.shownName(IN_CLUSTER)) ?? IN_CLUSTER,
     purge: (now) => store.purge(now),
-    asked: new AskedWork(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
+    asked: new ConfigMapQueue(objects('v1', 'configmaps'), `taintward-asked-${IN_CLUSTER}`),
     close: () => transport.close(),
   };
 }

@@ -23,7 +23,7 @@ import {
   filled,
   isFull,
   liveSlots,
-  MOST_SLOTS,
+  MAX_SLOTS,
   NO_SLOTS,
   nextSlot,
   recently,
@@ -35,7 +35,7 @@ import { Remembered } from './remembered.ts';
 /** Of objects that were read for what may follow, as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
 const REMEMBERED_CHARS = 4_000_000;
 /** Ends that go into an object together. */
-const ENDS_AT_ONCE = 500;
+const MAX_CONCURRENT_ENDS = 500;
 
 export interface KubernetesStoreOptions {
   /** The `NodeEviction` objects of our namespace. */
@@ -207,8 +207,8 @@ export class KubernetesStore extends ObjectStore {
     const { ref } = kept;
     let past = kept.past ?? NO_SLOTS;
     const recent = kept.ended.filter(recently(now));
-    for (let first = 0; first < recent.length; first += ENDS_AT_ONCE) {
-      const ends = recent.slice(first, first + ENDS_AT_ONCE);
+    for (let first = 0; first < recent.length; first += MAX_CONCURRENT_ENDS) {
+      const ends = recent.slice(first, first + MAX_CONCURRENT_ENDS);
       while (!(await this.#fill(ref, past.current, ends, now))) {
         const current = nextSlot(past, now);
         if (current === undefined && adds) throw tooMany(ref);
@@ -263,5 +263,5 @@ export class KubernetesStore extends ObjectStore {
 
 const tooMany = ({ node, cluster }: NodeRef): StoreError =>
   new StoreError(
-    `The evictions that ended on node ${node} of cluster ${cluster} in the last half hour exceed the limit of ${MOST_SLOTS} objects. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
+    `The evictions that ended on node ${node} of cluster ${cluster} in the last half hour exceed the limit of ${MAX_SLOTS} objects. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
   );

@@ -1,11 +1,11 @@
 import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
 import {
-  type Bid,
   LEASE_TTL_MS,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
+  type LeaseRequest,
   type Leases,
 } from '#shared/state/lease.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
@@ -98,7 +98,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     return this.#reaching(this.#deps.leases.look(cluster));
   }
 
-  bid(lease: Lease, bid: Bid): Promise<void> {
+  bid(lease: Lease, bid: LeaseRequest): Promise<void> {
     return this.#deps.leases.bid(lease, bid);
   }
 

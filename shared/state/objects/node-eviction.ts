@@ -39,7 +39,7 @@ const NAME_CHARS = 230;
 /** What is kept of a node's history, packed: some 1,500 ends. */
 export const HISTORY_CHARS = 96 * 1024;
 /** Of an object; etcd takes requests of 1.5 MiB (`--max-request-bytes`), and who writes larger ones has all others wait. */
-export const MOST_CHARS = 512 * 1024;
+export const MAX_CHARS = 512 * 1024;
 
 /** How many scheduled evictions of a node stand so: by the kind of what holds them, if anything does. */
 export type Standings = Readonly<Record<string, number>>;
@@ -170,9 +170,9 @@ export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly stat
   const { ref, node, scheduled, ended, past, gone, ttl, history } = kept;
   const records = pack({ node, scheduled, ended, past, ttl, ...(gone.length === 0 ? {} : { gone }) });
   const chars = records.length + (history?.length ?? 0);
-  if (chars > MOST_CHARS) {
+  if (chars > MAX_CHARS) {
     throw new StoreError(
-      `The state of node ${ref.node} of cluster ${ref.cluster} exceeds the limit of ${MOST_CHARS} characters: it has ${chars}, with ${scheduled.length} scheduled and ${ended.length} recently ended evictions. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
+      `The state of node ${ref.node} of cluster ${ref.cluster} exceeds the limit of ${MAX_CHARS} characters: it has ${chars}, with ${scheduled.length} scheduled and ${ended.length} recently ended evictions. Run fewer short-lived pods on that node, or run Taintward outside the cluster.`,
     );
   }
   return objectOf(kept, records);

@@ -3,15 +3,15 @@ import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/id
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { faultsSchema } from '#shared/state/fault.ts';
 import {
-  type Bid,
-  bidSchema,
   isSameLease,
   LEASE_TTL_MS,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
+  type LeaseRequest,
   type Leases,
+  leaseRequestSchema,
   nextEpoch,
 } from '#shared/state/lease.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
@@ -57,7 +57,7 @@ const reportSchema = z.object({
   version: z.string().exactOptional(),
   breakerOpen: z.boolean().exactOptional(),
   faults: faultsSchema.exactOptional(),
-  bid: bidSchema.exactOptional(),
+  bid: leaseRequestSchema.exactOptional(),
 });
 
 /** A Lease as it was read. */
@@ -140,7 +140,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     return renewed;
   }
 
-  async bid(lease: Lease, bid: Bid): Promise<void> {
+  async bid(lease: Lease, bid: LeaseRequest): Promise<void> {
     await this.#change(lease.cluster, ({ record }) =>
       isHeld(record, lease) ? { record: { ...record, bid } } : undefined,
     );

@@ -5,7 +5,13 @@ import {
   nodeKey,
   type PodUid,
 } from '#shared/eviction/identity.ts';
-import type { EndedPod, Ending, EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import type {
+  EndedPod,
+  EvictionRecord,
+  FinalRecord,
+  NodeState,
+  Partition,
+} from '#shared/eviction/records.ts';
 import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/sqlite/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
@@ -99,7 +105,7 @@ export abstract class ObjectStore implements ServiceStore {
     });
   }
 
-  async end(ref: NodeRef, pods: readonly Ending[], now: EpochMs): Promise<void> {
+  async end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void> {
     if (pods.length === 0) return;
     const gone = new Set(pods.map(({ uid }) => uid));
     const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));

@@ -17,7 +17,7 @@ const OWN_HISTORY_CHARS = 8 * 1024;
 /** Of one object beside it, packed: some 2,000 tombstones. */
 export const SLOT_CHARS = 64 * 1024;
 /** Objects beside it: some 64,000 tombstones in half an hour, so 40 pods a second. */
-export const MOST_SLOTS = 32;
+export const MAX_SLOTS = 32;
 
 export const NO_SLOTS: PastSlots = { current: 0, newest: [] };
 
@@ -41,7 +41,7 @@ export function nextSlot({ current, newest }: PastSlots, now: EpochMs): number |
   const free = newest.findIndex(isFree);
   if (free >= 0) return free;
   const added = Math.max(newest.length, current + 1);
-  return added < MOST_SLOTS ? added : undefined;
+  return added < MAX_SLOTS ? added : undefined;
 }
 
 /** Slots of which `slot` was filled by `ends`. */

@@ -2,12 +2,12 @@ import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
-import type { FileRulebook } from '#shared/state/policy-of-file.ts';
-import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { ServiceState, ServiceStore } from '#shared/state/sqlite/service-state.ts';
 
 /** What of a service is kept by clusters. */
-export type KeptByCluster = Pick<ServiceState, 'store' | 'rulebook' | 'permits' | 'history' | 'leases'>;
+export type KeptByCluster = Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'>;
 
 /** By which name a cluster is kept, and by which it is shown; every other cluster has one name for both. */
 export interface Names {
@@ -32,7 +32,7 @@ const ofShown = <T extends OfCluster>(of: T, { shown }: Names): T => ({ ...of, c
 export function underNames(kept: KeptByCluster, names: Names): KeptByCluster {
   return {
     store: storeUnder(kept.store, names),
-    rulebook: rulebookUnder(kept.rulebook, names),
+    rulesStore: rulebookUnder(kept.rulesStore, names),
     permits: { take: (cluster, ...rest) => kept.permits.take(names.stored(cluster), ...rest) },
     history: historyUnder(kept.history, names),
     leases: leasesUnder(kept.leases, names),
@@ -59,34 +59,34 @@ function storeUnder(store: ServiceStore, names: Names): ServiceStore {
   };
 }
 
-function rulebookUnder(rulebook: FileRulebook, names: Names): FileRulebook {
+function rulebookUnder(rulesStore: FileRulesStore, names: Names): FileRulesStore {
   const { stored, shown } = names;
   const storedEntry = (entry: AuditEntry): AuditEntry =>
     entry.cluster === undefined ? entry : { ...entry, cluster: stored(entry.cluster) };
   return {
-    read: (cluster, ...rest) => rulebook.read(stored(cluster), ...rest),
+    read: (cluster, ...rest) => rulesStore.read(stored(cluster), ...rest),
     async readAll(clusters) {
-      const found = await rulebook.readAll(clusters.map(stored));
-      return new Map([...found].map(([cluster, rulings]) => [shown(cluster), rulings]));
+      const found = await rulesStore.readAll(clusters.map(stored));
+      return new Map([...found].map(([cluster, storedRules]) => [shown(cluster), storedRules]));
     },
     changeOrders: (cluster, found, next, entry) =>
-      rulebook.changeOrders(stored(cluster), found, next, storedEntry(entry)),
-    fleetStop: () => rulebook.fleetStop(),
-    changeFleetStop: (found, next, entry) => rulebook.changeFleetStop(found, next, storedEntry(entry)),
+      rulesStore.changeOrders(stored(cluster), found, next, storedEntry(entry)),
+    fleetStop: () => rulesStore.fleetStop(),
+    changeFleetStop: (found, next, entry) => rulesStore.changeFleetStop(found, next, storedEntry(entry)),
     changeGuard: (cluster, found, trips, entry) =>
-      rulebook.changeGuard(stored(cluster), found, trips, entry && storedEntry(entry)),
-    touchGuard: (cluster, ...rest) => rulebook.touchGuard(stored(cluster), ...rest),
-    note: (entry) => rulebook.note(storedEntry(entry)),
+      rulesStore.changeGuard(stored(cluster), found, trips, entry && storedEntry(entry)),
+    touchGuard: (cluster, ...rest) => rulesStore.touchGuard(stored(cluster), ...rest),
+    note: (entry) => rulesStore.note(storedEntry(entry)),
     async audit({ cluster, ...query }) {
       const of = cluster === undefined ? {} : { cluster: stored(cluster) };
-      const entries = await rulebook.audit({ ...query, ...of });
+      const entries = await rulesStore.audit({ ...query, ...of });
       return entries.map((entry) =>
         entry.cluster === undefined ? entry : { ...entry, cluster: shown(entry.cluster) },
       );
     },
-    appliedFile: (cluster) => rulebook.appliedFile(stored(cluster)),
+    appliedFile: (cluster) => rulesStore.appliedFile(stored(cluster)),
     noteFile: (cluster, found, file, change) =>
-      rulebook.noteFile(
+      rulesStore.noteFile(
         stored(cluster),
         found,
         file,

@@ -1,16 +1,16 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import type { OutgoingMessage } from '#shared/aws/sender.ts';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { History, RecentEvictions } from '#shared/state/history.ts';
 import type { LeaseReader, Leases } from '#shared/state/lease.ts';
-import { AskedWork } from '#shared/state/objects/asked-work.ts';
+import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
 import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
-import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -18,14 +18,14 @@ import { checkCommits, openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { bringOver } from './sqlite-migration.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
-import { SqliteRulebook } from './sqlite-rulebook.ts';
+import { SqliteRulesStore } from './sqlite-rules-store.ts';
 import { SqliteStore } from './sqlite-store.ts';
 import { StateFiles, StateLostError } from './state-files.ts';
 
 /** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
 export interface Standing {
   readonly cluster: ClusterName;
-  readonly standing: 'pending' | 'gave-up' | Brake['kind'];
+  readonly standing: 'pending' | 'gave-up' | EvictionGate['kind'];
   readonly evictions: number;
 }
 
@@ -57,7 +57,7 @@ export interface ServiceStore extends Store {
 export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
-  readonly rulebook: FileRulebook;
+  readonly rulesStore: FileRulesStore;
   readonly permits: Permits;
   readonly history: History & RecentEvictions;
   /** When this process is the one that evicts; absent: it is the only one, from the start. */
@@ -102,25 +102,25 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
     }
   });
   releaseLeases(database);
-  const rulebook = new SqliteRulebook({ database });
-  const stop = rulebook.recover(clock.now());
+  const rulesStore = new SqliteRulesStore({ database });
+  const stop = rulesStore.recover(clock.now());
   if (stop) log.error('rules.outdated', { error: stop.why });
   return {
-    ...{ store, leases: sqliteLeases(database), rulebook },
+    ...{ store, leases: sqliteLeases(database), rulesStore },
     permits: sqlitePermits(database),
     history: new SqliteHistory({ database }),
     asked: () => takeAsked(database),
     async purge(now) {
       await store.purge(now, historyDays);
-      rulebook.purge(now, historyDays);
+      rulesStore.purge(now, historyDays);
     },
     close: () => store.close(),
   };
 }
 
 /** What operators ask of the process that has this database. */
-export const sqliteAsked = (database: DatabaseSync, work?: () => void): AskedWork =>
-  new AskedWork(new SqliteObjects(database, KINDS.config, work), 'asked');
+export const sqliteAsked = (database: DatabaseSync, work?: () => void): ConfigMapQueue =>
+  new ConfigMapQueue(new SqliteObjects(database, KINDS.config, work), 'asked');
 
 /** What was asked, by this release or an earlier one, which is asked no longer. Rejects with `StoreError`. */
 export async function takeAsked(database: DatabaseSync): Promise<readonly OutgoingMessage[]> {

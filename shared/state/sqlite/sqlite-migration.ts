@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
 import { clusterName, type NodeRef, nodeKey, nodeName } from '#shared/eviction/identity.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
-import { bidSchema } from '#shared/state/lease.ts';
+import { leaseRequestSchema } from '#shared/state/lease.ts';
 import { rulesName } from '#shared/state/objects/eviction-rules.ts';
 import { plainNodeEviction, STATE_GROUP } from '#shared/state/objects/node-eviction.ts';
 import { leaseObject } from '#shared/state/objects/object-leases.ts';
@@ -99,7 +99,7 @@ function olderLeases(database: DatabaseSync): readonly KubernetesObject[] {
     const lease = parseStored(leaseRow, row, 'lease');
     const { holder, heard_at: heardAt, nodes, version, breaker_open: breakerOpen } = lease;
     // A relay that wants it bids again.
-    const bid = bidSchema.safeParse(jsonIn(lease.bid)).data;
+    const bid = leaseRequestSchema.safeParse(jsonIn(lease.bid)).data;
     const stuck = jsonIn(lease.stuck);
     return leaseObject(lease.cluster, {
       transitions: 0,

@@ -18,7 +18,7 @@ interface Story {
 
 /** The one that the guide reckons, and what a pod of it, and a million of them, may take. */
 const AIMED_AT: Story = { what: '50 pods of a node, after 5 minutes', pods: 50, seconds: 300 };
-const MOST = { calls: 0.54, dollars: 2.8 } as const;
+const MAX = { calls: 0.54, dollars: 2.8 } as const;
 
 const STORIES: readonly Story[] = [
   { what: '1 pod of a node, at once', pods: 1, seconds: 0 },
@@ -43,7 +43,7 @@ export const costs: Scenario = {
       const own = await billOf(story);
       const peer = plainBill(story);
       const perPod = (calls: number) => Math.round((calls / pods) * 1000) / 1000;
-      const aims = story === AIMED_AT ? MOST : undefined;
+      const aims = story === AIMED_AT ? MAX : undefined;
       tell({
         ...{ what: `${what}: calls a pod`, unit: 'calls' },
         ...{ ours: [perPod(own.calls)], peer: { name: PEER, values: [peer.calls] } },

@@ -64,7 +64,7 @@ const relay = new Relay({
   metrics,
   holder: `bench/${process.pid}`,
   rules: new ToldRules(),
-  rulebook: new ScriptedGuardBook(),
+  rulesStore: new ScriptedGuardBook(),
   nodeBudget: Number.POSITIVE_INFINITY,
 });
 

@@ -4,7 +4,7 @@ import { nodeNameOf } from './server/node-object.ts';
 import type { SyntheticServer } from './synthetic-server.ts';
 
 /** How many nodes are tainted at a time, each for as long as that takes. */
-const TAINTED_AT_ONCE = 4;
+const MAX_CONCURRENT_TAINTED = 4;
 
 /** When nodes of a cluster were tainted, by name (epoch ms). */
 export type Tainted = ReadonlyMap<string, number>;
@@ -18,8 +18,8 @@ export async function taintInTurn(
   for (let node = 0; goOn(node); node += 1) {
     const at = await server.tell({ kind: 'taint', cluster, nodes: [node] });
     tainted.set(nodeNameOf(node), at);
-    if (node >= TAINTED_AT_ONCE) {
-      await server.tell({ kind: 'untaint', cluster, nodes: [node - TAINTED_AT_ONCE] });
+    if (node >= MAX_CONCURRENT_TAINTED) {
+      await server.tell({ kind: 'untaint', cluster, nodes: [node - MAX_CONCURRENT_TAINTED] });
     }
     await delay(everyMs);
   }

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
-import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
-import { WORKLOAD_RIGHTS } from '#shared/kubernetes/replicas.ts';
+import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import {
-  EVICT_RIGHTS,
-  EVICTION_API_RIGHTS,
-  NEEDED_RIGHTS,
-  NODE_LEASE_RIGHT,
-  RELAY_RIGHTS,
-  type Right,
-  TAKEOVER_RIGHTS,
-} from '#shared/kubernetes/rights.ts';
+  EVICT_PERMISSIONS,
+  EVICTION_API_PERMISSIONS,
+  NEEDED_PERMISSIONS,
+  NODE_LEASE_PERMISSION,
+  type Permission,
+  RELAY_PERMISSIONS,
+  TAKEOVER_PERMISSIONS,
+} from '#shared/kubernetes/permissions.ts';
+import { WORKLOAD_PERMISSIONS } from '#shared/kubernetes/replicas.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 
 const RBAC_DIR = join(import.meta.dirname, '../../../cdk/rbac');
@@ -58,18 +58,18 @@ const granted = (part: string): readonly string[] =>
     resources.flatMap((resource) => verbs.map((verb) => `${verb} ${group}/${resource}`)),
   );
 
-const named = (rights: readonly Right[]): readonly string[] =>
-  rights.map(({ verb, group = '', resource }) => `${verb} ${group}/${resource}`);
+const named = (permissions: readonly Permission[]): readonly string[] =>
+  permissions.map(({ verb, group = '', resource }) => `${verb} ${group}/${resource}`);
 
-for (const [part, rights, group] of [
-  ['relay', RELAY_RIGHTS, 'taintward-relay'],
-  ['evict', EVICT_RIGHTS, 'taintward-evict'],
+for (const [part, permissions, group] of [
+  ['relay', RELAY_PERMISSIONS, 'taintward-relay'],
+  ['evict', EVICT_PERMISSIONS, 'taintward-evict'],
   // Of the identity that evicts, where a policy asks for it.
-  ['eviction-api', EVICTION_API_RIGHTS, 'taintward-evict'],
-  ['replicas', WORKLOAD_RIGHTS, 'taintward-evict'],
+  ['eviction-api', EVICTION_API_PERMISSIONS, 'taintward-evict'],
+  ['replicas', WORKLOAD_PERMISSIONS, 'taintward-evict'],
 ] as const) {
   test(`the manifests of ${part} grant what it does, once each, and nothing more`, () => {
-    assert.deepEqual(granted(part).toSorted(), named(rights).toSorted());
+    assert.deepEqual(granted(part).toSorted(), named(permissions).toSorted());
   });
 
   test(`the role of ${part} is bound to the group ${group}`, () => {
@@ -94,7 +94,7 @@ const Rules = z.array(
 );
 test('evict may read the Leases of nodes, where they are and nowhere else', () => {
   const { metadata, rules } = read(Role, 'evict', 'role.yaml');
-  const { verb, resource, group = '', namespace } = NODE_LEASE_RIGHT;
+  const { verb, resource, group = '', namespace } = NODE_LEASE_PERMISSION;
   assert.deepEqual(rules, [{ apiGroups: [group], resources: [resource], verbs: [verb] }]);
   const { metadata: bound, roleRef, subjects } = read(RoleBinding, 'evict', 'role-binding.yaml');
   assert.deepEqual([metadata.namespace, bound.namespace], [namespace, namespace]);
@@ -164,14 +164,14 @@ describe('what people may do in a cluster', () => {
 
 test('what comes with a takeover at nodes are the rights to renew it and to prove it, each for one name', () => {
   const role = nodeTakeover(NODE_TAKEOVER).find(({ kind }) => kind === 'ClusterRole');
-  const rights = TAKEOVER_RIGHTS.map(
+  const permissions = TAKEOVER_PERMISSIONS.map(
     ({ verb, group = '', resource, name }) => `${verb} ${group}/${resource}/${name}`,
   );
-  assert.deepEqual(flat(Rules.parse(role?.['rules'])).toSorted(), rights.toSorted());
+  assert.deepEqual(flat(Rules.parse(role?.['rules'])).toSorted(), permissions.toSorted());
 });
 
 test('both together grant exactly what is checked before a cluster is managed', () => {
   assert.deepEqual(read(Kustomization, 'kustomization.yaml').resources, ['relay', 'evict']);
   const both = new Set([...granted('relay'), ...granted('evict')]);
-  assert.deepEqual([...both].toSorted(), named(NEEDED_RIGHTS).toSorted());
+  assert.deepEqual([...both].toSorted(), named(NEEDED_PERMISSIONS).toSorted());
 });

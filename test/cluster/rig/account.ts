@@ -13,7 +13,7 @@ interface Rule {
 }
 
 /** The least the service needs of a cluster. */
-export const LEAST_RIGHTS: readonly Rule[] = [
+export const MIN_PERMISSIONS: readonly Rule[] = [
   { resource: 'nodes', verbs: ['get', 'list', 'watch'] },
   { resource: 'pods', verbs: ['get', 'list', 'watch', 'delete'] },
   { resource: 'pods/status', verbs: ['patch'] },
@@ -41,7 +41,7 @@ export class Account {
     this.token = token;
   }
 
-  static async create(cluster: TestCluster, name: string, rules = LEAST_RIGHTS): Promise<Account> {
+  static async create(cluster: TestCluster, name: string, rules = MIN_PERMISSIONS): Promise<Account> {
     const accounts = `/api/v1/namespaces/${cluster.namespace}/serviceaccounts`;
     await cluster.api.create(accounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name } });
     const request = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest' };

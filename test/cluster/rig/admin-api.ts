@@ -59,7 +59,7 @@ export class AdminApi {
         return await this.remove(path, options, query);
       } catch (error) {
         const unanswered = error instanceof ApiError && error.status === 0;
-        if (!unanswered || calls === MOST_REMOVALS) throw error;
+        if (!unanswered || calls === MAX_REMOVALS) throw error;
       }
     }
   }
@@ -78,7 +78,7 @@ export class AdminApi {
 }
 
 /** Calls of ten seconds that a collection may take. */
-const MOST_REMOVALS = 30;
+const MAX_REMOVALS = 30;
 
 /** Longer than any test file runs. */
 const WATCH_TIMEOUT_MS = 30 * 60_000;

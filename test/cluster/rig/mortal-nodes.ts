@@ -6,7 +6,7 @@ import { WatchedNode } from './watched.ts';
 
 const HEARTBEAT_MS = 2_500;
 /** With so many missed a node nearly counts as down. */
-const MOST_MISSED = 4;
+const MAX_MISSED = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const DOWN_KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 
@@ -125,7 +125,7 @@ export class MortalNodes {
     if (error instanceof ApiError && error.status === 404) return;
     const missed = (this.#missed.get(node) ?? 0) + 1;
     this.#missed.set(node, missed);
-    if (missed === MOST_MISSED) this.#failure ??= error;
+    if (missed === MAX_MISSED) this.#failure ??= error;
   }
 }
 

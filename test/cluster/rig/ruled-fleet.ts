@@ -8,7 +8,7 @@ import { load } from 'js-yaml';
 import { z } from 'zod';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
-import { Account, LEAST_RIGHTS } from './account.ts';
+import { Account, MIN_PERMISSIONS } from './account.ts';
 import { kubeconfigText } from './kubeconfig.ts';
 import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
@@ -51,9 +51,9 @@ export class RuledFleet {
     closing.defer(() => alpha.close());
     const beta = await TestCluster.open('KUBECONFIG_2', run);
     closing.defer(() => beta.close());
-    const rights = [...LEAST_RIGHTS, { resource: 'pods/eviction', verbs: ['create'] }];
+    const permissions = [...MIN_PERMISSIONS, { resource: 'pods/eviction', verbs: ['create'] }];
     const accounts = await Promise.all(
-      [alpha, beta].map((cluster) => Account.create(cluster, 'service', rights)),
+      [alpha, beta].map((cluster) => Account.create(cluster, 'service', permissions)),
     );
     const real = z
       .looseObject({

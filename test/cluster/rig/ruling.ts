@@ -3,7 +3,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Trip } from '#shared/eviction/policy.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { ServiceProcess } from './service-process.ts';
@@ -14,13 +14,13 @@ const WHY = 'a test';
 
 /** What governs the stage's cluster under a service that runs, and an operator who changes that. */
 export class Ruling {
-  readonly #rulebook: SqliteRulebook;
+  readonly #rulesStore: SqliteRulesStore;
   readonly #operator: Operator;
 
   constructor({ stateDir }: Pick<ServiceProcess, 'stateDir'>) {
     const database = openDatabase(join(stateDir, STORE_FILE));
-    this.#rulebook = new SqliteRulebook({ database });
-    this.#operator = new Operator({ rulebook: this.#rulebook, clock: systemClock, who: 'suite' });
+    this.#rulesStore = new SqliteRulesStore({ database });
+    this.#operator = new Operator({ rulesStore: this.#rulesStore, clock: systemClock, who: 'suite' });
   }
 
   async applyPolicy(document: string): Promise<void> {
@@ -29,7 +29,7 @@ export class Ruling {
 
   /** What the guard holds. */
   async trips(): Promise<readonly Trip[]> {
-    return (await this.#rulebook.read(CLUSTER)).guard.trips;
+    return (await this.#rulesStore.read(CLUSTER)).guard.trips;
   }
 
   /** Lets go what the guard holds. */

@@ -1,7 +1,7 @@
 import type { TestContext } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
 import { clusterName, type EpochMs, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { type EvictionRecord, ending, type NodeState, type Reason } from '#shared/eviction/records.ts';
+import { type DeadlineCause, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
@@ -43,7 +43,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
   const clock = systemClock;
   const now = clock.now();
   const clusters = [PROD_EU, PROD_US, STAGING];
-  const { fleet, store, leases, rulebook } = embeddedFleet(
+  const { fleet, store, leases, rulesStore } = embeddedFleet(
     t,
     { clusters, clock },
     {
@@ -72,7 +72,7 @@ export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promi
     { why: 'sale until Monday' },
   );
   const trippedAt = now - 4 * MINUTE_MS;
-  await rulebook.changeGuard(PROD_US, (await rulebook.read(PROD_US)).guard, [
+  await rulesStore.changeGuard(PROD_US, (await rulesStore.read(PROD_US)).guard, [
     { scope: 'zone', zone: 'us-east-1b', trippedAt, nodes: 71, outOf: 128 },
   ]);
 
@@ -140,7 +140,7 @@ const tainted = (since: EpochMs): NodeState => ({
   observedAt: since,
 });
 
-const unreachable = (since: EpochMs): Reason => ({
+const unreachable = (since: EpochMs): DeadlineCause => ({
   taint: UNREACHABLE,
   since,
   known: 'appeared',
@@ -148,7 +148,7 @@ const unreachable = (since: EpochMs): Reason => ({
   seconds: 300,
 });
 
-const maintenance = (since: EpochMs, seconds: number): Reason => ({
+const maintenance = (since: EpochMs, seconds: number): DeadlineCause => ({
   taint: MAINTENANCE,
   since,
   known: 'appeared',
@@ -163,7 +163,7 @@ function countdown(index: number, now: EpochMs): EvictionRecord {
   return pod(index, unreachable(now - MINUTE_MS), fireAt, now - MINUTE_MS);
 }
 
-function pod(index: number, reason: Reason, fireAt: EpochMs, startedAt: EpochMs): EvictionRecord {
+function pod(index: number, reason: DeadlineCause, fireAt: EpochMs, startedAt: EpochMs): EvictionRecord {
   const [namespace, replicaSet] = WORKLOADS[index % WORKLOADS.length] ?? ['default', 'web'];
   return {
     uid: podUid(`00000000-0000-4000-8000-${String(index).padStart(12, '0')}`),

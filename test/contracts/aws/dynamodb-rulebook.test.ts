@@ -1,8 +1,8 @@
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
-import { rulebookContract } from '../rulebook-contract.ts';
+import { rulebookContract } from '../rules-store-contract.ts';
 
-rulebookContract('DynamoDbRulebook', async () => {
+rulebookContract('DynamoDbRulesStore', async () => {
   const { table, close } = await createTestTable();
-  return { rulebook: new DynamoDbRulebook(table), close };
+  return { rulesStore: new DynamoDbRulesStore(table), close };
 });

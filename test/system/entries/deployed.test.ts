@@ -4,7 +4,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -56,8 +56,8 @@ test('the entries of relay, deltas and evict evict the pods of a tainted node at
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
   const access = { kind: 'kubeconfig-secret', secretArn: SECRET } as const;
   await new DynamoDbClusterRegistry(table).add({ name: prod, access, addedAt: systemClock.now() });
-  const rulebook = new DynamoDbRulebook(table);
-  const operator = new Operator({ rulebook, clock: systemClock, who: 'anna' });
+  const rulesStore = new DynamoDbRulesStore(table);
+  const operator = new Operator({ rulesStore, clock: systemClock, who: 'anna' });
   await operator.applyPolicy(prod, 'mode: enforce\n');
 
   const over = new AbortController();

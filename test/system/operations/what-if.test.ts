@@ -152,12 +152,12 @@ describe('in the simulated cluster', () => {
 
   test('policy and holds of its fleet count', async (t) => {
     const cluster = clusterName(settled.cluster.context);
-    const { fleet, rulebook } = embeddedFleet(
+    const { fleet, rulesStore } = embeddedFleet(
       t,
       { clusters: [cluster], clock: new DrivenClock(Date.now()) },
       { cluster: async () => ({ ...settled.live, close: () => undefined }) },
     );
-    const operator = new Operator({ rulebook, clock: systemClock, who: 'anna' });
+    const operator = new Operator({ rulesStore, clock: systemClock, who: 'anna' });
     const target = {
       kind: 'workload',
       namespace: 'default',

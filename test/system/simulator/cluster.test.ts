@@ -10,8 +10,8 @@ import { fileURLToPath } from 'node:url';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { missingPermissions, NEEDED_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import { missingRights, NEEDED_RIGHTS } from '#shared/kubernetes/rights.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
@@ -115,7 +115,7 @@ describe('the simulated cluster, to the service', () => {
   afterEach(() => api.close());
 
   test('grants the rights that the preflight asks for', async () => {
-    assert.deepEqual(await missingRights(api, NEEDED_RIGHTS), []);
+    assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), []);
   });
 
   test('is listed and watched', async () => {

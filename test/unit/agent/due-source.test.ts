@@ -10,7 +10,12 @@ import {
 import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
-import { BATCHES_AT_ONCE, DueSource, UNREACHED_MS, WAIT_SECONDS } from '#functions/agent/due-source.ts';
+import {
+  DueSource,
+  MAX_CONCURRENT_BATCHES,
+  UNREACHED_MS,
+  WAIT_SECONDS,
+} from '#functions/agent/due-source.ts';
 import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/handler.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
@@ -175,14 +180,17 @@ describe('the source of what is due', () => {
     const { batches, handle } = handling();
     const world = source(t, handle);
     const { queue, time, metric } = world;
-    const all = Array.from({ length: (BATCHES_AT_ONCE + 1) * EVICT_BATCH_SIZE }, (_, index) => `m${index}`);
+    const all = Array.from(
+      { length: (MAX_CONCURRENT_BATCHES + 1) * EVICT_BATCH_SIZE },
+      (_, index) => `m${index}`,
+    );
     queue.put(...all);
     await time.pass(1_000);
-    assert.equal(batches.length, BATCHES_AT_ONCE);
-    assert.deepEqual(await metric('batches_in_flight'), [BATCHES_AT_ONCE]);
+    assert.equal(batches.length, MAX_CONCURRENT_BATCHES);
+    assert.deepEqual(await metric('batches_in_flight'), [MAX_CONCURRENT_BATCHES]);
     batches[3]?.resolve(NOTHING_FAILED);
     await time.pass(200);
-    assert.equal(batches.length, BATCHES_AT_ONCE + 1);
+    assert.equal(batches.length, MAX_CONCURRENT_BATCHES + 1);
     for (const { resolve } of batches) resolve(NOTHING_FAILED);
     await time.pass(200);
     assert.equal(queue.deleted.length, all.length);

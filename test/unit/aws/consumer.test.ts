@@ -8,7 +8,7 @@ import {
   type Delivery,
   MessageDeadlineError,
 } from '#shared/aws/consumer.ts';
-import { MalformedMessageError, RefusedMessageError } from '#shared/aws/refused-message.ts';
+import { MalformedMessageError, RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
@@ -303,7 +303,7 @@ describe('messages of a group that are done together', () => {
     const consumption = {
       ...joining(performed),
       admit: async (text: string) => {
-        if (text === 'foreign') throw new RefusedMessageError('not from you');
+        if (text === 'foreign') throw new RejectedMessageError('not from you');
       },
     };
     const records = [inGroup('1'), inGroup('again', 2), inGroup('2'), inGroup('foreign'), inGroup('3')];
@@ -337,7 +337,7 @@ describe('a message that is refused', () => {
     },
   };
   const refusing = texts(async () => {
-    throw new RefusedMessageError('not from you');
+    throw new RejectedMessageError('not from you');
   });
 
   test('is set aside with the reason, whether it is read or done, and does not come again', async () => {
@@ -398,7 +398,7 @@ describe('a message that is refused', () => {
   });
 
   test('is refused under a name that tells what went wrong', () => {
-    assert.equal(new RefusedMessageError('no').name, 'RefusedMessageError');
+    assert.equal(new RejectedMessageError('no').name, 'RejectedMessageError');
     assert.equal(new MalformedMessageError('no').name, 'MalformedMessageError');
   });
 });

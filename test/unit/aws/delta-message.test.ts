@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { deltaMessage, encodeDelta, parseDelta } from '#shared/aws/delta-message.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
 import { messageFault } from '#shared/aws/message-fault.ts';
-import { MalformedMessageError } from '#shared/aws/refused-message.ts';
+import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';

@@ -12,7 +12,7 @@ import {
   MAX_DUE_MESSAGE_BYTES,
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
-import { MalformedMessageError } from '#shared/aws/refused-message.ts';
+import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { type Again, consume } from '#shared/aws/consumer.ts';
-import { MalformedMessageError } from '#shared/aws/refused-message.ts';
+import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
 import { QueueError } from '#shared/aws/sender.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
-import { leaseSenders, type MaySpeak, senderOf } from '#shared/aws/lease-senders.ts';
+import { type CanSend, leaseSenders, senderOf } from '#shared/aws/lease-senders.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
@@ -30,7 +30,7 @@ async function take(sender: string | undefined, cluster: ClusterName = PROD) {
   return leases.take(cluster, await leases.look(cluster), `holder of ${sender}`, clock.now());
 }
 
-function asked(): MaySpeak {
+function asked(): CanSend {
   const leases = new DynamoDbLeases(table);
   const look = (cluster: ClusterName) => {
     reads += 1;
@@ -43,28 +43,28 @@ describe('a cluster is spoken for', () => {
   test('by who holds its lease and by those who held it before, and by nobody else', async () => {
     await take(CORE, clusterName('other'));
     await take(EDGE);
-    const maySpeak = asked();
-    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), true);
-    assert.equal(await maySpeak(PROD, `${CORE}:i-2`), false);
+    const canSend = asked();
+    assert.equal(await canSend(PROD, `${EDGE}:i-1`), true);
+    assert.equal(await canSend(PROD, `${CORE}:i-2`), false);
     await take('AROANEXT');
-    assert.equal(await maySpeak(PROD, 'AROANEXT:i-3'), true, 'as soon as it has the lease');
-    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), true, 'its last words may be under way');
+    assert.equal(await canSend(PROD, 'AROANEXT:i-3'), true, 'as soon as it has the lease');
+    assert.equal(await canSend(PROD, `${EDGE}:i-1`), true, 'its last words may be under way');
   });
 
   test('by nobody before its lease was ever taken, and then as soon as it is', async () => {
-    const maySpeak = asked();
-    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), false);
+    const canSend = asked();
+    assert.equal(await canSend(PROD, `${EDGE}:i-1`), false);
     await take(EDGE);
-    assert.equal(await maySpeak(PROD, `${EDGE}:i-1`), true);
+    assert.equal(await canSend(PROD, `${EDGE}:i-1`), true);
   });
 
   test('by everybody while its lease names nobody: one took it who does not know who he is', async () => {
-    const maySpeak = asked();
+    const canSend = asked();
     await take(EDGE);
-    assert.equal(await maySpeak(PROD, `${CORE}:i-2`), false);
+    assert.equal(await canSend(PROD, `${CORE}:i-2`), false);
     await clock.advanceTo(2_000);
     await take(undefined);
-    assert.equal(await maySpeak(PROD, `${CORE}:i-2`), true);
+    assert.equal(await canSend(PROD, `${CORE}:i-2`), true);
   });
 
   test('by everybody while a relay holds it that knows nothing of senders, and leaves what the last one wrote', async () => {
@@ -86,11 +86,11 @@ describe('a cluster is spoken for', () => {
 
 test('who may speak is read once a second, and anew before anybody is refused', async () => {
   await take(EDGE);
-  const maySpeak = asked();
-  await maySpeak(PROD, EDGE);
-  await maySpeak(PROD, EDGE);
+  const canSend = asked();
+  await canSend(PROD, EDGE);
+  await canSend(PROD, EDGE);
   assert.equal(reads, 1);
-  await maySpeak(PROD, CORE);
+  await canSend(PROD, CORE);
   assert.equal(reads, 2);
 });
 

@@ -15,10 +15,10 @@ import {
   visibilitySeconds,
 } from '#shared/aws/queue-set.ts';
 import { DELTA_MAX_AGE_MS, RESYNC_MS } from '#shared/eviction/facts.ts';
-import { LONGEST_RETRY_MS } from '#shared/eviction/retry.ts';
+import { MAX_RETRY_MS } from '#shared/eviction/retry.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
-import { LEAST_HISTORY_DAYS, SCHEDULED_GRACE_SECONDS } from '#shared/state/stored.ts';
+import { MIN_HISTORY_DAYS, SCHEDULED_GRACE_SECONDS } from '#shared/state/stored.ts';
 
 test('queues have the names under which alarms and operators know them, FIFO ones as SQS wants it', () => {
   assert.deepEqual(
@@ -55,7 +55,7 @@ describe('how limits relate', () => {
   test('a message is dead-lettered before its queue forgets it, however it fails each time', () => {
     for (const spec of Object.values(QUEUES)) {
       // Its handler dies, or says itself when the message is to come again.
-      const waitSeconds = Math.max(visibilitySeconds(spec), LONGEST_RETRY_MS / 1000);
+      const waitSeconds = Math.max(visibilitySeconds(spec), MAX_RETRY_MS / 1000);
       const lastsSeconds = MAX_DELAY_SECONDS + spec.maxReceiveCount * waitSeconds;
       assert.ok(lastsSeconds < RETENTION_SECONDS, `${spec.name}: ${lastsSeconds} s`);
     }
@@ -63,12 +63,12 @@ describe('how limits relate', () => {
 
   test('a message of evict outlives two days without the table', () => {
     const { maxReceiveCount } = QUEUES.evictionsDue;
-    assert.ok((maxReceiveCount * LONGEST_RETRY_MS) / 1000 > 2 * 86_400);
+    assert.ok((maxReceiveCount * MAX_RETRY_MS) / 1000 > 2 * 86_400);
   });
 
   test('a tombstone is read for longer than any delta counts, and kept for longer than it is read', () => {
     assert.ok(ENDED_WINDOW_MS > DELTA_MAX_AGE_MS);
-    assert.ok(LEAST_HISTORY_DAYS * 24 * 3_600_000 > ENDED_WINDOW_MS);
+    assert.ok(MIN_HISTORY_DAYS * 24 * 3_600_000 > ENDED_WINDOW_MS);
   });
 
   test('a record is removed by its time to live long after resyncs have looked at it', () => {

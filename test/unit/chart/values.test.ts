@@ -7,7 +7,7 @@ import * as z from 'zod';
 import { policyDocument } from '#shared/eviction/policy.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { withPresentNames } from '#shared/state/policy-names.ts';
-import { LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS } from '#shared/state/stored.ts';
+import { MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
 const CHART = join(import.meta.dirname, '../../../deploy/chart');
@@ -114,7 +114,7 @@ test('the chart knows the settings of a policy that the service reads, former na
 
 test('history is kept for as long as the service takes it', () => {
   const { minimum, maximum } = parts.get('/historyDays') ?? {};
-  assert.deepEqual([minimum, maximum], [LEAST_HISTORY_DAYS, MOST_HISTORY_DAYS]);
+  assert.deepEqual([minimum, maximum], [MIN_HISTORY_DAYS, MAX_HISTORY_DAYS]);
 });
 
 test('the chart has the version of what it installs', () => {

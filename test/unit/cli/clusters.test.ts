@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { createProgram } from '#functions/cli/program.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { EVICT_RIGHTS, RELAY_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { EVICT_PERMISSIONS, RELAY_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import type { Access, ClusterRegistry, Part, RegisteredCluster } from '#shared/state/registry.ts';
@@ -50,7 +50,7 @@ async function commandLineOf(
     remove: async (name) => (content.delete(name) ? 'removed' : 'unknown'),
   };
   const clock = new DrivenClock(NOW);
-  const { fleet, rulebook, store } = embeddedFleet(
+  const { fleet, rulesStore, store } = embeddedFleet(
     t,
     { clusters: [], clock },
     { kind: 'deployed', registry, ...parts },
@@ -82,13 +82,13 @@ async function commandLineOf(
   });
   const run = (...args: string[]) => program.parseAsync(args, { from: 'user' });
   const audited = async () =>
-    (await rulebook.audit({ from: 0, to: NOW * 2 })).map(({ kind, cluster, who, what }) => [
+    (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ kind, cluster, who, what }) => [
       kind,
       cluster,
       who,
       what,
     ]);
-  return { run, state, content, strays, requests, host, rulebook, store, connected, audited };
+  return { run, state, content, strays, requests, host, rulesStore, store, connected, audited };
 }
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
@@ -150,8 +150,8 @@ test('names that would have the rights of an agent reach into other clusters are
 });
 
 test('a cluster that is registered under a name of before is told to be governed as before', async (t) => {
-  const { run, state, rulebook } = await commandLine(t, allowAll);
-  const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });
+  const { run, state, rulesStore } = await commandLine(t, allowAll);
+  const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
   await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
   await run(...ADD);
   assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
@@ -178,7 +178,7 @@ test('of a cluster with an identity for each part, each is asked for the rights 
     role: { relay: { arn: role('relay') }, evict: { arn: role('evict') } },
   });
   assert.deepEqual(connected, ['relay', 'evict']);
-  assert.equal(requests.length, RELAY_RIGHTS.length + EVICT_RIGHTS.length + 1);
+  assert.equal(requests.length, RELAY_PERMISSIONS.length + EVICT_PERMISSIONS.length + 1);
 });
 
 test('a cluster that does not let the Leases of nodes be read is registered, with a hint', async (t) => {

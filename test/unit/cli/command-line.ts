@@ -16,7 +16,7 @@ export const NOW = Date.UTC(2026, 10, 21, 12);
  */
 export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
   const clock = new DrivenClock(NOW);
-  const { fleet, sent, store, rulebook, leases, letters } = embeddedFleet(
+  const { fleet, sent, store, rulesStore, leases, letters } = embeddedFleet(
     t,
     { clusters: ['prod', 'stage'], clock },
     {
@@ -63,7 +63,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
     await program.parseAsync(args, { from: 'user' });
     return state.printed;
   };
-  return { run, state, asked, fleet, store, rulebook, leases, letters, clock };
+  return { run, state, asked, fleet, store, rulesStore, leases, letters, clock };
 }
 
 /** Has a program throw where it would exit. */

@@ -13,10 +13,10 @@ const WHY = 'Cannot get pods at prod: the connection was refused';
 /** The command line, on a cluster that does not answer: web-0 was evicted there, and web-1 is to go in 4 minutes. */
 async function bench(t: TestContext) {
   const line = commandLine(t);
-  const { store, rulebook, leases, clock, fleet } = line;
+  const { store, rulesStore, leases, clock, fleet } = line;
   await heardCluster(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
-  const operator = new Operator({ rulebook, clock, who: 'anna' });
+  const operator = new Operator({ rulesStore, clock, who: 'anna' });
   await operator.applyPolicy(PROD, 'mode: enforce');
   const ref = { cluster: PROD, node: nodeName('node-1') };
   const gone = aRecord({ uid: podUid('u0'), startedAt: NOW - 400_000, fireAt: NOW - 100_000 });

@@ -10,7 +10,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
 import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
@@ -102,16 +102,16 @@ test('what happened is told line by line, the newest last, with why and who', as
 
 test('what was done to the cluster, by people or its guard, stands between what happened to pods', async (t) => {
   const { store, run, write } = commandLine(t);
-  const rulebook = new SqliteRulebook({ database: store.database });
+  const rulesStore = new SqliteRulesStore({ database: store.database });
   const { cluster } = REF;
   const a = pod('a');
   await write(0, [a]);
   const trip = { scope: 'cluster', trippedAt: at(1), nodes: 6, outOf: 10 } as const;
   const said = { who: 'the guard', at: at(1), kind: 'guard-tripped', what: 'the guard holds' } as const;
-  await rulebook.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...said });
+  await rulesStore.changeGuard(cluster, { revision: 0, trips: [] }, [trip], { cluster, ...said });
   const stop = { who: 'anna', at: at(2), why: 'a storm', scope: 'fleet' } as const;
   const stopped = { who: 'anna', at: at(2), kind: 'stop', what: 'stopped all', why: 'a storm' } as const;
-  await rulebook.changeFleetStop(undefined, stop, stopped);
+  await rulesStore.changeFleetStop(undefined, stop, stopped);
   await store.end(REF, [anEnding(a)], at(3));
   const cells = async (...args: string[]) =>
     (await run(...args))

@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import type { Paint } from '#functions/cli/paint.ts';
 import { run } from '#functions/cli/run.ts';
 import { podUid } from '#shared/eviction/identity.ts';
-import { narrator } from '#shared/telemetry/narrator.ts';
+import { textLog } from '#shared/telemetry/text-log.ts';
 import { aNode, anEnding, aReason, aRecord, aRef, aTaint, NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { commandLine } from './command-line.ts';
@@ -97,7 +97,7 @@ test('what was mistyped begins no line of its own where it is named', async (t) 
 
 test('no name acts on the terminal of npm start, or begins a line of its own', () => {
   const lines: string[] = [];
-  const log = narrator(new DrivenClock(NOW), (line) => lines.push(line));
+  const log = textLog(new DrivenClock(NOW), (line) => lines.push(line));
   const pod = { cluster: `c${ODD}`, node: `n${ODD}`, namespace: ODD, pod: ODD, uid: ODD };
   log.info('pod.evicted', { ...pod, dueAt: NOW, delayMs: 0, taints: [ODD] } as never);
   log.warn('relay.watch-failed', { cluster: ODD, resource: 'nodes', error: new Error(ODD) } as never);

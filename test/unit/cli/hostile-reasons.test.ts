@@ -18,10 +18,10 @@ const ACTED_UPON = /(?!\n)[\p{Cc}\u2028-\u202e]/u;
 /** What a command prints where every reason, name and error ends as given and goes on with a line of its own. */
 async function printed(t: TestContext, end: string, ...argv: readonly string[]): Promise<string> {
   const reason = `because${end}${FORGED}`;
-  const { fleet, store, rulebook, leases, clock } = commandLine(t);
+  const { fleet, store, rulesStore, leases, clock } = commandLine(t);
   await heardCluster(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`Cannot ask: ${reason}`)) });
-  const operator = new Operator({ rulebook, clock, who: `anna${end}${FORGED}` });
+  const operator = new Operator({ rulesStore, clock, who: `anna${end}${FORGED}` });
   await operator.applyPolicy(PROD, 'mode: enforce', reason);
   await operator.hold(PROD, { kind: 'node', node: nodeName(`n${end}${FORGED}`) }, { why: reason });
   await operator.hold(PROD, { kind: 'pod', namespace: 'default', name: 'web-1' }, { why: reason });

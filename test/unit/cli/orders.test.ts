@@ -9,7 +9,7 @@ import { commandLine, NOW } from './command-line.ts';
 const prod = clusterName('prod');
 
 test('a cluster is stopped for a while, all are until they are resumed, and each is shown', async (t) => {
-  const { run, rulebook } = commandLine(t);
+  const { run, rulesStore } = commandLine(t);
   assert.equal(
     await run('stop', 'prod', '--reason', 'an incident', '--for', '1h'),
     'Evictions are stopped in cluster prod until 2026-11-21T13:00:00Z.\n',
@@ -28,13 +28,13 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
     message:
       "All clusters are stopped together (anna: a worse one). To resume, run taintward resume --all --reason 'REASON'.",
   });
-  assert.equal((await rulebook.read(prod)).orders.stop, undefined);
+  assert.equal((await rulesStore.read(prod)).orders.stop, undefined);
   await run('resume', '--all', '--reason', 'over');
   assert.equal(await run('holds'), 'No stops or holds.\n');
 });
 
 test('a cluster that is enforced is paused, and resumed', async (t) => {
-  const { run, rulebook, fleet } = commandLine(t);
+  const { run, rulesStore, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
     await run('pause', 'prod', '--reason', 'an upgrade', '--for', '1h'),
@@ -49,7 +49,7 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
     await run('resume', 'prod', '--reason', 'done'),
     'Cluster prod is no longer paused.\nNo evictions were held by it.\n',
   );
-  assert.equal((await rulebook.read(prod)).orders.policy?.read.mode, 'enforce');
+  assert.equal((await rulesStore.read(prod)).orders.policy?.read.mode, 'enforce');
 });
 
 test('what ended by itself is not said to go on, nor taken back', async (t) => {
@@ -64,11 +64,11 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
     await run('resume', 'prod', '--reason', 'over'),
     'Evictions are resumed in cluster prod.\nNo evictions were held by it.\n',
   );
-  await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OrderError' });
+  await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
 });
 
 test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
-  const { run, rulebook } = commandLine(t);
+  const { run, rulesStore } = commandLine(t);
   const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
     /^Hold (h[0-9a-f]{8}): pod default\/web-0 in cluster prod isn't evicted\. /.exec(said) ?? [];
@@ -97,7 +97,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
     await run('release', id, '--reason', 'done'),
     `Released hold ${id}: pod default/web-0 in cluster prod.\nNo evictions were held by it.\n`,
   );
-  assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
+  assert.equal((await rulesStore.read(prod)).orders.holds.length, 1);
   await assert.rejects(run('release', id, '--reason', 'done'), {
     message: `Hold "${id}" not found. Run "taintward holds".`,
   });
@@ -112,7 +112,7 @@ test('a hold that matches nothing is refused, unless --yes is given', async (t) 
     spec: { nodeName: 'node-1' },
   };
   const live = shownCluster({ '/api/v1/namespaces/shop/pods': [pod] }, NOW);
-  const { run, rulebook } = commandLine(t, { cluster: async () => live });
+  const { run, rulesStore } = commandLine(t, { cluster: async () => live });
   const hold = (...args: readonly string[]) => run('hold', ...args, '--cluster', 'prod', '--reason', 'x');
   await assert.rejects(hold('pod', 'shop/nope'), {
     message: 'Pod shop/nope not found in cluster prod. To hold it anyway, rerun with --yes.',
@@ -124,20 +124,20 @@ test('a hold that matches nothing is refused, unless --yes is given', async (t) 
     message:
       'Workload shop/Foo/web has no pods in cluster prod. Check namespace, kind, and name. To hold it anyway, rerun with --yes.',
   });
-  assert.deepEqual((await rulebook.read(prod)).orders.holds, []);
+  assert.deepEqual((await rulesStore.read(prod)).orders.holds, []);
   await hold('workload', 'shop/Deployment/web');
   await hold('pod', 'shop/nope', '--yes');
-  assert.equal((await rulebook.read(prod)).orders.holds.length, 2);
+  assert.equal((await rulesStore.read(prod)).orders.holds.length, 2);
 });
 
 test('a hold in a cluster that cannot be reached goes ahead, with a warning', async (t) => {
-  const { run, state, rulebook } = commandLine(t);
+  const { run, state, rulesStore } = commandLine(t);
   await run('hold', 'pod', 'shop/web', '--cluster', 'prod', '--reason', 'x');
   assert.equal(
     state.complained,
     "Could not check whether pod shop/web exists: Cluster prod can't be reached from here.\n",
   );
-  assert.equal((await rulebook.read(prod)).orders.holds.length, 1);
+  assert.equal((await rulesStore.read(prod)).orders.holds.length, 1);
 });
 
 test('a hold needs a cluster name where there are several clusters', async (t) => {
@@ -148,24 +148,24 @@ test('a hold needs a cluster name where there are several clusters', async (t) =
 });
 
 test('what the guard holds is shown, and released by cluster', async (t) => {
-  const { run, rulebook } = commandLine(t);
-  const { guard } = await rulebook.read(prod);
+  const { run, rulesStore } = commandLine(t);
+  const { guard } = await rulesStore.read(prod);
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
-  await rulebook.changeGuard(prod, guard, [trip]);
+  await rulesStore.changeGuard(prod, guard, [trip]);
   assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
   await assert.rejects(run('release', 'guard', '--reason', 'x'), {
     message: "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
   });
   await run('release', 'guard', 'prod', '--reason', 'they are dead for certain');
-  assert.deepEqual((await rulebook.read(prod)).guard.trips, []);
+  assert.deepEqual((await rulesStore.read(prod)).guard.trips, []);
 });
 
 test('a stop without a reason is recorded as one', async (t) => {
-  const { run, rulebook } = commandLine(t);
+  const { run, rulesStore } = commandLine(t);
   await run('stop', '--all');
-  assert.equal((await rulebook.fleetStop())?.why, 'none given');
+  assert.equal((await rulesStore.fleetStop())?.why, 'none given');
   await run('stop', 'prod');
-  assert.equal((await rulebook.read(prod)).orders.stop?.why, 'none given');
+  assert.equal((await rulesStore.read(prod)).orders.stop?.why, 'none given');
 });
 
 test('what is said without a reason, or of nothing that can be named, is refused in one sentence', async (t) => {
@@ -189,7 +189,7 @@ test('what is said without a reason, or of nothing that can be named, is refused
     await assert.rejects(run(...args), { name: 'CommanderError' });
     assert.match(state.complaint, complaint);
   }
-  await assert.rejects(run('stop', 'prod', '--reason', ''), { name: 'OrderError' });
+  await assert.rejects(run('stop', 'prod', '--reason', ''), { name: 'OperatorError' });
   await assert.rejects(run('stop', 'nowhere', '--reason', 'x'), { name: 'FleetError' });
   await assert.rejects(run('pending', '--state-dir', 'dir', '--table', 'fleet'), {
     name: 'UsageError',

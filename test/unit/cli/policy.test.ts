@@ -19,7 +19,7 @@ function withFile(t: TestContext, text: string) {
   writeFileSync(file, text);
   const bench = commandLine(t);
   const modes = async () => {
-    const read = await bench.rulebook.readAll([prod, clusterName('stage')]);
+    const read = await bench.rulesStore.readAll([prod, clusterName('stage')]);
     return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
   };
   /** Pods that are due in prod, and only observed. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import type { Act } from '#shared/console/api.ts';
+import type { ConsoleAction } from '#shared/console/api.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
 import { aNode, aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
@@ -11,7 +11,7 @@ const PROD = clusterName('prod');
 /** A console of an enforced cluster, in which a pod is held by a stop, one waits and one was given up. */
 async function enforced(t: TestContext) {
   const served = await servedConsole(t);
-  const { store, fleet, rulebook } = served;
+  const { store, fleet, rulesStore } = served;
   const schedule = [
     aRecord({ name: 'held', fireAt: NOW, held: { by: { kind: 'stopped', scope: 'cluster' }, since: NOW } }),
     aRecord({ name: 'waits' }),
@@ -23,11 +23,11 @@ async function enforced(t: TestContext) {
   await operator.applyPolicy(PROD, '# Ours, by hand.\nmode: enforce # since May\nreleaseRate: 5\n');
   const entered = await served.enter();
   const { ask } = entered;
-  const perform = async (act: Act) => {
+  const perform = async (act: ConsoleAction) => {
     const { confirm } = await ask('POST api/preview', act);
     return (await ask('POST api/acts', { act, confirm })).message;
   };
-  const orders = async () => (await rulebook.read(PROD)).orders;
+  const orders = async () => (await rulesStore.read(PROD)).orders;
   return { ...served, ...entered, operator, perform, orders };
 }
 
@@ -56,7 +56,7 @@ test('what other brakes keep is not said to go, and an order says what it change
   const { ask, operator } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   await operator.stopAll({ why: 'all of them' });
-  const says = async (act: Act) => (await ask('POST api/preview', act)).messages.slice(1);
+  const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).messages.slice(1);
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '0 pods are due and will be evicted.',
     '2 pods remain held: 2 stopped.',
@@ -76,7 +76,7 @@ test('what other brakes keep is not said to go, and an order says what it change
 });
 
 test('the guard is released with what goes at once and what goes when it is due', async (t) => {
-  const { ask, rulebook, store } = await enforced(t);
+  const { ask, rulesStore, store } = await enforced(t);
   const reasons = [aReason('node.kubernetes.io/unreachable')];
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
   const by = {
@@ -90,7 +90,7 @@ test('the guard is released with what goes at once and what goes when it is due'
   ];
   const ref = { cluster: PROD, node: nodeName('node-2') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
-  await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+  await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
   const { messages, evicted } = await ask('POST api/preview', {
     kind: 'release-guard',
     cluster: PROD,
@@ -121,13 +121,13 @@ test('what was not shown, or not as it is by now, is not done', async (t) => {
 });
 
 test('an act is shown anew after a stop of all clusters, or after the guard has tripped', async (t) => {
-  const { ask, operator, rulebook, orders } = await enforced(t);
+  const { ask, operator, rulesStore, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
     () => operator.stopAll({ why: 'meanwhile' }),
     async () => {
       const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
-      await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+      await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
     },
   ]) {
     const { confirm } = await ask('POST api/preview', act);
@@ -139,7 +139,7 @@ test('an act is shown anew after a stop of all clusters, or after the guard has 
 
 test('a pause leaves the policy as it was written but for its mode, and ends by itself or by hand', async (t) => {
   const { perform, orders } = await enforced(t);
-  await perform({ kind: 'pause', cluster: PROD, reason: 'maintenance', forMs: 60_000 });
+  await perform({ kind: 'pause', cluster: PROD, reason: 'maintenance', durationMs: 60_000 });
   const { policy } = await orders();
   assert.equal(
     policy?.text,
@@ -151,7 +151,7 @@ test('a pause leaves the policy as it was written but for its mode, and ends by 
 });
 
 test('holds and what the guard holds are released, and what was given up is tried again', async (t) => {
-  const { perform, orders, sent, rulebook, ask } = await enforced(t);
+  const { perform, orders, sent, rulesStore, ask } = await enforced(t);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
     await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
@@ -162,9 +162,9 @@ test('holds and what the guard holds are released, and what was given up is trie
   await perform({ kind: 'release', cluster: PROD, id: hold.id, reason: 'no more' });
   assert.deepEqual((await orders()).holds, []);
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
-  await rulebook.changeGuard(PROD, (await rulebook.read(PROD)).guard, [trip]);
+  await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
   await perform({ kind: 'release-guard', cluster: PROD, reason: 'known' });
-  assert.deepEqual((await rulebook.read(PROD)).guard.trips, []);
+  assert.deepEqual((await rulesStore.read(PROD)).guard.trips, []);
   assert.equal(await perform({ kind: 'retry', reason: 'mended' }), 'Failed evictions that are retried: 1.');
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
@@ -172,16 +172,16 @@ test('holds and what the guard holds are released, and what was given up is trie
 });
 
 test('all clusters are stopped and resumed together', async (t) => {
-  const { perform, rulebook } = await enforced(t);
+  const { perform, rulesStore } = await enforced(t);
   await perform({ kind: 'stop', reason: 'an incident' });
-  assert.equal((await rulebook.fleetStop())?.why, 'an incident');
+  assert.equal((await rulesStore.fleetStop())?.why, 'an incident');
   await perform({ kind: 'resume', reason: 'it is over' });
-  assert.equal(await rulebook.fleetStop(), undefined);
+  assert.equal(await rulesStore.fleetStop(), undefined);
 });
 
 test('an act without a reason, on a cluster that is none, or with nothing to do is refused in a sentence', async (t) => {
   const { ask } = await enforced(t);
-  const refused: [Act, RegExp][] = [
+  const refused: [ConsoleAction, RegExp][] = [
     [{ kind: 'pause', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
     [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
     [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],

@@ -134,7 +134,7 @@ test('the status says how each cluster stands, and what needs somebody, the most
   const lease = await leases.take(PROD, undefined, 'relay', NOW - 5 * MINUTE);
   assert.ok(lease);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW - 5 * MINUTE, nodes: 9 });
-  await operator.stop(PROD, { why: 'a drill', forMs: MINUTE });
+  await operator.stop(PROD, { why: 'a drill', durationMs: MINUTE });
   const { issues, clusters } = await ask('GET api/status', {});
   assert.deepEqual(
     issues.map(({ type, message }) => [type, message]),
@@ -152,9 +152,9 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.ok(prod);
   const { mode, connection, nodes, tainted, pending, states, delayMs, nextAt } = prod;
   assert.deepEqual(
-    { mode, hearing: connection, nodes, tainted, pending, lateMs: delayMs, nextAt },
+    { mode, connectionState: connection, nodes, tainted, pending, lateMs: delayMs, nextAt },
     {
-      ...{ mode: 'observe', hearing: 'disconnected', nodes: 9, tainted: 1, pending: 3 },
+      ...{ mode: 'observe', connectionState: 'disconnected', nodes: 9, tainted: 1, pending: 3 },
       ...{ lateMs: 2 * MINUTE, nextAt: NOW + 5 * MINUTE },
     },
   );
@@ -162,9 +162,9 @@ test('the status says how each cluster stands, and what needs somebody, the most
 });
 
 test('a cluster that cannot be read says so beside the others', async (t) => {
-  const { ask, rulebook } = await consoleOf(t, { 'node-1': [aRecord()] }, ['prod', 'torn']);
-  const read = rulebook.read.bind(rulebook);
-  t.mock.method(rulebook, 'read', async (cluster: typeof PROD) => {
+  const { ask, rulesStore } = await consoleOf(t, { 'node-1': [aRecord()] }, ['prod', 'torn']);
+  const read = rulesStore.read.bind(rulesStore);
+  t.mock.method(rulesStore, 'read', async (cluster: typeof PROD) => {
     if (cluster !== PROD) throw new Error('it was written by a newer release');
     return read(cluster);
   });
@@ -199,7 +199,7 @@ test('the timeline counts what goes in each minute of the next hour, and what so
     owner: { kind: 'Deployment', name: 'web' },
   } as const;
   await operator.hold(PROD, target, { why: 'a test' });
-  await operator.stop(PROD, { why: 'a test', forMs: 4 * MINUTE });
+  await operator.stop(PROD, { why: 'a test', durationMs: 4 * MINUTE });
   const { from, minutes, held, later } = await ask('GET api/timeline', {});
   assert.deepEqual([from, minutes.length, held, later], [NOW, 60, 1, 1]);
   const counts = minutes.flatMap((minute, index) =>

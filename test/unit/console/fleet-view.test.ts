@@ -17,12 +17,12 @@ function viewed(t: TestContext) {
     await state.answer;
     return [PROD];
   };
-  const { fleet, rulebook } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
+  const { fleet, rulesStore } = embeddedFleet(t, { clusters: ['prod'], clock }, { clusters });
   const view = new FleetView({
     ...{ fleet, clock, maxAgeMs: 1_000 },
     builtIn: () => ({ state: 'unknown', evidence: '' }),
   });
-  return { view, clock, state, rulebook, fleet };
+  return { view, clock, state, rulesStore, fleet };
 }
 
 test('who has changed something sees no look that began before', async (t) => {

@@ -159,7 +159,7 @@ test('what cannot be read for now is told, and it goes on', (t) =>
     await clock.advanceTo(clock.now() + 60_000);
     assert.deepEqual(await next('trouble'), { error: 'the table takes no more for now' });
     broken.mock.restore();
-    await fleet.rulebook.changeFleetStop(
+    await fleet.rulesStore.changeFleetStop(
       undefined,
       { scope: 'fleet', who: 'anna', at: NOW, why: 'a test' },
       { who: 'anna', at: NOW, kind: 'stop', what: 'stopped' },

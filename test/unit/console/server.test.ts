@@ -104,7 +104,7 @@ test('on the IPv6 loopback it is served as on the other, under that name and no 
 });
 
 test('an act that another page sends (CSRF) is refused, whichever of the signs is missing', async (t) => {
-  const { enter, send, rulebook } = await servedConsole(t);
+  const { enter, send, rulesStore } = await servedConsole(t);
   const { path, own } = await enter();
   const { origin: _, ...noOrigin } = own;
   const { 'x-taintward-token': __, ...noToken } = own;
@@ -125,7 +125,7 @@ test('an act that another page sends (CSRF) is refused, whichever of the signs i
     assert.equal((await send('POST', `${path}api/preview`, headers, ACT)).status, status, what);
   }
   assert.equal((await send('POST', `${path}api/preview`, own, ACT)).status, 200);
-  const { orders } = await rulebook.read(clusterName('prod'));
+  const { orders } = await rulesStore.read(clusterName('prod'));
   assert.equal(orders.revision, 0);
 });
 

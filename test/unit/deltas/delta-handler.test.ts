@@ -122,7 +122,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
   const guarded = () => {
     const world = scriptedWorld();
     return Object.assign(world, {
-      maySpeak: async (cluster: ClusterName, senderId: string) =>
+      canSend: async (cluster: ClusterName, senderId: string) =>
         cluster === ref.cluster && senderId === 'AROARELAY:1',
     });
   };
@@ -154,7 +154,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
 
   test('comes again while nobody can say whose lease it is', async () => {
     const world = Object.assign(scriptedWorld(), {
-      maySpeak: () => Promise.reject(new StoreError('the table is away')),
+      canSend: () => Promise.reject(new StoreError('the table is away')),
     });
     assert.deepEqual(await failed(createDeltaHandler(world), sentBy('AROARELAY:1', '1', nodeDelta(1))), [
       '1',
@@ -185,7 +185,7 @@ describe("a delta in another node's message group", () => {
 
   test('holds up none of those of that group, though it could never be applied and nobody can look its lease up', async () => {
     const world = Object.assign(scriptedWorld(), {
-      maySpeak: async (cluster: ClusterName) => {
+      canSend: async (cluster: ClusterName) => {
         if (cluster === foreign.cluster) throw new StoreError('its lease is damaged');
         return true;
       },
@@ -273,7 +273,7 @@ describe('pods of one node that come together', () => {
 
   test('do not take along what nobody can read, or what somebody else sent: that alone is a dead letter', async () => {
     const world = Object.assign(scriptedWorld(), {
-      maySpeak: async (_: ClusterName, senderId: string) => senderId !== 'AROAOTHER:9',
+      canSend: async (_: ClusterName, senderId: string) => senderId !== 'AROAOTHER:9',
     });
     const [u1, u2, u3] = podMessages(['u1', 'u2', 'u3']);
     assert.ok(u1 && u2 && u3);

@@ -18,7 +18,7 @@ import {
   after,
   at,
   committed,
-  fate,
+  forecast,
   nodeDelta,
   planned,
   pod,
@@ -101,18 +101,18 @@ describe('a pod of which a node delta says no more than that it is there', () =>
   const others = [podUid('u1')];
 
   test('is neither scheduled nor cancelled by it', () => {
-    assert.equal(fate(after(nodeDelta(1, { pods: [], others }))), 'none');
-    assert.equal(fate(after(nodeDelta(1), nodeDelta(2, { pods: [], others }))), 'due at 60');
-    assert.equal(fate(after(nodeDelta(1), nodeDelta(2, { taints: [], pods: [], others }))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1, { pods: [], others }))), 'none');
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(2, { pods: [], others }))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(2, { taints: [], pods: [], others }))), 'due at 60');
   });
 
   test('is decided by its own delta, whichever comes first', () => {
     const whole = nodeDelta(1, { pods: [], others });
-    assert.equal(fate(after(whole, podDelta(2))), 'due at 60');
-    assert.equal(fate(after(podDelta(2), whole)), 'due at 60');
+    assert.equal(forecast(after(whole, podDelta(2))), 'due at 60');
+    assert.equal(forecast(after(podDelta(2), whole)), 'due at 60');
     const untainted = [nodeDelta(3, { taints: [], pods: [], others }), podDelta(4, { taints: [] })];
-    assert.equal(fate(after(nodeDelta(1), ...untainted)), 'cancelled');
-    assert.equal(fate(after(nodeDelta(1), ...untainted.reverse())), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), ...untainted)), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), ...untainted.reverse())), 'cancelled');
   });
 
   test('keeps the taints of its node, when that was deleted', () => {
@@ -150,7 +150,7 @@ test('a node with 50 taints and 500 pods of 3,000 tolerations each is told, and 
   for (let podIndex = 0; podIndex < 500; podIndex++) {
     const seconds = tainted.map((_, index) => secondsOf(podIndex, index * 60));
     const earliest = Math.min(...seconds);
-    assert.equal(fate(partition, `u${podIndex}`), `due at ${1 + earliest}`);
+    assert.equal(forecast(partition, `u${podIndex}`), `due at ${1 + earliest}`);
     const because = tainted
       .filter((_, index) => seconds[index] === earliest)
       .map((key) => [key, KEYS.indexOf(key)]);

@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { withAccessCheck } from '#functions/evict/access-check.ts';
 import type { AccessQuestion } from '#shared/access/access-check.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { EVICT_RIGHTS } from '#shared/kubernetes/rights.ts';
+import { EVICT_PERMISSIONS } from '#shared/kubernetes/permissions.ts';
 import type { Part, RegisteredCluster } from '#shared/state/registry.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type Answer, json, scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
@@ -56,7 +56,7 @@ test('evict says that it could work in a cluster, and of which version that is',
   assert.deepEqual(parts, ['evict']);
   assert.deepEqual(reached[0]?.access, QUESTION.checkAccess.access);
   const reviews = requests.filter(({ method }) => method === 'POST');
-  assert.equal(reviews.length, EVICT_RIGHTS.length + 1);
+  assert.equal(reviews.length, EVICT_PERMISSIONS.length + 1);
 });
 
 test('evict says what more it should be granted', async (t) => {

@@ -11,9 +11,9 @@ import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import {
   type EndedPod,
-  type Ending,
   type EvictionRecord,
   ending,
+  type FinalRecord,
   type Partition,
 } from '#shared/eviction/records.ts';
 import { ownMomentOf } from '#shared/eviction/retry.ts';
@@ -114,8 +114,8 @@ export interface Planned extends Plan {
   readonly reschedule: readonly EvictionRecord[];
   readonly confirm: readonly EvictionRecord[];
   readonly free: readonly EvictionRecord[];
-  readonly cancel: readonly Ending[];
-  readonly elsewhere: readonly Ending[];
+  readonly cancel: readonly FinalRecord[];
+  readonly elsewhere: readonly FinalRecord[];
   readonly cancelledBefore: readonly EndedPod[];
   /** Distinct moments that want a timer, soonest first. */
   readonly arm: readonly EpochMs[];
@@ -173,7 +173,7 @@ export const recordIn = (partition: Partition, uid = 'u1'): EvictionRecord | und
   partition.scheduled.get(podUid(uid));
 
 /** The second at which a pod falls due, or how its record ended. */
-export function fate(partition: Partition, uid = 'u1'): string {
+export function forecast(partition: Partition, uid = 'u1'): string {
   const record = recordIn(partition, uid);
   if (record) return `due at ${(record.fireAt - START) / 1000}`;
   return partition.ended.get(podUid(uid))?.outcome ?? 'none';
@@ -190,7 +190,7 @@ export function happened(partition: Partition, uid: string, outcome: 'done' | 'g
 function ended(
   partition: Partition,
   records: readonly EvictionRecord[],
-  endings: readonly Ending[],
+  endings: readonly FinalRecord[],
 ): Partition {
   const uids = new Set(endings.map(({ uid }) => uid));
   return partitionOf(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { matchesLabels } from '#shared/eviction/brake.ts';
+import { matchesLabels } from '#shared/eviction/gate.ts';
 import { contradiction } from '#shared/eviction/label-contradiction.ts';
 import type { LabelExpression, LabelSelector } from '#shared/eviction/policy.ts';
 

@@ -8,7 +8,7 @@ import {
   at,
   committed,
   emptyPartition,
-  fate,
+  forecast,
   found,
   nodeDelta,
   planned,
@@ -107,7 +107,7 @@ describe('a delta of a relay that has lost its lease', () => {
   test('schedules nothing', () => {
     for (const delta of [nodeDelta(1), podDelta(1)]) {
       const decided = planned(emptyPartition, delta, fenced);
-      assert.equal(fate(committed(emptyPartition, decided)), 'none');
+      assert.equal(forecast(committed(emptyPartition, decided)), 'none');
       assert.equal(decided.node, undefined);
     }
   });
@@ -118,7 +118,7 @@ describe('a delta of a relay that has lost its lease', () => {
       nodeDelta(20, { pods: [] }),
       podDelta(20, { pod: { ...podDelta(20).pod, tolerations: [tolerating('a')] } }),
     ]) {
-      assert.equal(fate(committed(before, planned(before, delta, fenced))), 'due at 60');
+      assert.equal(forecast(committed(before, planned(before, delta, fenced))), 'due at 60');
     }
   });
 
@@ -135,7 +135,7 @@ describe('a delta of a relay that has lost its lease', () => {
 
   test('still ends a pod that was seen to go', () => {
     const before = after(nodeDelta(1));
-    assert.equal(fate(committed(before, planned(before, podGone(20), fenced))), 'gone');
+    assert.equal(forecast(committed(before, planned(before, podGone(20), fenced))), 'gone');
   });
 });
 
@@ -143,8 +143,8 @@ describe('a delta that is older than two resyncs', () => {
   test('decides nothing, though its relay still holds the lease', () => {
     const young = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1200) });
     const old = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1201) });
-    assert.equal(fate(committed(emptyPartition, young)), 'due at 60');
-    assert.equal(fate(committed(emptyPartition, old)), 'none');
+    assert.equal(forecast(committed(emptyPartition, young)), 'due at 60');
+    assert.equal(forecast(committed(emptyPartition, old)), 'none');
   });
 });
 
@@ -152,13 +152,13 @@ describe('a delta that lacks a taint which the node has meanwhile', () => {
   const both = nodeDelta(20, { taints: [taint('a'), taint('b', 20)], pods: [] });
 
   test('decides no pod, for it brings no toleration of that taint', () => {
-    assert.equal(fate(after(both, podDelta(10))), 'none');
+    assert.equal(forecast(after(both, podDelta(10))), 'none');
     const earlier = podDelta(10, { pod: { ...podDelta(10).pod, tolerations: [] } });
-    assert.equal(fate(after(nodeDelta(1), podDelta(20, { taints: both.taints }), earlier)), 'due at 20');
+    assert.equal(forecast(after(nodeDelta(1), podDelta(20, { taints: both.taints }), earlier)), 'due at 20');
   });
 
   test('is believed when it is the newer one', () => {
-    assert.equal(fate(after(both, podDelta(30))), 'due at 60');
+    assert.equal(forecast(after(both, podDelta(30))), 'due at 60');
   });
 
   test('lacks it also when it knows it by another value', () => {
@@ -166,6 +166,6 @@ describe('a delta that lacks a taint which the node has meanwhile', () => {
       taints: [found('a', 0)].map((each) => ({ ...each, value: 'v' })),
       pods: [],
     });
-    assert.equal(fate(after(valued, podDelta(10))), 'none');
+    assert.equal(forecast(after(valued, podDelta(10))), 'none');
   });
 });

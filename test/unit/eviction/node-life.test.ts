@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Brake, type Braked, brakeOn, leaseNoteOn, mayStillHold } from '#shared/eviction/brake.ts';
+import { evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
+import {
+  type DuePod,
+  type EvictionGate,
+  findGate,
+  leaseNoteOn,
+  mayStillHold,
+} from '#shared/eviction/gate.ts';
 import { podUid } from '#shared/eviction/identity.ts';
-import { judge, type NodeLook } from '#shared/eviction/judge.ts';
 import { type NodeLease, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -71,7 +77,7 @@ describe('a node', () => {
 
 const ALIVE = { kind: 'alive', renewedAt: NOW - 5_000, until: NOW + 35_000 } as const;
 
-const due = (fields: Partial<Braked> = {}): Braked => ({
+const due = (fields: Partial<DuePod> = {}): DuePod => ({
   node: ref.node,
   dueBy: [NODE_UNREACHABLE],
   record: { uid: podUid('u1'), namespace: 'default', name: 'pod-u1' },
@@ -81,18 +87,18 @@ const due = (fields: Partial<Braked> = {}): Braked => ({
 });
 
 const revisions = { revision: 1, guardRevision: 0 };
-const KEPT: Brake = { ...ALIVE, kind: 'node-alive', ...revisions };
+const KEPT: EvictionGate = { ...ALIVE, kind: 'node-alive', ...revisions };
 
 describe('a pod of a node that is called unreachable', () => {
   test('is held while the node is alive, and until its Lease expires', () => {
-    assert.deepEqual(brakeOn(rules, due(), NOW), KEPT);
-    assert.equal(brakeOn(rules, due(), ALIVE.until), undefined);
+    assert.deepEqual(findGate(rules, due(), NOW), KEPT);
+    assert.equal(findGate(rules, due(), ALIVE.until), undefined);
   });
 
   test('is not held where another taint makes it go, too', () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
       const pod = due({ dueBy: [NODE_UNREACHABLE, key] });
-      assert.equal(brakeOn(rules, pod, NOW), undefined, key);
+      assert.equal(findGate(rules, pod, NOW), undefined, key);
       assert.equal(leaseNoteOn(rules, pod, NOW), undefined, key);
     }
   });
@@ -100,13 +106,13 @@ describe('a pod of a node that is called unreachable', () => {
   test('is held where policy excludes the other taint', () => {
     const excluding = ruled({ exclude: [{ taints: ['a'], until: NOW + 1 }] });
     const pod = due({ dueBy: ['a', NODE_UNREACHABLE] });
-    assert.deepEqual(brakeOn(excluding, pod, NOW), { kind: 'excluded', ...revisions, until: NOW + 1 });
+    assert.deepEqual(findGate(excluding, pod, NOW), { kind: 'excluded', ...revisions, until: NOW + 1 });
     assert.equal(leaseNoteOn(excluding, due({ dueBy: pod.dueBy, life: 'unread' }), NOW), 'unread');
   });
 
   test('is not held where policy does not ask for the Lease', () => {
     const given = ruled({ requireExpiredLease: false });
-    assert.equal(brakeOn(given, due(), NOW), undefined);
+    assert.equal(findGate(given, due(), NOW), undefined);
     for (const life of [ALIVE, 'unread'] as const)
       assert.equal(leaseNoteOn(given, due({ life }), NOW), undefined);
   });
@@ -116,7 +122,7 @@ describe('a pod of a node that is called unreachable', () => {
     assert.equal(leaseNoteOn(rules, due(), ALIVE.until), 'unread');
     for (const because of ['expired', 'missing', 'malformed', 'future', 'hidden'] as const) {
       const life: NodeLife = { kind: 'lapsed', because };
-      assert.equal(brakeOn(rules, due({ life }), NOW), undefined);
+      assert.equal(findGate(rules, due({ life }), NOW), undefined);
       assert.equal(leaseNoteOn(rules, due({ life }), NOW), because);
     }
   });
@@ -126,7 +132,7 @@ describe('a pod of a node with any other taint', () => {
   test('needs no Lease', () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
       for (const life of [ALIVE, 'unread'] as const) {
-        assert.equal(brakeOn(rules, due({ dueBy: [key], life }), NOW), undefined);
+        assert.equal(findGate(rules, due({ dueBy: [key], life }), NOW), undefined);
         assert.equal(leaseNoteOn(rules, due({ dueBy: [key], life }), NOW), undefined);
       }
   });
@@ -145,7 +151,7 @@ describe('judging', () => {
   const record = recordIn(partition);
   assert.ok(record);
   const shown = { uid: record.uid, tolerations: [], terminating: false, disrupted: false };
-  const look = (fields: Partial<NodeLook> = {}): NodeLook => ({
+  const look = (fields: Partial<NodeObservation> = {}): NodeObservation => ({
     ...{
       node: ref.node,
       at: NOW,
@@ -153,7 +159,7 @@ describe('judging', () => {
     },
     ...fields,
   });
-  const verdict = (seen: NodeLook) => judge(partition.node, seen, rules)(record, shown);
+  const verdict = (seen: NodeObservation) => evaluate(partition.node, seen, rules)(record, shown);
   const evicted = { kind: 'evict', by: 'delete', unlimited: false };
 
   test('asks for the Lease before a pod goes', () => {
@@ -177,7 +183,11 @@ describe('judging', () => {
     const taints = [...(look().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
     const both = after(nodeDelta(10, { taints: [UNREACHABLE, taint('a', 10)], pods: [untolerating] }));
     const tolerations = [{ key: 'a', operator: 'Exists', tolerationSeconds: 1000n }];
-    const found = judge(both.node, look({ taints, life: ALIVE }), rules)(record, { ...shown, tolerations });
+    const found = evaluate(
+      both.node,
+      look({ taints, life: ALIVE }),
+      rules,
+    )(record, { ...shown, tolerations });
     assert.ok(found.kind === 'hold');
     assert.equal(found.record.held?.until, at(1011) - 1);
   });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { noteOf } from '#shared/eviction/noted.ts';
+import { changeOf } from '#shared/eviction/noted.ts';
 import { aReason, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 
 const record = aRecord();
@@ -10,49 +10,49 @@ const held = (kind: 'observe' | 'stopped') => ({
 });
 
 test('nothing is noted of an eviction that is scheduled, confirmed, or fails', () => {
-  assert.equal(noteOf(undefined, record), undefined);
-  assert.equal(noteOf(record, { ...record, version: { epoch: 9, sequence: 9 } }), undefined);
-  assert.equal(noteOf(record, { ...record, failure: { since: NOW, error: 'no' } }), undefined);
+  assert.equal(changeOf(undefined, record), undefined);
+  assert.equal(changeOf(record, { ...record, version: { epoch: 9, sequence: 9 } }), undefined);
+  assert.equal(changeOf(record, { ...record, failure: { since: NOW, error: 'no' } }), undefined);
 });
 
 test('a deadline that moves is noted with what it was', () => {
   const after = { ...record, fireAt: NOW, reasons: [aReason('other')] };
   const from = { fireAt: record.fireAt, reasons: record.reasons };
-  const note = noteOf(held('stopped'), after);
+  const note = changeOf(held('stopped'), after);
   assert.deepEqual([note?.what, note?.fireAt, note?.what === 'moved' && note.from], ['moved', NOW, from]);
 });
 
 test('what forbids an eviction is noted once, whoever looks at it again', () => {
-  const note = noteOf(record, held('stopped'));
+  const note = changeOf(record, held('stopped'));
   assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['held', 'stopped']);
-  assert.equal(noteOf(held('stopped'), held('stopped')), undefined);
-  assert.equal(noteOf(held('observe'), held('stopped'))?.what, 'held');
+  assert.equal(changeOf(held('stopped'), held('stopped')), undefined);
+  assert.equal(changeOf(held('observe'), held('stopped'))?.what, 'held');
 });
 
 test('in a cluster that is observed it is noted that the pod would have gone', () => {
-  assert.equal(noteOf(record, held('observe'))?.what, 'would-have');
+  assert.equal(changeOf(record, held('observe'))?.what, 'would-have');
 });
 
 test('that nothing forbids it any more is noted with what did', () => {
-  const note = noteOf(held('observe'), record);
+  const note = changeOf(held('observe'), record);
   assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['freed', 'observe']);
 });
 
 test('that a disruption budget forbids it is noted once', () => {
   const blocked = { ...record, blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'no' } };
-  const note = noteOf(record, blocked);
+  const note = changeOf(record, blocked);
   assert.deepEqual([note?.what, note && 'error' in note && note.error], ['blocked', 'no']);
   assert.equal(
-    noteOf(blocked, { ...blocked, blocked: { ...blocked.blocked, nextTryAt: NOW + 2 } }),
+    changeOf(blocked, { ...blocked, blocked: { ...blocked.blocked, nextTryAt: NOW + 2 } }),
     undefined,
   );
 });
 
 test('that it is given up is noted once', () => {
   const gaveUp = { ...record, failure: { since: NOW, error: 'no' }, gaveUpAt: NOW };
-  const note = noteOf(record, gaveUp);
+  const note = changeOf(record, gaveUp);
   assert.deepEqual([note?.what, note && 'error' in note && note.error], ['gave-up', 'no']);
-  assert.equal(noteOf(gaveUp, gaveUp), undefined);
-  const unsaid = noteOf(record, { ...record, gaveUpAt: NOW });
+  assert.equal(changeOf(gaveUp, gaveUp), undefined);
+  const unsaid = changeOf(record, { ...record, gaveUpAt: NOW });
   assert.equal(unsaid && 'error' in unsaid && unsaid.error, '');
 });

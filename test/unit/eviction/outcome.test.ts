@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import {
   type DonePass,
   endsOf,
@@ -15,7 +15,7 @@ import { after, at, nodeDelta, pod, rules } from './builders.ts';
 
 const NOW = at(60);
 const moment = { now: NOW, random: 1 };
-const paused: Brake = { kind: 'paused' };
+const paused: EvictionGate = { kind: 'paused' };
 const whilePaused: Rules = { ...rules, policy: { ...rules.policy, mode: 'paused' } };
 const byEvictionApi: Rules = {
   ...rules,

@@ -11,7 +11,7 @@ import {
   changesNothing,
   committed,
   emptyPartition,
-  fate,
+  forecast,
   happened,
   nodeDelta,
   planned,
@@ -159,7 +159,8 @@ test('what was evicted or is gone stays so, whatever is heard', () => {
       for (const delta of delivered.slice(cut)) {
         const tombstones = [...partition.ended.values()].filter(isTombstone);
         partition = applied([delta], partition);
-        for (const tombstone of tombstones) assert.equal(fate(partition, tombstone.uid), tombstone.outcome);
+        for (const tombstone of tombstones)
+          assert.equal(forecast(partition, tombstone.uid), tombstone.outcome);
       }
     }),
     { numRuns: 300 },

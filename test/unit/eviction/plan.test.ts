@@ -9,7 +9,7 @@ import {
   changesNothing,
   committed,
   emptyPartition,
-  fate,
+  forecast,
   happened,
   nodeDelta,
   planned,
@@ -88,7 +88,7 @@ describe('a node delta', () => {
       again.cancelledBefore.map(({ cancelled }) => cancelled),
       ['taint-removed'],
     );
-    assert.equal(fate(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
+    assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
   });
 
   test('of a deleted node without taints is of one whose last pod went', () => {
@@ -108,8 +108,8 @@ describe('a node delta', () => {
       version: { epoch: 2, sequence: 2 },
       pod: pod('u1', { podSince: at(50) }),
     });
-    assert.equal(fate(after(byOldRelay, listedBefore)), 'cancelled');
-    assert.equal(fate(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
+    assert.equal(forecast(after(byOldRelay, listedBefore)), 'cancelled');
+    assert.equal(forecast(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
   });
 
   test('that says nothing new is stored on the node alone, so that what is older is known as such', () => {
@@ -162,16 +162,16 @@ describe('a pod delta', () => {
   });
 
   test('schedules its pod', () => {
-    assert.equal(fate(after(podDelta(1))), 'due at 60');
+    assert.equal(forecast(after(podDelta(1))), 'due at 60');
   });
 
   test('counts from the binding when the pod came after the taint', () => {
-    assert.equal(fate(after(podDelta(41, { pod: pod('u1', { podSince: at(40) }) }))), 'due at 100');
+    assert.equal(forecast(after(podDelta(41, { pod: pod('u1', { podSince: at(40) }) }))), 'due at 100');
   });
 
   test('does not move the binding that is stored, whatever a later relay makes of it', () => {
     const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { podSince: at(1) }) });
-    assert.equal(fate(after(nodeDelta(1), other)), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), other)), 'due at 60');
   });
 
   test('moves the deadline both ways, and the eviction keeps its start', () => {
@@ -205,8 +205,11 @@ describe('a pod delta', () => {
 
   test('leaves other pods of the node alone', () => {
     const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
-    assert.equal(fate(after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)), 'u2'), 'due at 60');
-    assert.equal(fate(two, 'u2'), 'due at 60');
+    assert.equal(
+      forecast(after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)), 'u2'),
+      'due at 60',
+    );
+    assert.equal(forecast(two, 'u2'), 'due at 60');
   });
 });
 
@@ -214,11 +217,11 @@ describe('a pod that is gone', () => {
   test('is a tombstone when it was scheduled', () => {
     const decided = planned(after(nodeDelta(1)), podGone(20));
     assert.deepEqual(reasons(decided), ['pod-gone']);
-    assert.equal(fate(committed(after(nodeDelta(1)), decided)), 'gone');
+    assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'gone');
   });
 
   test('is gone whatever was heard after it: a UID never returns', () => {
-    assert.equal(fate(after(podDelta(5), podGone(3))), 'gone');
+    assert.equal(forecast(after(podDelta(5), podGone(3))), 'gone');
   });
 
   test('is nothing to a node that never scheduled it', () => {
@@ -311,16 +314,16 @@ describe('a delta that comes late', () => {
   const forever = pod('u1', { tolerations: [tolerating('a')] });
 
   test('does not bring a taint back', () => {
-    assert.equal(fate(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
   });
 
   test('does not take a taint away', () => {
-    assert.equal(fate(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
   });
 
   test('does not decide a pod under taints that it does not tell of: tolerations for them were left out', () => {
     const another = podDelta(20, { taints: [taint('a'), taint('b', 15)], pod: pod('u2') });
-    assert.equal(fate(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
+    assert.equal(forecast(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
   });
 
   test('still has its node tried again when it was sent after a gap', () => {
@@ -333,30 +336,33 @@ describe('a delta that comes late', () => {
   });
 
   test('does not undo what a newer node delta merely confirmed', () => {
-    assert.equal(fate(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
   });
 
   test('does not undo what a newer pod delta merely confirmed', () => {
-    assert.equal(fate(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))), 'due at 60');
+    assert.equal(
+      forecast(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))),
+      'due at 60',
+    );
   });
 
   test('does not schedule a pod that a newer one did not list', () => {
-    assert.equal(fate(after(nodeDelta(20, { pods: [] }), podDelta(10))), 'none');
+    assert.equal(forecast(after(nodeDelta(20, { pods: [] }), podDelta(10))), 'none');
   });
 
   test('still decides the pods that newer ones did not speak of, by the newer facts of the node', () => {
     const newer = podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') });
-    assert.equal(fate(after(newer, podDelta(10))), 'due at 75');
+    assert.equal(forecast(after(newer, podDelta(10))), 'due at 75');
   });
 
   test('does not end a pod that appeared after it', () => {
-    assert.equal(fate(after(podDelta(20), nodeDelta(10, { pods: [] }))), 'due at 60');
+    assert.equal(forecast(after(podDelta(20), nodeDelta(10, { pods: [] }))), 'due at 60');
   });
 
   test('of a relay that lost its lease is older than all of its successor’s', () => {
     const successor = nodeDelta(2, { version: { epoch: 2, sequence: 1 } });
     const stale = nodeDelta(99, { version: { epoch: 1, sequence: 99 }, taints: [] });
-    assert.equal(fate(after(successor, stale)), 'due at 60');
+    assert.equal(forecast(after(successor, stale)), 'due at 60');
   });
 });
 
@@ -366,7 +372,7 @@ describe('a tombstone', () => {
       const tomb = happened(after(nodeDelta(1)), 'u1', outcome);
       for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
         const decided = planned(tomb, delta);
-        assert.equal(fate(committed(tomb, decided)), outcome);
+        assert.equal(forecast(committed(tomb, decided)), outcome);
         assert.deepEqual(decided.arm, []);
       }
     });
@@ -375,7 +381,7 @@ describe('a tombstone', () => {
   test('a cancelled eviction is none: the taint that comes back schedules the pod again', () => {
     const back = nodeDelta(40, { taints: [taint('a', 40)] });
     const partition = after(nodeDelta(1), nodeDelta(20, { taints: [] }), back);
-    assert.equal(fate(partition), 'due at 100');
+    assert.equal(forecast(partition), 'due at 100');
     assert.equal(recordIn(partition)?.startedAt, at(40));
   });
 });
@@ -384,21 +390,21 @@ describe('a deadline that is past when it is heard of', () => {
   const late = nodeDelta(100, { observedAt: at(100) });
 
   test('falls due at that moment', () => {
-    assert.equal(fate(after(late)), 'due at 100');
+    assert.equal(forecast(after(late)), 'due at 100');
   });
 
   test('is not moved by what comes after, however long its eviction takes', () => {
-    assert.equal(fate(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
+    assert.equal(forecast(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
   });
 
   test('replaces a later one at once', () => {
     const shortened = podDelta(50, { pod: pod('u1', { tolerations: [tolerating('a', 10)] }) });
-    assert.equal(fate(after(nodeDelta(1), shortened)), 'due at 50');
+    assert.equal(forecast(after(nodeDelta(1), shortened)), 'due at 50');
   });
 
   test('is never put before itself, not even by an earlier one that it replaces', () => {
     const lengthened = podDelta(100, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
-    assert.equal(fate(after(nodeDelta(1), lengthened)), 'due at 90');
+    assert.equal(forecast(after(nodeDelta(1), lengthened)), 'due at 90');
   });
 });
 
@@ -422,25 +428,25 @@ describe('a deleted node', () => {
   const deleted = nodeDelta(20, { deletedAt: at(20) });
 
   test('keeps its taints and the deadlines of its pods', () => {
-    assert.equal(fate(after(nodeDelta(1), deleted)), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), deleted)), 'due at 60');
     assert.equal(planned(after(nodeDelta(1)), deleted).live, true);
   });
 
   test('still concerns a pod that was bound before it went, and is heard of after', () => {
     const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(10) }) });
-    assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
+    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
   });
 
   test('does not concern pods that were bound after it went', () => {
     const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(25) }) });
-    assert.equal(fate(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
+    assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
   });
 
   test('keeps the stored taints when the relay never saw any, also those stored since it looked', () => {
     const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
-    assert.equal(fate(after(nodeDelta(1), unseen(21))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), unseen(21))), 'due at 60');
     assert.deepEqual(reasons(planned(after(nodeDelta(1)), unseen(21))), []);
-    assert.equal(fate(after(unseen(20), nodeDelta(19))), 'none');
+    assert.equal(forecast(after(unseen(20), nodeDelta(19))), 'none');
   });
 
   test('takes its taints along with its last pod', () => {
@@ -451,11 +457,11 @@ describe('a deleted node', () => {
   });
 
   test('that comes back with its taint counts on', () => {
-    assert.equal(fate(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
+    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
   });
 
   test('that comes back untainted cancels', () => {
-    assert.equal(fate(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
+    assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
   });
 });
 
@@ -638,7 +644,7 @@ describe('a pod that somebody else deleted', () => {
         [[], []],
       );
     }
-    assert.equal(fate(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
+    assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
   });
 
   test('after it would have gone by us keeps the moment and the reasons of that', () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
+import { evaluate } from '#shared/eviction/evaluate.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
 import { type EpochMs, nodeName, type PodUid } from '#shared/eviction/identity.ts';
-import { judge } from '#shared/eviction/judge.ts';
 import type { HoldTarget, Policy, Rules, Selection } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
@@ -105,7 +105,7 @@ export class PlayedNode {
   look({ taints, deletedAt }: Delta, given: Rules, now: EpochMs): this {
     const { node } = this.partition;
     const live = deletedAt === undefined ? taints : undefined;
-    const verdictOn = judge(node, { node: ref.node, at: now, taints: live }, given);
+    const verdictOn = evaluate(node, { node: ref.node, at: now, taints: live }, given);
     for (const record of dueOf(this.partition, now)) {
       const pod = this.#pods.get(record.uid);
       const seen = pod && { ...pod, labels: labelsOf(pod.uid), terminating: false, disrupted: false };

@@ -1,7 +1,7 @@
 import { nodeName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition, TimedTaint } from '#shared/eviction/records.ts';
-import type { AskedPod } from '#shared/explain/fate.ts';
+import type { AskedPod } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { nextExpiry } from '#shared/eviction/brake.ts';
 import type { NodeDelta, PodFacts } from '#shared/eviction/facts.ts';
+import { nextExpiry } from '#shared/eviction/gate.ts';
 import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Selection } from '#shared/eviction/policy.ts';
 import { nextMomentOf } from '#shared/eviction/retry.ts';
-import { type AskedPod, type Fate, foresee } from '#shared/explain/fate.ts';
+import { type AskedPod, type Forecast, forecastPod } from '#shared/explain/forecast.ts';
 import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
 import { act, governed, labelsOf, ofIndex, type PlayedNode, play } from '#test/unit/eviction/played-node.ts';
 
@@ -78,7 +78,7 @@ test('what is foretold of each pod is what happens while nothing changes', () =>
       const last = deltas.at(-1);
       assert.ok(last?.kind === 'node');
       const rules = forbidding(ruled.at(-1) ?? enforced, late, last.observedAt);
-      const { fateOf } = foresee({
+      const { fateOf } = forecastPod({
         now: last.observedAt,
         partition: played.partition,
         rules,
@@ -86,15 +86,16 @@ test('what is foretold of each pod is what happens while nothing changes', () =>
       });
       const gone = new Set(played.evicted);
       const there = last.pods.filter(({ uid }) => !gone.has(uid));
-      const fates = there.map((pod): [string, Fate] => [pod.uid, fateOf(asked(pod, last))]);
+      const forecasts = there.map((pod): [string, Forecast] => [pod.uid, fateOf(asked(pod, last))]);
       const went = playOn(played, last, rules);
-      for (const [uid, fate] of fates) {
-        const kind = fate.kind === 'evict' && fate.heldBy.length > 0 ? 'evict, held before' : fate.kind;
+      for (const [uid, forecast] of forecasts) {
+        const kind =
+          forecast.kind === 'evict' && forecast.heldBy.length > 0 ? 'evict, held before' : forecast.kind;
         seen[kind] = (seen[kind] ?? 0) + 1;
         assert.equal(
           went.get(uid),
-          fate.kind === 'evict' ? fate.at : undefined,
-          `${uid}: ${JSON.stringify(fate)}`,
+          forecast.kind === 'evict' ? forecast.at : undefined,
+          `${uid}: ${JSON.stringify(forecast)}`,
         );
       }
     }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { NodeLife } from '#shared/eviction/node-life.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import type { NodeCase } from '#shared/explain/fate.ts';
+import type { NodeCase } from '#shared/explain/forecast.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodCase } from '#shared/explain/pod.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { podUid } from '#shared/eviction/identity.ts';
-import type { AskedPod } from '#shared/explain/fate.ts';
+import type { AskedPod } from '#shared/explain/forecast.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { known } from '#shared/explain/known.ts';
 import { explainNode, type NodeQuestion } from '#shared/explain/node.ts';

@@ -8,7 +8,7 @@ import type { Budget } from '#shared/explain/budgets.ts';
 import {
   type Answer,
   type Findings,
-  fatesOf,
+  forecastsOf,
   type NodeToTaint,
   type PodThere,
   podsToAsk,
@@ -74,7 +74,7 @@ function answered(
     budgets: new Map([['default', budgets]]),
     answers: new Map(Object.entries(answers).map(([uid, answer]) => [podUid(uid), answer])),
   };
-  return whatIf(situation, fatesOf(situation), findings);
+  return whatIf(situation, forecastsOf(situation), findings);
 }
 
 const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
@@ -220,7 +220,7 @@ describe('what breaks', () => {
     ];
     const situation = situationOf({ pods });
     const asked = (budgets: Findings['budgets']) =>
-      podsToAsk(situation, fatesOf(situation), budgets).map(({ uid }) => uid);
+      podsToAsk(situation, forecastsOf(situation), budgets).map(({ uid }) => uid);
     assert.deepEqual(asked(new Map([['default', [ofWeb(1)]]])), ['u1']);
     assert.deepEqual(asked(new Map()), ['u1', 'other']);
   });

@@ -4,7 +4,7 @@ import type { Context } from 'aws-lambda';
 import { createHandler } from '#functions/heartbeat/handler.ts';
 import { Emf } from '#shared/aws/emf.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { DEAF_AFTER_MS, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
+import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
 import type { RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
@@ -124,10 +124,10 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   given.table.names = ['heard', 'disconnected', 'never heard', 'registered anew', 'dead'];
   const renewedAt = NOW + 3_600_000;
   const renew = () => {
-    given.renew('heard', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS });
-    given.renew('disconnected', 'a', { renewedAt, heardAt: renewedAt - DEAF_AFTER_MS - 1 });
-    given.renew('never heard', 'a', { renewedAt: NOW + DEAF_AFTER_MS + 1 });
-    given.renew('registered anew', 'a', { renewedAt: NOW + DEAF_AFTER_MS, heardAt: NOW - 3_600_000 });
+    given.renew('heard', 'a', { renewedAt, heardAt: renewedAt - DISCONNECTED_AFTER_MS });
+    given.renew('disconnected', 'a', { renewedAt, heardAt: renewedAt - DISCONNECTED_AFTER_MS - 1 });
+    given.renew('never heard', 'a', { renewedAt: NOW + DISCONNECTED_AFTER_MS + 1 });
+    given.renew('registered anew', 'a', { renewedAt: NOW + DISCONNECTED_AFTER_MS, heardAt: NOW - 3_600_000 });
   };
   given.renew('dead', 'a', { renewedAt, heardAt: NOW });
   keep(context, renew);
@@ -139,7 +139,7 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   assert.deepEqual(
     given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.disconnected' ? [fields] : [])),
     [
-      { cluster: 'disconnected', since: renewedAt - DEAF_AFTER_MS - 1 },
+      { cluster: 'disconnected', since: renewedAt - DISCONNECTED_AFTER_MS - 1 },
       { cluster: 'never heard', since: NOW },
     ],
   );

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { StartPolicies } from '#functions/service/start-policies.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { withMode } from '#shared/state/policy-document.ts';
-import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -20,16 +20,16 @@ const NOW = Date.UTC(2026, 10, 24);
 const HOUR_MS = 3_600_000;
 
 /** Files of one policy, and processes that are given one each. */
-function aService(t: TestContext, rulebook: FileRulebook) {
+function aService(t: TestContext, rulesStore: FileRulesStore) {
   const dir = mkdtempSync(join(tmpdir(), 'policy-file-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const clock = new DrivenClock(NOW);
   const log = recordingLog();
-  const operator = new Operator({ rulebook, clock, who: 'taintward@pod' });
+  const operator = new Operator({ rulesStore, clock, who: 'taintward@pod' });
   return {
-    rulebook,
+    rulesStore,
     clock,
-    anna: new Operator({ rulebook, clock, who: 'anna@laptop' }),
+    anna: new Operator({ rulesStore, clock, who: 'anna@laptop' }),
     /** The file of one pod, which was written then. */
     write(name: string, text: string, writtenAt = clock.now()): string {
       const file = join(dir, name);
@@ -38,8 +38,8 @@ function aService(t: TestContext, rulebook: FileRulebook) {
       return file;
     },
     process: (file: string) =>
-      new StartPolicies({ enforce: false, file }, [prod], { operator, rulebook, clock, log }),
-    mode: async () => (await rulebook.read(prod)).orders.policy?.read.mode,
+      new StartPolicies({ enforce: false, file }, [prod], { operator, rulesStore, clock, log }),
+    mode: async () => (await rulesStore.read(prod)).orders.policy?.read.mode,
     told: () =>
       log.lines.map(({ event, fields }) => [event, fields['mode'], fields['file']].join(' ').trim()),
   };
@@ -48,16 +48,16 @@ function aService(t: TestContext, rulebook: FileRulebook) {
 const ALONE = 'apply';
 const ONE_OF_SEVERAL = 'resume';
 
-for (const [host, start, rulebook] of [
-  ['in one process', ALONE, () => new SqliteRulebook({ database: openDatabase(':memory:') })],
-  ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulebook({ objects: new FakeObjects() })],
+for (const [host, start, rulesStore] of [
+  ['in one process', ALONE, () => new SqliteRulesStore({ database: openDatabase(':memory:') })],
+  ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulesStore({ objects: new FakeObjects() })],
 ] as const) {
   describe(`a policy file ${host}`, () => {
     test('leaves a pause as it is at each restart, and says so', async (t) => {
-      const { write, process, anna, mode, told } = aService(t, rulebook());
+      const { write, process, anna, mode, told } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
-      await anna.pause(prod, { why: 'incident', forMs: HOUR_MS });
+      await anna.pause(prod, { why: 'incident', durationMs: HOUR_MS });
       for (let restart = 0; restart < 2; restart++) {
         const again = process(file);
         await again[start]();
@@ -69,7 +69,7 @@ for (const [host, start, rulebook] of [
     });
 
     test('leaves what an operator applied, and what was withdrawn', async (t) => {
-      const { write, process, anna, mode, rulebook: book } = aService(t, rulebook());
+      const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
       await anna.applyPolicy(prod, 'mode: observe\n', 'stop this');
@@ -81,7 +81,7 @@ for (const [host, start, rulebook] of [
     });
 
     test('applies a file that was edited while no process ran, over a pause too', async (t) => {
-      const { write, process, anna, mode, told, clock } = aService(t, rulebook());
+      const { write, process, anna, mode, told, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       await anna.pause(prod, { why: 'incident' });
       await clock.advanceTo(clock.now() + HOUR_MS);
@@ -91,7 +91,7 @@ for (const [host, start, rulebook] of [
     });
 
     test('applies a file that was edited, and then put back, once each', async (t) => {
-      const { write, process, mode, clock } = aService(t, rulebook());
+      const { write, process, mode, clock } = aService(t, rulesStore());
       for (const wanted of ['enforce', 'observe', 'enforce']) {
         await process(write('policy.yaml', `mode: ${wanted}\n`))[start]();
         assert.equal(await mode(), wanted);
@@ -100,10 +100,10 @@ for (const [host, start, rulebook] of [
     });
 
     test('keeps a pause of the file that an older release had applied', async (t) => {
-      const { write, process, anna, mode } = aService(t, rulebook());
+      const { write, process, anna, mode } = aService(t, rulesStore());
       const text = '# ours\nmode: enforce # for good\n';
       await anna.applyPolicy(prod, text);
-      await anna.pause(prod, { why: 'incident', forMs: HOUR_MS });
+      await anna.pause(prod, { why: 'incident', durationMs: HOUR_MS });
       const file = write('policy.yaml', text);
       await process(file)[start]();
       assert.equal(await mode(), 'paused');
@@ -113,16 +113,16 @@ for (const [host, start, rulebook] of [
     });
 
     test('applies a file once in place of a policy of which an older release noted no file', async (t) => {
-      const { write, process, anna, mode } = aService(t, rulebook());
+      const { write, process, anna, mode } = aService(t, rulesStore());
       await anna.applyPolicy(prod, 'mode: observe\n');
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       assert.equal(await mode(), 'enforce');
     });
 
     test('notes the file with the orders that it changes, or not at all', async (t) => {
-      const { write, process, anna, mode, rulebook: book } = aService(t, rulebook());
+      const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const noteFile = t.mock.method(book, 'noteFile');
-      noteFile.mock.mockImplementationOnce(async (...given: Parameters<FileRulebook['noteFile']>) => {
+      noteFile.mock.mockImplementationOnce(async (...given: Parameters<FileRulesStore['noteFile']>) => {
         // Somebody is faster.
         await anna.applyPolicy(prod, 'mode: observe\n');
         noteFile.mock.restore();
@@ -141,7 +141,7 @@ for (const [host, start, rulebook] of [
     });
 
     test('outlives changes that operators make of orders', async (t) => {
-      const { write, process, anna, rulebook: book } = aService(t, rulebook());
+      const { write, process, anna, rulesStore: book } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       const noted = await book.appliedFile(prod);
       await anna.stop(prod, { why: 'incident' });
@@ -156,7 +156,7 @@ for (const [host, start, rulebook] of [
 
 describe('two replicas during an update, each with a file of its own', () => {
   const upgrade = (t: TestContext) => {
-    const service = aService(t, new ObjectRulebook({ objects: new FakeObjects() }));
+    const service = aService(t, new ObjectRulesStore({ objects: new FakeObjects() }));
     return {
       ...service,
       older: service.write('of-the-old-pod.yaml', 'mode: enforce\n', NOW - HOUR_MS),

@@ -10,7 +10,7 @@ import { encodeRetry } from '#shared/aws/due-message.ts';
 import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
-import type { FileRulebook } from '#shared/state/policy-of-file.ts';
+import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import { sqliteAsked, sqliteState } from '#shared/state/sqlite/service-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
@@ -115,9 +115,9 @@ async function startLeading(context: TestContext) {
   });
   const leadership = new Leadership({ leases: kept.leases, clock: systemClock });
   const mayWrite = Promise.withResolvers<void>();
-  const rulebook = new Proxy(kept.rulebook, {
+  const rulesStore = new Proxy(kept.rulesStore, {
     get:
-      (book, name: keyof FileRulebook) =>
+      (book, name: keyof FileRulesStore) =>
       async (...given: readonly unknown[]) => {
         if (name === 'noteFile') await mayWrite.promise;
         return Reflect.apply(book[name], book, given);
@@ -136,7 +136,7 @@ async function startLeading(context: TestContext) {
       ...{ apis: new Map([[C1, api]]), states: new Map(), troubles: new Map(), faults: new Map() },
       admit: (take) => take(C1, api),
     },
-    state: { ...kept, rulebook, leases: leadership, leads: leadership.begun, purge },
+    state: { ...kept, rulesStore, leases: leadership, leads: leadership.begun, purge },
     probes: { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } },
     matching: { comparisonOperators: false },
     policies: { enforce: false, file },

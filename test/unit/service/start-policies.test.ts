@@ -8,7 +8,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
@@ -18,25 +18,25 @@ function aStart(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'policies-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'policy.yaml');
-  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
   const clock = new DrivenClock(1);
-  const operator = new Operator({ rulebook, clock, who: 'anna@host' });
+  const operator = new Operator({ rulesStore, clock, who: 'anna@host' });
   const log = recordingLog();
   return {
     file,
-    rulebook,
+    rulesStore,
     operator,
     log,
     write: (text: string) => writeFileSync(file, text),
     start: async (chosen: ChosenPolicies) => {
-      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log });
+      const policies = new StartPolicies(chosen, [prod, stage], { operator, rulesStore, clock, log });
       await policies.apply();
       return policies;
     },
     resume: (chosen: ChosenPolicies) =>
-      new StartPolicies(chosen, [prod, stage], { operator, rulebook, clock, log }).resume(),
+      new StartPolicies(chosen, [prod, stage], { operator, rulesStore, clock, log }).resume(),
     modes: async () => {
-      const read = await rulebook.readAll([prod, stage]);
+      const read = await rulesStore.readAll([prod, stage]);
       return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
     },
   };
@@ -77,7 +77,7 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
 });
 
 test('nothing begins with a file that names what cannot be, unless it was applied before', async (t) => {
-  const { start, modes, file, write, rulebook } = aStart(t);
+  const { start, modes, file, write, rulesStore } = aStart(t);
   write('mode: enforce\nexclude: [{ taints: [maintenance-*] }]');
   await assert.rejects(start({ enforce: true, file }), {
     name: 'PolicyError',
@@ -87,10 +87,10 @@ test('nothing begins with a file that names what cannot be, unless it was applie
   // By an earlier release, which took it.
   const text = readFileSync(file, 'utf8');
   for (const cluster of [prod, stage]) {
-    const { orders } = await rulebook.read(cluster);
+    const { orders } = await rulesStore.read(cluster);
     const policy = { text, read: parsePolicyDocument(text), revision: 1 };
     const entry = { cluster, who: 'anna', at: 1, kind: 'policy', what: 'applied a policy' } as const;
-    await rulebook.changeOrders(cluster, orders, { ...orders, policy }, entry);
+    await rulesStore.changeOrders(cluster, orders, { ...orders, policy }, entry);
   }
   await start({ enforce: true, file });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);

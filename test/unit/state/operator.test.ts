@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget, ReleasedTrip, Trip } from '#shared/eviction/policy.ts';
 import { Operator } from '#shared/state/operator.ts';
-import type { Orders } from '#shared/state/rulebook.ts';
+import type { OperatorControls } from '#shared/state/rules-store.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -13,15 +13,15 @@ const prod = clusterName('prod');
 const node: HoldTarget = { kind: 'node', node: nodeName('node-1') };
 
 function anOperator() {
-  const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
+  const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
   const clock = new DrivenClock(NOW);
   return {
-    rulebook,
+    rulesStore,
     clock,
-    operator: new Operator({ rulebook, clock, who: 'anna' }),
-    orders: async (): Promise<Orders> => (await rulebook.read(prod)).orders,
+    operator: new Operator({ rulesStore, clock, who: 'anna' }),
+    orders: async (): Promise<OperatorControls> => (await rulesStore.read(prod)).orders,
     told: async () =>
-      (await rulebook.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(({ kind, what, why }) =>
+      (await rulesStore.audit({ from: 0, to: Number.MAX_SAFE_INTEGER })).map(({ kind, what, why }) =>
         [kind, what, why].filter((part) => part !== undefined).join(': '),
       ),
   };
@@ -53,17 +53,17 @@ test('a policy with a mistake is not applied', async () => {
 
 test('a cluster is stopped, and resumed by who says why', async () => {
   const { operator, orders, told } = anOperator();
-  const stop = await operator.stop(prod, { why: 'an incident', forMs: 60_000 });
+  const stop = await operator.stop(prod, { why: 'an incident', durationMs: 60_000 });
   assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
   assert.deepEqual((await orders()).stop, stop);
   await assert.rejects(operator.resume(prod, ' '), {
-    name: 'OrderError',
+    name: 'OperatorError',
     message: /^--reason must not be empty/,
   });
   await operator.resume(prod, 'it is over');
   assert.equal((await orders()).stop, undefined);
   await assert.rejects(operator.resume(prod, 'again'), {
-    name: 'OrderError',
+    name: 'OperatorError',
     message: 'Cluster prod is not stopped. Nothing to resume.',
   });
   assert.deepEqual(await told(), [
@@ -73,20 +73,20 @@ test('a cluster is stopped, and resumed by who says why', async () => {
 });
 
 test('all clusters are stopped at once, and resumed at once', async () => {
-  const { operator, rulebook } = anOperator();
+  const { operator, rulesStore } = anOperator();
   await operator.stopAll({ why: 'an incident' });
-  assert.equal((await rulebook.read(prod)).fleetStop?.scope, 'fleet');
+  assert.equal((await rulesStore.read(prod)).fleetStop?.scope, 'fleet');
   await operator.stopAll({ why: 'a worse one' });
-  assert.equal((await rulebook.fleetStop())?.why, 'a worse one');
+  assert.equal((await rulesStore.fleetStop())?.why, 'a worse one');
   await operator.resumeAll('it is over');
-  assert.equal(await rulebook.fleetStop(), undefined);
-  await assert.rejects(operator.resumeAll('again'), { name: 'OrderError' });
+  assert.equal(await rulesStore.fleetStop(), undefined);
+  await assert.rejects(operator.resumeAll('again'), { name: 'OperatorError' });
 });
 
 test('what is held is released by its name, and what has expired is cleared away by the next who speaks', async () => {
   const { operator, clock, orders } = anOperator();
-  const first = await operator.hold(prod, node, { why: 'a backup', forMs: 1000 });
-  await operator.stop(prod, { why: 'x', forMs: 1000 });
+  const first = await operator.hold(prod, node, { why: 'a backup', durationMs: 1000 });
+  await operator.stop(prod, { why: 'x', durationMs: 1000 });
   clock.advanceTo(NOW + 1000);
   const second = await operator.hold(
     prod,
@@ -94,7 +94,7 @@ test('what is held is released by its name, and what has expired is cleared away
     { why: 'a debugger' },
   );
   assert.deepEqual(await orders(), { revision: 3, holds: [second] });
-  await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OrderError' });
+  await assert.rejects(operator.release(prod, first.id, 'done'), { name: 'OperatorError' });
   await operator.release(prod, second.id, 'done');
   assert.deepEqual((await orders()).holds, []);
 });
@@ -103,7 +103,7 @@ test('a cluster has as many holds as a decision can read', async () => {
   const { operator, orders } = anOperator();
   for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
   await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
-    name: 'OrderError',
+    name: 'OperatorError',
     message: /^Cluster prod has the maximum of 100 holds\. Release some/,
   });
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
@@ -112,14 +112,16 @@ test('a cluster has as many holds as a decision can read', async () => {
 test('a policy that only observes is not paused: at the end of the pause it would be enforced', async () => {
   const { operator, orders } = anOperator();
   await operator.applyPolicy(prod, 'mode: observe');
-  await assert.rejects(operator.pause(prod, { why: 'x', forMs: 60_000 }), { message: /is in observe mode/ });
+  await assert.rejects(operator.pause(prod, { why: 'x', durationMs: 60_000 }), {
+    message: /is in observe mode/,
+  });
   assert.equal((await orders()).policy?.read.mode, 'observe');
 });
 
 test('a pause that is over by itself is not there to be ended', async () => {
   const { operator, orders, clock } = anOperator();
   await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 });
+  await operator.pause(prod, { why: 'an upgrade', durationMs: 60_000 });
   const { revision } = await orders();
   await clock.advanceTo(NOW + 60_000);
   await assert.rejects(operator.unpause(prod, 'done'), { message: /^Cluster prod is not paused/ });
@@ -129,12 +131,14 @@ test('a pause that is over by itself is not there to be ended', async () => {
 test('a policy that is enforced is paused for a while, and enforced again', async () => {
   const { operator, orders, told } = anOperator();
   await assert.rejects(operator.pause(prod, { why: 'x' }), {
-    name: 'OrderError',
+    name: 'OperatorError',
     message: 'Cluster prod is in observe mode. Nothing to pause.',
   });
   await operator.applyPolicy(prod, 'mode: enforce # ours\n');
-  await assert.rejects(operator.unpause(prod, 'x'), { name: 'OrderError' });
-  assert.deepEqual(await operator.pause(prod, { why: 'an upgrade', forMs: 60_000 }), { until: NOW + 60_000 });
+  await assert.rejects(operator.unpause(prod, 'x'), { name: 'OperatorError' });
+  assert.deepEqual(await operator.pause(prod, { why: 'an upgrade', durationMs: 60_000 }), {
+    until: NOW + 60_000,
+  });
   const { policy } = await orders();
   assert.deepEqual([policy?.read.mode, policy?.read.pausedUntil], ['paused', NOW + 60_000]);
   await operator.unpause(prod, 'done');
@@ -147,14 +151,14 @@ test('a policy that is enforced is paused for a while, and enforced again', asyn
 });
 
 test('what the guard holds is let go, and left for a relay to count', async () => {
-  const { operator, rulebook, told } = anOperator();
-  await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OrderError' });
-  const { guard } = await rulebook.read(prod);
+  const { operator, rulesStore, told } = anOperator();
+  await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OperatorError' });
+  const { guard } = await rulesStore.read(prod);
   const trip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
   const before: ReleasedTrip = { ...trip, zone: 'b', upTo: 7 };
-  await rulebook.changeGuard(prod, guard, [trip, before]);
+  await rulesStore.changeGuard(prod, guard, [trip, before]);
   await operator.releaseGuard(prod, 'they are dead for certain');
-  assert.deepEqual((await rulebook.read(prod)).guard, {
+  assert.deepEqual((await rulesStore.read(prod)).guard, {
     revision: 2,
     trips: [],
     released: [before, { ...trip, releasedAt: NOW }],

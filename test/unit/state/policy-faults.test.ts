@@ -6,7 +6,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { parseAppliedPolicy, parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const NOW = Date.UTC(2026, 10, 24, 12);
@@ -145,13 +145,13 @@ describe('a policy that an earlier release took, and this one would not,', () =>
 
   /** An operator of a cluster in which the policy was stored by an earlier release. */
   async function stored() {
-    const rulebook = new SqliteRulebook({ database: openDatabase(':memory:') });
-    const operator = new Operator({ rulebook, clock: new DrivenClock(NOW), who: 'anna' });
+    const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
+    const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
     const policy = { text: written, read: parsePolicyDocument(written), revision: 1 };
-    const { orders } = await rulebook.read(prod);
+    const { orders } = await rulesStore.read(prod);
     const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'policy', what: 'applied a policy' } as const;
-    await rulebook.changeOrders(prod, orders, { ...orders, policy }, entry);
-    return { operator, text: async () => (await rulebook.read(prod)).orders.policy?.text };
+    await rulesStore.changeOrders(prod, orders, { ...orders, policy }, entry);
+    return { operator, text: async () => (await rulesStore.read(prod)).orders.policy?.text };
   }
 
   test('is paused, resumed and applied again as it is', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { rulesReader } from '#shared/state/rulebook.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -13,7 +13,7 @@ test('rules that could not be read are asked for again by whoever asks next, at 
     return { orders: { revision: 7, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
   };
   const matching = { comparisonOperators: false };
-  const rules = rulesReader({ rulebook: { read }, matching, clock: new DrivenClock(NOW) });
+  const rules = rulesReader({ rulesStore: { read }, matching, clock: new DrivenClock(NOW) });
   await assert.rejects(rules(clusterName('prod')), { name: 'StoreError' });
   failing = false;
   assert.equal((await rules(clusterName('prod'))).ordersRevision, 7);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { type FleetRulings, type Rulings, rulesReader } from '#shared/state/rulebook.ts';
+import { rulesReader, type StoredFleetRules, type StoredRules } from '#shared/state/rules-store.ts';
 import { StoreError } from '#shared/state/store.ts';
 
 const C1 = clusterName('c1');
@@ -9,15 +9,15 @@ const C1 = clusterName('c1');
 /** A reader whose clock stands still, on a rulebook whose guard is at `revision`. */
 function bench() {
   const written = { revision: 3, reads: 0 };
-  const rulebook = {
-    read: async (): Promise<Rulings> => {
+  const rulesStore = {
+    read: async (): Promise<StoredRules> => {
       written.reads += 1;
       const guard = { revision: written.revision, trips: [] };
       return { orders: { revision: 0, holds: [] }, guard, fleetRevision: 0 };
     },
   };
   const matching = { comparisonOperators: false };
-  const read = rulesReader({ rulebook, matching, clock: { now: () => 0 } });
+  const read = rulesReader({ rulesStore, matching, clock: { now: () => 0 } });
   return { written, read };
 }
 
@@ -63,8 +63,8 @@ describe('what is written of all clusters', () => {
     const time = { now: 0 };
     const written = { fleetRevision: 1 };
     const readFor: ClusterName[] = [];
-    const rulebook = {
-      read: async (cluster: ClusterName, fleet?: FleetRulings): Promise<Rulings> => {
+    const rulesStore = {
+      read: async (cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules> => {
         if (!fleet) readFor.push(cluster);
         const { fleetRevision } = fleet ?? written;
         if (cluster === clusterName('c0')) throw new StoreError('a newer release wrote that');
@@ -74,7 +74,7 @@ describe('what is written of all clusters', () => {
     const clock = { now: () => time.now };
     return {
       ...{ time, written, readFor },
-      read: rulesReader({ rulebook, matching: { comparisonOperators: false }, clock }),
+      read: rulesReader({ rulesStore, matching: { comparisonOperators: false }, clock }),
     };
   }
   const clusters = ['c1', 'c2', 'c3'].map(clusterName);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as z from 'zod';
 import { clusterName } from '#shared/eviction/identity.ts';
-import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { auditSchema, storedAudit } from '#shared/state/stored-rules.ts';
 
 const entry = { cluster: clusterName('prod'), who: 'anna', at: 1, what: 'registered the cluster' } as const;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import { narrator } from '#shared/telemetry/narrator.ts';
+import { textLog } from '#shared/telemetry/text-log.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const cluster = clusterName('c1');
@@ -24,7 +24,7 @@ test('an event that nobody knows, a field it has not, and one it lacks do not co
 
 test('the narrator tells of nodes and pods, complains of what goes wrong, and keeps quiet about the rest', () => {
   const told: string[] = [];
-  const log = narrator({ now: () => 0 }, (line) => told.push(line));
+  const log = textLog({ now: () => 0 }, (line) => told.push(line));
   const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, dueAt: 30_000 };
   const eviction = { ...pod, taints: ['maintenance=now:NoExecute'] };
   log.info('node.changed', { cluster, node, delta, taints: [] });
@@ -50,7 +50,7 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
 test('the narrator tells date and time of each line, and the date of a moment that is not of the same day', () => {
   const noon = new Date(2026, 0, 31, 12).getTime();
   const told: string[] = [];
-  const log = narrator({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));
+  const log = textLog({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));
   const pod = {
     cluster,
     node,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { KeptValue } from '#shared/access/kept-value.ts';
+import { RefreshingCache } from '#shared/access/refreshing-cache.ts';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
 import { BuiltInWatch } from '#shared/console/built-in-watch.ts';
 import { FleetView } from '#shared/console/fleet-view.ts';
@@ -12,8 +12,8 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
-import { recently } from '#shared/state/recently.ts';
-import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rulebook.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
+import { cached } from '#shared/time/cached.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
@@ -59,14 +59,14 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         count();
         return { orders: { revision: 0, holds: [] }, guard: { revision: 0, trips: [] }, fleetRevision: 0 };
       };
-      const reader = rulesReader({ rulebook: { read }, matching: { comparisonOperators: false }, clock });
+      const reader = rulesReader({ rulesStore: { read }, matching: { comparisonOperators: false }, clock });
       return () => reader(C1);
     }),
   ],
   'a lease that was read': [
     SECOND,
     once((count, clock) => {
-      const read = recently(SECOND, async () => count(), clock);
+      const read = cached(SECOND, async () => count(), clock);
       return () => read(C1);
     }),
   ],
@@ -82,7 +82,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
   credentials: [
     MINUTE,
     once((count, clock) => {
-      const value = new KeptValue(
+      const value = new RefreshingCache(
         async () => ({ value: count(), freshForMs: MINUTE, servesForMs: HOUR }),
         clock,
       );
@@ -145,7 +145,7 @@ const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = 
         fleet: {
           clusters,
           service: async () => undefined,
-          rulebook: { fleetStop: async () => undefined },
+          rulesStore: { fleetStop: async () => undefined },
         } as never,
         builtIn: () => ({ state: 'unknown', evidence: '' }),
         ...{ clock, maxAgeMs: SECOND },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rulebook.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { renewable } from '#shared/time/renewable.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 
@@ -13,7 +13,7 @@ test('a renewed reader of rules relies on nothing that was read before, however 
   };
   const clock = new SteppedClock(0);
   const matching = { comparisonOperators: false };
-  const rules = renewable(() => rulesReader({ rulebook: { read }, matching, clock }));
+  const rules = renewable(() => rulesReader({ rulesStore: { read }, matching, clock }));
   const revisionRead = async () => (await rules.call(clusterName('c1'))).ordersRevision;
   assert.equal(await revisionRead(), 1);
   clock.pass(RULES_MAX_AGE_MS - 1);

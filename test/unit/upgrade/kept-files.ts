@@ -9,7 +9,7 @@ import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/servi
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { bringOver } from '#shared/state/sqlite/sqlite-migration.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
@@ -61,9 +61,9 @@ export async function writtenFiles(): Promise<KeptFiles> {
     const reachedBy = join(directory, REACHED_BY_FILE);
     writeReachedBy(reachedBy, REACHED_BY);
     const state = openState(join(directory, STORE_FILE));
-    state.rulebook.recover(NOW);
+    state.rulesStore.recover(NOW);
     await writeKept(state);
-    await writeAppliedFile(state.rulebook);
+    await writeAppliedFile(state.rulesStore);
     await sqliteAsked(state.store.database).send(ASKED);
     const written = {
       [REACHED_BY_FILE]: JSON.parse(readFileSync(reachedBy, 'utf8')),
@@ -89,12 +89,12 @@ export async function readFiles(
     const note = written[RULES_REVISION_FILE];
     if (note !== undefined) writeFileSync(join(directory, RULES_REVISION_FILE), JSON.stringify(note));
     const state = openState(join(directory, STORE_FILE));
-    const stoppedForLoss = state.rulebook.recover(NOW);
+    const stoppedForLoss = state.rulesStore.recover(NOW);
     const whole = { cluster: CLUSTER, node: REF.node, from: 0, to: NOW * 2 };
     const read = {
       stoppedForLoss: stoppedForLoss as undefined,
       ...(await readKept(state)),
-      appliedFile: await state.rulebook.appliedFile(CLUSTER),
+      appliedFile: await state.rulesStore.appliedFile(CLUSTER),
       history: await Array.fromAsync(state.history.entries(whole), ({ name, what }) => `${name} ${what}`),
       reachedBy: readReachedBy(reachedBy) as typeof REACHED_BY,
       asked: (await takeAsked(state.store.database)) as typeof ASKED,
@@ -114,7 +114,7 @@ export function openState(path: string) {
     store,
     history: new SqliteHistory({ database }),
     leases: sqliteLeases(database),
-    rulebook: new SqliteRulebook({ database, newId: () => 'the-database' }),
+    rulesStore: new SqliteRulesStore({ database, newId: () => 'the-database' }),
   };
 }
 

@@ -5,7 +5,7 @@ import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { historyOf } from '#shared/state/objects/node-eviction.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
-import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 import {
@@ -29,7 +29,7 @@ interface InCluster extends Keepers {
   readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
   readonly store: KubernetesStore;
   readonly history: KubernetesHistory;
-  readonly rulebook: ObjectRulebook;
+  readonly rulesStore: ObjectRulesStore;
 }
 
 function emptyCluster(): InCluster {
@@ -44,7 +44,7 @@ function emptyCluster(): InCluster {
     ...{ objects, store },
     history: new KubernetesHistory({ store, configMaps: objects.configmaps }),
     leases: new ObjectLeases({ objects: objects.leases }),
-    rulebook: new ObjectRulebook({ objects: objects.evictionrules }),
+    rulesStore: new ObjectRulesStore({ objects: objects.evictionrules }),
   };
 }
 
@@ -52,7 +52,7 @@ function emptyCluster(): InCluster {
 export async function writtenObjects(): Promise<KeptObjects> {
   const cluster = emptyCluster();
   await writeKept(cluster);
-  await writeAppliedFile(cluster.rulebook);
+  await writeAppliedFile(cluster.rulesStore);
   const listed = KINDS.map(async (kind) => {
     const objects = await Array.fromAsync(cluster.objects[kind].list(), (object) =>
       opened(unversioned(object)),
@@ -73,7 +73,7 @@ export async function readObjects(
   }
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
   const gone = [...(await new GonePods(cluster.objects.configmaps, CLUSTER).list())];
-  const appliedFile = await cluster.rulebook.appliedFile(CLUSTER);
+  const appliedFile = await cluster.rulesStore.appliedFile(CLUSTER);
   const faults = (await cluster.leases.look(CLUSTER))?.faults;
   return { ...(await readKept(cluster)), noted, gone, appliedFile, faults };
 }

@@ -86,7 +86,7 @@ describe('the state of an older release', () => {
     assert.deepEqual(await meaningOf(path), MEANING);
     assert.deepEqual(contentOf(path), before);
     const state = openState(path);
-    assert.deepEqual(await state.rulebook.appliedFile(CLUSTER), APPLIED_FILE);
+    assert.deepEqual(await state.rulesStore.appliedFile(CLUSTER), APPLIED_FILE);
     state.store.close();
   });
 
@@ -102,8 +102,8 @@ describe('the state of an older release', () => {
       log: logTo(() => undefined),
       lost: assert.fail,
     });
-    const { fleetStop } = await state.rulebook.read(CLUSTER);
-    assert.deepEqual(fleetStop, KEPT_MEANING.rulings.fleetStop);
+    const { fleetStop } = await state.rulesStore.read(CLUSTER);
+    assert.deepEqual(fleetStop, KEPT_MEANING.storedRules.fleetStop);
     const lease = await state.leases.look(CLUSTER);
     assert.deepEqual([lease?.holder, lease?.epoch], [undefined, KEPT_MEANING.lease.epoch]);
     state.close();
@@ -156,13 +156,13 @@ describe('the state of an older release', () => {
       INSERT INTO scheduled (cluster, node, uid, json) SELECT cluster, 'bad', uid, json_remove(json, '$.name') FROM scheduled;
       INSERT INTO orders VALUES ('bad', 1, '{"holds":[],"freeze":true}'), ('worse', 1, '{');`);
     assert.deepEqual(await meaningOf(path), MEANING);
-    const { store, rulebook } = openState(path);
+    const { store, rulesStore } = openState(path);
     const bad = { cluster: CLUSTER, node: nodeName('bad') };
     await assert.rejects(store.load(bad, NOW), { message: /^The stored state of node bad of cluster prod/ });
     const due = await Array.fromAsync(store.upcoming(), ({ ref }) => ref.node);
     assert.deepEqual(due.toSorted(), ['bad', REF.node]);
     for (const cluster of ['bad', 'worse']) {
-      await assert.rejects(rulebook.read(cluster as typeof CLUSTER), { name: 'StoreError' });
+      await assert.rejects(rulesStore.read(cluster as typeof CLUSTER), { name: 'StoreError' });
     }
     store.close();
   });

@@ -131,7 +131,7 @@ async function enforced(): Promise<string> {
       },
       withdrawPolicy: () => Promise.reject(new Error('there is nothing to withdraw')),
     },
-    rulebook: {
+    rulesStore: {
       read: async () => ({
         orders: { revision: 0, holds: [] },
         guard: { revision: 0, trips: [] },

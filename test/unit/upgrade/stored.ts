@@ -6,16 +6,16 @@ import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/items.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';
-import type { AppliedFile, FileRulebook } from '#shared/state/policy-of-file.ts';
+import type { AppliedFile, FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
-import type { AuditEntry, GuardState, Orders, Rulebook } from '#shared/state/rulebook.ts';
+import type { AuditEntry, GuardState, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { StuckPod } from '#shared/state/stuck.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
@@ -162,7 +162,7 @@ export const POLICY: Policy = {
   tolerationSeconds: { maintenance: 300 },
   virtualKeys: ['node.kubernetes.io/unreachable'],
 };
-const ORDERS: Omit<Orders, 'revision'> = {
+const ORDERS: Omit<OperatorControls, 'revision'> = {
   policy: { text: 'mode: paused\n', read: POLICY, revision: 1 },
   stop: clusterStop,
   holds: [
@@ -203,14 +203,14 @@ export interface Keepers {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'>;
   readonly leases: Leases;
-  readonly rulebook: Rulebook;
+  readonly rulesStore: RulesStore;
 }
 
 const inTable = (table: DynamoDbTable): Keepers => ({
   store: new DynamoDbStore(table),
   history: new DynamoDbHistory(table),
   leases: new DynamoDbLeases(table),
-  rulebook: new DynamoDbRulebook(table),
+  rulesStore: new DynamoDbRulesStore(table),
 });
 
 const RATE = { rate: 1, drain: 1 };
@@ -224,7 +224,7 @@ export async function writeAll(table: DynamoDbTable): Promise<void> {
 }
 
 /** The same of what every deployment keeps. */
-export async function writeKept({ store, history, leases, rulebook }: Keepers): Promise<void> {
+export async function writeKept({ store, history, leases, rulesStore }: Keepers): Promise<void> {
   await store.commit(
     REF,
     0,
@@ -241,9 +241,9 @@ export async function writeKept({ store, history, leases, rulebook }: Keepers): 
   await leases.reportStuck(lease, STUCK);
   const [ofFleet, ofGuard, ofPolicy] = AUDIT;
   if (!ofFleet || !ofGuard || !ofPolicy) throw new Error('the audit has three entries');
-  await rulebook.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
-  await rulebook.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
-  await rulebook.changeFleetStop(undefined, fleetStop, ofFleet);
+  await rulesStore.changeOrders(CLUSTER, { revision: 0, holds: [] }, ORDERS, ofPolicy);
+  await rulesStore.changeGuard(CLUSTER, { revision: 0, trips: [] }, [standing, released, fresh], ofGuard);
+  await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }
 
 /** What was applied last from the file of a policy, where a service may be given one. */
@@ -260,9 +260,9 @@ export interface ReportedFaults {
 }
 
 /** Notes that, beside orders as `writeKept` leaves them. */
-export async function writeAppliedFile(rulebook: FileRulebook): Promise<void> {
-  const { orders } = await rulebook.read(CLUSTER);
-  await rulebook.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
+export async function writeAppliedFile(rulesStore: FileRulesStore): Promise<void> {
+  const { orders } = await rulesStore.read(CLUSTER);
+  await rulesStore.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
 }
 
 /** What a lease's holder reports, where that is kept; of releases from before it, nothing. */
@@ -300,7 +300,7 @@ export const KEPT_MEANING = {
   tainted: [{ node: REF.node, state: NODE }],
   lease: LEASE,
   stuck: STUCK,
-  rulings: { orders: { revision: 1, ...ORDERS }, guard: GUARD, fleetStop, fleetRevision: 1 },
+  storedRules: { orders: { revision: 1, ...ORDERS }, guard: GUARD, fleetStop, fleetRevision: 1 },
   audit: AUDIT,
 };
 
@@ -333,14 +333,14 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
 }
 
 /** The same of what every deployment keeps. */
-export async function readKept({ store, leases, rulebook }: Keepers): Promise<typeof KEPT_MEANING> {
+export async function readKept({ store, leases, rulesStore }: Keepers): Promise<typeof KEPT_MEANING> {
   const { node, scheduled, ended: over } = await store.load(REF, NOW);
   if (!node) throw new Error('there is no node');
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
   // Whoever takes one says his own.
   const { version: _version, faults: _faults, ...lease } = found;
-  const { fleetStop: stop, ...rulings } = await rulebook.read(CLUSTER);
+  const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
   if (!stop) throw new Error('nothing is stopped');
   return {
     node,
@@ -349,7 +349,7 @@ export async function readKept({ store, leases, rulebook }: Keepers): Promise<ty
     tainted: await Array.fromAsync(store.taintedNodes(CLUSTER)),
     lease,
     stuck: await leases.stuck(CLUSTER),
-    rulings: { ...rulings, fleetStop: stop } as typeof MEANING.rulings,
-    audit: await rulebook.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
+    storedRules: { ...storedRules, fleetStop: stop } as typeof MEANING.storedRules,
+    audit: await rulesStore.audit({ from: 0, to: Number.POSITIVE_INFINITY }),
   };
 }

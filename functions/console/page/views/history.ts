@@ -31,7 +31,7 @@ const SINCE: readonly (readonly [ms: string, text: string])[] = [
 const DAY = String(24 * HOUR_MS);
 /** So many entries are asked for at first, and more when somebody wants older ones. */
 const STEP = 200;
-const MOST = 1_000;
+const MAX = 1_000;
 
 /** What became of evictions, the newest first. */
 export function History(): VNode {
@@ -90,9 +90,9 @@ export function History(): VNode {
     }
     ${
       more &&
-      (limit < MOST
+      (limit < MAX
         ? html`<div class="buttons">
-            <button type="button" class="button" onClick=${() => setLimit(Math.min(MOST, limit * 2))}>Show older entries</button>
+            <button type="button" class="button" onClick=${() => setLimit(Math.min(MAX, limit * 2))}>Show older entries</button>
           </div>`
         : html`<p class="soft">To see older entries, filter by name or event.</p>`)
     }

@@ -1,8 +1,8 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import type { PendingRow } from '#shared/console/api.ts';
-import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
-import type { Need } from '#shared/operations/look/needs.ts';
+import { GATE_KINDS } from '#shared/explain/gate-text.ts';
+import type { Issue } from '#shared/operations/look/issues.ts';
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { ActButton, releaseGuard, resumeAll, resumeCluster, retry, stopCluster } from '../act-button.ts';
 import { clusters, now, pending, session, status } from '../live.ts';
@@ -78,7 +78,7 @@ const Issues = ({ issues, unknown }: Pick<FleetStatus, 'issues' | 'unknown'>): V
   </section>
 `;
 
-const CAN_WAIT: readonly Need['type'][] = [
+const CAN_WAIT: readonly Issue['type'][] = [
   'api-server-unreachable',
   'delayed',
   'dead-letters',
@@ -87,7 +87,7 @@ const CAN_WAIT: readonly Need['type'][] = [
 ];
 
 /** What one can do about it. */
-function Remedy({ need: { type, cluster } }: { readonly need: Need }): VNode | undefined {
+function Remedy({ need: { type, cluster } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
   switch (type) {
@@ -150,7 +150,7 @@ const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'bl
 
 /** What forbids it somebody said, or the guard. */
 const heldOf = ({ states }: ClusterStatus): number | undefined =>
-  states && BRAKE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
+  states && GATE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
 
 /** What is not known is shown as that. */
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';

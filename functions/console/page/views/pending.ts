@@ -2,8 +2,8 @@ import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { PendingRow, StuckRow } from '#shared/console/api.ts';
-import { BRAKE_KINDS } from '#shared/explain/brake-words.ts';
-import type { PendingStanding } from '#shared/operations/look/standing.ts';
+import { GATE_KINDS } from '#shared/explain/gate-text.ts';
+import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import { ActButton, holdPod, releaseHold } from '../act-button.ts';
 import { useAsked } from '../asked.ts';
 import { clusters, now, pending, pendingTotal } from '../live.ts';
@@ -106,9 +106,9 @@ function orderOf(text: string | null): Order {
 }
 
 /** Its countdown comes to nothing for now: its row is grey. */
-export const isHeld = (standing: PendingStanding): boolean => BRAKE_KINDS.some((kind) => kind === standing);
+export const isHeld = (standing: PendingState): boolean => GATE_KINDS.some((kind) => kind === standing);
 
-const COUNTS: readonly PendingStanding[] = ['scheduled', 'due', 'rate-limited'];
+const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
 
 const COLUMNS: readonly Column<PendingRow>[] = [
   {

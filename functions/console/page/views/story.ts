@@ -1,6 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
-import { wordsOf } from '#shared/explain/brake-words.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { PodAnswer } from '#shared/explain/pod.ts';
 import type { EntryOutput } from '#shared/operations/look/output-records.ts';
 import { momentText } from '../moments.ts';

@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import type { Break, BudgetFate, WorkloadFate } from '#shared/explain/what-if.ts';
+import type { Break, BudgetForecast, WorkloadForecast } from '#shared/explain/what-if.ts';
 import type { WhatIfAnswer as Answer } from '#shared/operations/ask/what-if.ts';
 import { clusters } from '../live.ts';
 import { counted, momentText, spanText } from '../moments.ts';
@@ -138,7 +138,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
         label="Workloads" wrap
         columns=${WORKLOAD_COLUMNS(at)}
         rows=${workloads}
-        keyOf=${({ namespace, kind, name }: WorkloadFate) => `${namespace}/${kind}/${name}`}
+        keyOf=${({ namespace, kind, name }: WorkloadForecast) => `${namespace}/${kind}/${name}`}
       />
     </section>
     ${
@@ -149,7 +149,7 @@ function Outcome({ answer, cluster }: { readonly answer: Answer; readonly cluste
           label="Disruption budgets" wrap
           columns=${BUDGET_COLUMNS}
           rows=${budgets}
-          keyOf=${({ namespace, name }: BudgetFate) => `${namespace}/${name ?? ''}`}
+          keyOf=${({ namespace, name }: BudgetForecast) => `${namespace}/${name ?? ''}`}
         />
       </section>`
     }
@@ -192,7 +192,7 @@ const paceText = ({ evictionRate, lastAt, releaseRate }: Answer['pace'], at: num
 
 const NONE = html`<span class="soft">0</span>`;
 
-const STAYS: Readonly<Record<WorkloadFate['keep'][number]['cause'], string>> = {
+const STAYS: Readonly<Record<WorkloadForecast['keep'][number]['cause'], string>> = {
   hold: STANDING.hold.text,
   excluded: STANDING.excluded.text,
   'node-alive': STANDING['node-alive'].text,
@@ -203,7 +203,7 @@ const STAYS: Readonly<Record<WorkloadFate['keep'][number]['cause'], string>> = {
   unknown: 'unknown',
 };
 
-const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadFate>[] => [
+const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadForecast>[] => [
   {
     key: 'workload',
     head: 'Workload',
@@ -252,7 +252,7 @@ const WORKLOAD_COLUMNS = (at: number): readonly Column<WorkloadFate>[] => [
   },
 ];
 
-const BUDGET_COLUMNS: readonly Column<BudgetFate>[] = [
+const BUDGET_COLUMNS: readonly Column<BudgetForecast>[] = [
   {
     key: 'budget',
     head: 'Budget',

@@ -6,8 +6,8 @@ import { SyntheticServer } from '../synthetic-server.ts';
 const SIZE = { nodes: 1_000, podsPerNode: 30 };
 const POD_EVENTS_PER_SECOND = 50;
 /** Of nodes whose taints come and go, so many are tainted at a time: on both sides of what has watches of its own. */
-const LEAST_TAINTED = 20;
-const MOST_TAINTED = 160;
+const MIN_TAINTED = 20;
+const MAX_TAINTED = 160;
 /** For how long their number rises, and then falls. */
 const TIDE_MS = 5 * 60_000;
 const STEP_MS = 1_000;
@@ -60,10 +60,10 @@ export const soak: Scenario = {
 /** Samples for a while; returns the lowest of each. */
 async function sampled(
   relay: RelayProcess,
-  forMs: number,
+  durationMs: number,
   begunAt: number,
 ): Promise<Sample & { sent: number }> {
-  const end = Date.now() + forMs;
+  const end = Date.now() + durationMs;
   let [rssMb, heapMb, sent] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0];
   do {
     const memory = await relay.ask('memory');
@@ -83,7 +83,7 @@ async function disturb(server: SyntheticServer, untilAt: number, relay: RelayPro
   await server.tell({ kind: 'churn', cluster, perSecond: POD_EVENTS_PER_SECOND });
   for (let step = 1; Date.now() < untilAt && !relay.process.ended; step += 1) {
     const phase = ((Date.now() - begunAt) / TIDE_MS) % 2;
-    const wanted = LEAST_TAINTED + (phase < 1 ? phase : 2 - phase) * (MOST_TAINTED - LEAST_TAINTED);
+    const wanted = MIN_TAINTED + (phase < 1 ? phase : 2 - phase) * (MAX_TAINTED - MIN_TAINTED);
     const node = (step * 7) % SIZE.nodes;
     tainted.push(node);
     await server.tell({ kind: 'taint', cluster, nodes: [node] });

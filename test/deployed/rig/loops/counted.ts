@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Context, SQSRecord } from 'aws-lambda';
-import { hashOf, joined, LONGEST_CHAIN, lineageIn, lineageText } from './lineage.ts';
+import { hashOf, joined, lineageIn, lineageText, MAX_CHAIN } from './lineage.ts';
 
 /** In which attribute of a message its trace header travels here: the stand-in loses the system attribute of that name in batches. */
 export const TRACE_ATTRIBUTE = 'AWSTraceHeader';
@@ -18,7 +18,7 @@ export const counted =
     const lineage = joined((event.Records ?? []).map((record) => lineageIn(takeHeader(record))));
     const id = hashOf(functionName);
     const count = (lineage.get(id) ?? 0) + 1;
-    if (count > LONGEST_CHAIN && !(await allowsLoops(functionName))) {
+    if (count > MAX_CHAIN && !(await allowsLoops(functionName))) {
       const what = `RecursiveInvocationException: invocation ${count} of ${functionName} in a chain was dropped`;
       process.stdout.write(`${what}\n`);
       throw new Error(what);

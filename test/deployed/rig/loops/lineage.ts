@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 export type Lineage = ReadonlyMap<string, number>;
 
 /** Lambda stops the invocation after this many of one function in a chain (Lambda Developer Guide, "recursive loop detection"). */
-export const LONGEST_CHAIN = 16;
+export const MAX_CHAIN = 16;
 
 const HASH_CHARACTERS = 8;
 

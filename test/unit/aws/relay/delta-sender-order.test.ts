@@ -29,7 +29,7 @@ interface Fate {
   readonly outcome: Outcome;
 }
 
-const fate: fc.Arbitrary<Fate> = fc.record({
+const forecast: fc.Arbitrary<Fate> = fc.record({
   ms: fc.integer({ min: 0, max: 400 }),
   atOnce: fc.boolean(),
   outcome: fc.oneof(
@@ -53,21 +53,25 @@ const step = fc.record({
 
 /** A queue that does with each call as its fate is, and finds out what is sent that must not be, or out of order. */
 class FatefulQueue implements QueueSender {
-  readonly #fates: Iterator<Fate>;
+  readonly #forecasts: Iterator<Fate>;
   readonly #reader: Reader;
   readonly #silent: ReadonlySet<string>;
   readonly #underWay = new Set<string>();
   readonly #newest = new Map<string, Version>();
   readonly faults: string[] = [];
 
-  constructor(fates: readonly Fate[], silent: ReadonlySet<string>, reader: Reader) {
-    this.#fates = fates.values();
+  constructor(forecasts: readonly Fate[], silent: ReadonlySet<string>, reader: Reader) {
+    this.#forecasts = forecasts.values();
     this.#silent = silent;
     this.#reader = reader;
   }
 
   async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
-    const { ms, atOnce, outcome } = this.#fates.next().value ?? { ms: 15, atOnce: true, outcome: 'taken' };
+    const { ms, atOnce, outcome } = this.#forecasts.next().value ?? {
+      ms: 15,
+      atOnce: true,
+      outcome: 'taken',
+    };
     // Of a cluster that was given away, what is on its way is told apart by its epoch.
     const groupOf = ({ ref, version }: Delta) => `${ref.cluster} ${ref.node} ${version.epoch}`;
     const deltas = messages.map(({ body }) => parseDelta(body));
@@ -160,16 +164,16 @@ function outboxOver(nodeDeltas: QueueSender, podDeltas: QueueSender): Outbox {
 class FollowedCluster {
   readonly #name: ClusterName;
   readonly #outbox: Outbox;
-  readonly #maySpeak: () => boolean;
+  readonly #canSend: () => boolean;
   readonly #nodes = new Map(NODES.map((node) => [node as string, liveNode(node)]));
   readonly #pods = new Map<string, LivePod>();
   #view: ClusterView;
   #epoch = 0;
 
-  constructor(name: string, outbox: Outbox, maySpeak: () => boolean) {
+  constructor(name: string, outbox: Outbox, canSend: () => boolean) {
     this.#name = clusterName(name);
     this.#outbox = outbox;
-    this.#maySpeak = maySpeak;
+    this.#canSend = canSend;
     this.#view = this.take();
   }
 
@@ -179,7 +183,7 @@ class FollowedCluster {
     this.#view = new ClusterView(this.#name, this.#epoch);
     this.#view.replaceNodes([...this.#nodes.values()], Date.now());
     this.#outbox.dropCluster(this.#name);
-    this.#outbox.open(this.#name, this.#view, this.#maySpeak);
+    this.#outbox.open(this.#name, this.#view, this.#canSend);
     // What a former relay told of as tainted.
     this.#mark(NODES.map((node) => ({ node: nodeName(node) })));
     return this.#view;
@@ -227,12 +231,12 @@ test('whatever calls take and come to, a node’s deltas stay in order, and in t
   const time = driveTimers(context);
   const stories = fc.asyncProperty(
     fc.array(step, { minLength: 20, maxLength: 150 }),
-    fc.array(fate, { maxLength: 40 }),
-    fc.array(fate, { maxLength: 40 }),
+    fc.array(forecast, { maxLength: 40 }),
+    fc.array(forecast, { maxLength: 40 }),
     async (steps, nodeFates, podFates) => {
       const silent = new Set<string>();
       const reader = new Reader();
-      const queues = [nodeFates, podFates].map((fates) => new FatefulQueue(fates, silent, reader));
+      const queues = [nodeFates, podFates].map((forecasts) => new FatefulQueue(forecasts, silent, reader));
       const [nodeDeltas, podDeltas] = queues;
       assert.ok(nodeDeltas && podDeltas);
       const outbox = outboxOver(nodeDeltas, podDeltas);

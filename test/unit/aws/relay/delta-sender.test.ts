@@ -48,14 +48,14 @@ function bench(context: TestContext) {
  * A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. The pods of a node are listed as
  * soon as it is tainted.
  */
-function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, maySpeak = (): boolean => true } = {}) {
+function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boolean => true } = {}) {
   const name = clusterName(cluster);
   const view = new ClusterView(name, epoch);
   view.replaceNodes(
     ['n1', 'n2', 'n3'].map((node) => liveNode(node)),
     Date.now(),
   );
-  outbox.open(name, view, maySpeak);
+  outbox.open(name, view, canSend);
   const live = new Map<PodUid, LivePod>();
   const list = (node: NodeName) =>
     view.replacePods(
@@ -723,7 +723,7 @@ describe('a cluster that may not be spoken for', () => {
   test('is not told of until it may, and others are', async (context) => {
     const { outbox, nodes, time } = bench(context);
     let mine = false;
-    speakFor(outbox, 'c1', { maySpeak: () => mine }).taint('n1', 'a');
+    speakFor(outbox, 'c1', { canSend: () => mine }).taint('n1', 'a');
     speakFor(outbox, 'c2').taint('n1', 'a');
     await outbox.drained();
     await time.pass(60_000);
@@ -739,7 +739,7 @@ describe('a cluster that may not be spoken for', () => {
 
   test('is asked about before each call of a queue', async (context) => {
     const { outbox, nodes } = bench(context);
-    speakFor(outbox, 'c1', { maySpeak: () => nodes.calls.length < 2 }).nodes(...tainted(50));
+    speakFor(outbox, 'c1', { canSend: () => nodes.calls.length < 2 }).nodes(...tainted(50));
     await outbox.drained();
     assert.equal(nodes.taken.length, 20);
   });

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
 import { createProgram } from '#functions/cli/program.ts';
 import { applyAll, mustWork } from '#functions/cli/takeover/apply-command.ts';
-import { TAKEOVER_RULES } from '#functions/cli/takeover/rights.ts';
+import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';

@@ -4,7 +4,7 @@ import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import type { Right } from '#shared/kubernetes/rights.ts';
+import type { Permission } from '#shared/kubernetes/permissions.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
@@ -23,11 +23,11 @@ function checked() {
   const state = {
     rules: async (): Promise<Rules> => EVICT,
     answer: (): boolean => false,
-    asked: [] as Right[],
+    asked: [] as Permission[],
   };
   const cluster = Object.assign(new FakeCluster(clock), {
     host: 'one.example.com',
-    allowed: async (right: Right) => {
+    allowed: async (right: Permission) => {
       state.asked.push(right);
       return state.answer();
     },

@@ -6,7 +6,7 @@ import { countdownOf, encodeCountdowns } from '#shared/aws/due-message.ts';
 import { countingDown, heldBack } from '#shared/engine/evict/countdown-events.ts';
 import { EVENT_REASON } from '#shared/engine/evict/events.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { Brake } from '#shared/eviction/brake.ts';
+import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
@@ -53,7 +53,7 @@ describe('an Event of ours', () => {
 
   test('tells what holds a pod', () => {
     const until = at(3600);
-    const words: readonly (readonly [Exclude<Brake, { kind: 'observe' }>, string])[] = [
+    const words: readonly (readonly [Exclude<EvictionGate, { kind: 'observe' }>, string])[] = [
       [{ kind: 'paused', until }, 'the policy (paused) until 2026-01-01T01:00:00Z'],
       [{ kind: 'stopped', scope: 'fleet' }, 'the stop of all clusters'],
       [{ kind: 'stopped', scope: 'cluster', until }, 'the stop of the cluster until 2026-01-01T01:00:00Z'],
@@ -75,13 +75,13 @@ describe('an Event of ours', () => {
   });
 
   test('is one for each that holds a pod, also at the same moment', () => {
-    const brakes: readonly Brake[] = [
+    const gates: readonly EvictionGate[] = [
       { kind: 'paused' },
       { kind: 'hold', id: 'h1' },
       { kind: 'stopped', scope: 'fleet' },
       { kind: 'observe' },
     ];
-    assert.equal(new Set(brakes.map((brake) => heldBack(record, brake).key)).size, brakes.length);
+    assert.equal(new Set(gates.map((gate) => heldBack(record, gate).key)).size, gates.length);
   });
 
   test('is one for a pod and a moment, however often it is told', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Rules, Stop } from '#shared/eviction/policy.ts';
-import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rulebook.ts';
+import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
@@ -37,7 +37,7 @@ describe('rules of a node', () => {
       guard: { revision: 0, trips: [] },
       fleetRevision: 0,
     });
-    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock: bench.clock });
+    const reader = rulesReader({ rulesStore: { read }, matching: rules.matching, clock: bench.clock });
     await assert.rejects(evictNode(ref, { ...bench, rules: reader }), /decided is not stored/);
     assert.deepEqual(deletedFrom(bench), []);
     assert.deepEqual(await heldIn(bench), [['u1', undefined]]);
@@ -54,7 +54,7 @@ describe('a stop that is given after the clock was set back', () => {
       guard: { revision: 0, trips: [] },
       fleetRevision: 0,
     });
-    const reader = rulesReader({ rulebook: { read }, matching: rules.matching, clock });
+    const reader = rulesReader({ rulesStore: { read }, matching: rules.matching, clock });
     await reader(ref.cluster);
     clock.set(-3_600_000);
     stop = { stop: { scope: 'cluster', who: 'anna', at: clock.now(), why: 'an incident' } };

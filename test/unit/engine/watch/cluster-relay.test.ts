@@ -6,7 +6,7 @@ import { QueueError } from '#shared/aws/sender.ts';
 import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
 import { Fleet } from '#shared/engine/watch/fleet.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
@@ -72,11 +72,11 @@ function relayOf(
   const pods = new OrderedQueue();
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new ToldRules();
-  const rulebook = new ScriptedGuardBook();
+  const rulesStore = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     prover: PROVEN,
     rules,
-    rulebook,
+    rulesStore,
     leases,
     store,
     history: new SqliteHistory({ database: store.database }),
@@ -93,7 +93,7 @@ function relayOf(
     await relay.stop();
   });
   const events = () => log.lines.map(({ event }) => event);
-  return { relay, rules, rulebook, nodes, pods, outbox, events };
+  return { relay, rules, rulesStore, nodes, pods, outbox, events };
 }
 
 /** Takes the lease whoever has it. */
@@ -707,35 +707,35 @@ describe('when nodes go down', () => {
     taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
 
   test('all are told of, as of what is not written yet, while a trip cannot be written', async (context) => {
-    const { given, relay, rulebook, nodes, events } = failing(context);
+    const { given, relay, rulesStore, nodes, events } = failing(context);
     relay.start();
     await given.time.pass(6 * SECOND);
-    rulebook.isReadOnly = true;
+    rulesStore.isReadOnly = true;
     await given.time.pass(20 * SECOND);
     assert.deepEqual(told(nodes), ['n1 unguarded', 'n2 unguarded', 'n1 1', 'n2 1', 'n3 1']);
-    assert.equal(rulebook.state.revision, 0);
+    assert.equal(rulesStore.state.revision, 0);
     assert.ok(events().includes('guard.save-failed'));
-    rulebook.isReadOnly = false;
+    rulesStore.isReadOnly = false;
     await given.time.pass(3 * SECOND);
     assert.deepEqual(told(nodes).slice(5), []);
-    assert.deepEqual(relay.trips, rulebook.state.trips);
+    assert.deepEqual(relay.trips, rulesStore.state.trips);
     assert.ok(events().includes('guard.tripped'));
   });
 
   test('the guard goes by the policy of now, also by one that comes when they are down', async (context) => {
-    const { given, relay, rules, rulebook } = failing(context);
+    const { given, relay, rules, rulesStore } = failing(context);
     const guard = { ...DEFAULT_POLICY.guard, cluster: { percent: 100, nodes: 100 } };
     rules.say({ policy: { ...DEFAULT_POLICY, guard } });
     relay.start();
     await given.time.pass(20 * SECOND);
-    assert.deepEqual(rulebook.state.trips, []);
+    assert.deepEqual(rulesStore.state.trips, []);
     rules.say({ policy: DEFAULT_POLICY });
     await given.time.pass(SECOND);
-    assert.equal(rulebook.state.trips.length, 1);
+    assert.equal(rulesStore.state.trips.length, 1);
   });
 
   test('the guard lets go by itself when they have been up again for five minutes', async (context) => {
-    const { given, relay, rulebook, events } = failing(context);
+    const { given, relay, rulesStore, events } = failing(context);
     const up = ['n1', 'n2', 'n3'].map((name) => ({
       kind: 'upsert' as const,
       object: { ...liveNode(name), resourceVersion: '3' },
@@ -746,11 +746,11 @@ describe('when nodes go down', () => {
     ];
     relay.start();
     await given.time.pass(SECOND);
-    assert.equal(rulebook.state.trips.length, 1);
+    assert.equal(rulesStore.state.trips.length, 1);
     await given.time.pass(5 * 60 * SECOND);
-    assert.equal(rulebook.state.trips.length, 1);
+    assert.equal(rulesStore.state.trips.length, 1);
     await given.time.pass(20 * SECOND);
-    assert.deepEqual([rulebook.state.trips, relay.trips], [[], []]);
+    assert.deepEqual([rulesStore.state.trips, relay.trips], [[], []]);
     assert.ok(events().includes('guard.released'));
   });
 });

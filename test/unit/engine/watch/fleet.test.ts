@@ -30,9 +30,9 @@ const seeAll = (holder: string) => {
 
 test('a relay with clusters lets others go first, and never for long', () => {
   fleet.saw(C0, undefined);
-  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.equal(fleet.acquireDelayMs(C0), 0);
   fleet.saw(C1, lease(C1, 'me'));
-  const one = fleet.hesitationMs(C0);
+  const one = fleet.acquireDelayMs(C0);
   assert.ok(one > 0 && one <= MAX_HANDICAP_MS);
   assert.equal(fleet.load, 100);
 });
@@ -40,9 +40,9 @@ test('a relay with clusters lets others go first, and never for long', () => {
 test('a relay whose budget would be exceeded lets others go first for longer', () => {
   const { holder: _holder, ...free } = lease(C0, '', { nodes: 901 });
   fleet.saw(C0, free);
-  assert.equal(fleet.hesitationMs(C0), OVER_BUDGET_MS);
+  assert.equal(fleet.acquireDelayMs(C0), OVER_BUDGET_MS);
   fleet.saw(C0, { ...free, nodes: 900 });
-  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.equal(fleet.acquireDelayMs(C0), 0);
   fleet.saw(C0, lease(C0, 'me', { nodes: 901 }));
   assert.equal(fleet.excess, 1);
   fleet.forget(C0);
@@ -52,21 +52,21 @@ test('a relay whose budget would be exceeded lets others go first for longer', (
 test('a lease that was given to another relay is left to that one', () => {
   const { holder: _holder, ...free } = lease(C0, '', { bid: { holder: 'you', load: 0 } });
   fleet.saw(C0, free);
-  assert.ok(fleet.hesitationMs(C0) > 2 * SECOND);
+  assert.ok(fleet.acquireDelayMs(C0) > 2 * SECOND);
   fleet.saw(C0, { ...free, bid: { holder: 'me', load: 0 } });
-  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.equal(fleet.acquireDelayMs(C0), 0);
 });
 
 test('a cluster that was given up is not asked for, and taken only when nobody else does', () => {
   seeAll('you');
   for (const cluster of CLUSTERS) fleet.avoid(cluster);
   nowMs += 59 * SECOND;
-  assert.ok(fleet.hesitationMs(C0) >= 10 * SECOND);
+  assert.ok(fleet.acquireDelayMs(C0) >= 10 * SECOND);
   nowMs += SECOND;
   for (const cluster of CLUSTERS) fleet.avoid(cluster);
   assert.equal(fleet.wanted(CLUSTERS.length), undefined);
   nowMs += 120 * SECOND;
-  assert.equal(fleet.hesitationMs(C0), 0);
+  assert.equal(fleet.acquireDelayMs(C0), 0);
   assert.ok(fleet.wanted(CLUSTERS.length));
 });
 

@@ -20,10 +20,10 @@ const MINUTE = 60 * SECOND;
 /** More than a silent watch, a time-out and a server that is behind take together; less than it takes to a resync. */
 const QUIET_MS = 5 * MINUTE;
 /** And one that tells the shared watch where to begin. */
-const LISTS_AT_ONCE = 4;
+const MAX_CONCURRENT_LISTS = 4;
 const LEASE_WRITTEN_EVERY_MS = 10 * SECOND;
 /** Writes after a restore, so few that versions do not come near those from before. */
-const LEAST_RESTORED = 150;
+const MIN_RESTORED = 150;
 const WRITES_AFTER_RESTORE = 40;
 /** So far they stay away from those. */
 const MARGIN = 100;
@@ -194,7 +194,7 @@ class History {
 
   async #restore(hasTaints: boolean): Promise<void> {
     const { version } = this.#servers;
-    const versionsAgo = this.#random.between(LEAST_RESTORED, LEAST_RESTORED * 2);
+    const versionsAgo = this.#random.between(MIN_RESTORED, MIN_RESTORED * 2);
     this.#servers.restore(versionsAgo);
     this.#note(`restored, from version ${version} to ${this.#servers.version}`);
     // Before it comes near the versions from before, all is quiet.
@@ -274,7 +274,7 @@ class History {
   #faults(): readonly string[] {
     const { liveNodes, livePods, podWatches, podRequests, mostPodLists } = this.#servers;
     const faults: string[] = [];
-    const { kind } = this.#watch.hearing;
+    const { kind } = this.#watch.connectionState;
     if (kind !== 'live') faults.push(`the cluster is ${kind}`);
     faults.push(
       ...this.#told.faults({ nodes: liveNodes, pods: livePods, podWatches: [...podWatches.values()] }),
@@ -282,7 +282,7 @@ class History {
     for (const { onNode } of podRequests) {
       if (!this.#everTainted.has(onNode)) faults.push(`pods of ${onNode ?? 'all nodes'} were asked for`);
     }
-    if (mostPodLists > LISTS_AT_ONCE + 1) {
+    if (mostPodLists > MAX_CONCURRENT_LISTS + 1) {
       faults.push(`${mostPodLists} lists of pods were under way at a time`);
     }
     return faults;

@@ -63,7 +63,7 @@ test('a missing secret or EKS cluster keeps no other cluster unseen, and the rel
     metrics,
     holder: 'r1',
     rules: new ToldRules(),
-    rulebook: new ScriptedGuardBook(),
+    rulesStore: new ScriptedGuardBook(),
     nodeBudget: 1000,
   });
   closing.defer(() => relay.stop());

@@ -107,10 +107,10 @@ function bench(context: TestContext, inCluster = false) {
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
   const rules = new ToldRules();
   rules.say({ policy: POLICY });
-  const rulebook = new ScriptedGuardBook();
+  const rulesStore = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     prover: PROVEN,
-    ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
     history: new SqliteHistory({ database: database.database }),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
     limits: new PodFollowLimits(),
@@ -125,7 +125,7 @@ function bench(context: TestContext, inCluster = false) {
       .filter(({ event }) => event === 'takeover.heartbeat-suspended')
       .map(({ fields }) => `${fields['reason']}`);
   return {
-    ...{ time, cluster, store: kept, objects, leases, nodes, deltas, rulebook, relay, loads, rules },
+    ...{ time, cluster, store: kept, objects, leases, nodes, deltas, rulesStore, relay, loads, rules },
     ...{ sinceHeartbeat, why },
   };
 }
@@ -164,15 +164,15 @@ describe('the heartbeat stops', () => {
     ],
     [
       'when what the guard holds cannot be read',
-      ({ rulebook }) => {
-        rulebook.isAway = true;
+      ({ rulesStore }) => {
+        rulesStore.isAway = true;
       },
       /^the guard's state can't be read/,
     ],
     [
       'when what the guard decides cannot be written',
-      ({ rulebook }) => {
-        rulebook.isReadOnly = true;
+      ({ rulesStore }) => {
+        rulesStore.isReadOnly = true;
       },
       /^the guard's state can't be saved/,
     ],
@@ -254,6 +254,6 @@ describe('the heartbeat goes on', () => {
     await given.time.pass(DOWN_AFTER_MS - SECOND);
     assert.equal(given.relay.takeover, 'renewed');
     assert.deepEqual(given.loads, []);
-    assert.ok(given.rulebook.touches <= 3, `${given.rulebook.touches} writes of the guard`);
+    assert.ok(given.rulesStore.touches <= 3, `${given.rulesStore.touches} writes of the guard`);
   });
 });

@@ -2,7 +2,7 @@ import type { TestContext } from 'node:test';
 import type { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
-import { sendingOn } from '#functions/evict/sending-on.ts';
+import { forwardToAgent } from '#functions/evict/forward-to-agent.ts';
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
@@ -16,13 +16,13 @@ import type { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import { rulesReader } from '#shared/state/rulebook.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { scriptedScheduler } from '#test/unit/aws/scripted-scheduler.ts';
@@ -118,7 +118,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   };
   const rulesOf = (who: 'deltas' | 'evict') =>
     counted
-      ? rulesReader({ rulebook: new DynamoDbRulebook(tableOf(who)), matching: rules.matching, clock })
+      ? rulesReader({ rulesStore: new DynamoDbRulesStore(tableOf(who)), matching: rules.matching, clock })
       : readRules;
   const leases = new DynamoDbLeases(tableOf('deltas'));
   const leaseOf = onceASecond((cluster) => leases.look(cluster), clock);
@@ -141,7 +141,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     ...{ ...ports, timers, rules: rulesOf('evict'), metrics: NO_METRICS },
     store: new DynamoDbStore(tableOf('evict')),
     ...(counted
-      ? { sendOn: sendingOn({ ofAgent: () => dueQueue }, { agentOf: agentOf('evict'), log }) }
+      ? { sendOn: forwardToAgent({ ofAgent: () => dueQueue }, { agentOf: agentOf('evict'), log }) }
       : {}),
     clusters: {
       api: async () => {
@@ -164,7 +164,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     {
       ...{ api: cluster, clock, log },
       policy: () => given.rules.policy,
-      hearing: () => 'live',
+      connectionState: () => 'live',
       holdsLease: () => true,
       whyStalled: async () => undefined,
       prove: (signal) => prover.prove(CLUSTER, signal),

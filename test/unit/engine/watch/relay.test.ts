@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { Emf } from '#shared/aws/emf.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { OVER_BUDGET_MS } from '#shared/engine/watch/fleet.ts';
-import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { LEASE_LOOK_MS } from '#shared/engine/watch/lease-manager.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
@@ -43,7 +43,14 @@ function bench(context: TestContext) {
     const rules = new ToldRules();
     const history = new SqliteHistory({ database: store.database });
     const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
-    const deps = { ...common, prover: PROVEN, rules, rulebook: new ScriptedGuardBook(), holder, nodeBudget };
+    const deps = {
+      ...common,
+      prover: PROVEN,
+      rules,
+      rulesStore: new ScriptedGuardBook(),
+      holder,
+      nodeBudget,
+    };
     const relay = new Relay(deps);
     context.after(() => relay.stop());
     return { relay, rules, nodes, log, registry, written };

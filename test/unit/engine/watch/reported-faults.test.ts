@@ -7,9 +7,9 @@ import { REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
 import { ClusterRelay } from '#shared/engine/watch/cluster-relay.ts';
 import { Fleet } from '#shared/engine/watch/fleet.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
-import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-keeper.ts';
+import { LEASE_RENEW_MS } from '#shared/engine/watch/lease-manager.ts';
+import { CHECK_PERMISSIONS_MS } from '#shared/engine/watch/permission-watch.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
-import { ASK_RIGHTS_MS } from '#shared/engine/watch/rights-watch.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import { HEARTBEAT_MS } from '#shared/engine/watch/takeover-heartbeat.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
@@ -60,9 +60,9 @@ function bench(context: TestContext) {
   };
   const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
   const rules = new RulesWatch({ readAll, clock, log });
-  const rulebook = new ScriptedGuardBook();
+  const rulesStore = new ScriptedGuardBook();
   const relay = new ClusterRelay(CLUSTER, cluster, {
-    ...{ rules, rulebook, leases, store, outbox, clock, log, metrics, holder: 'r1' },
+    ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
     prover: PROVEN,
     history: new DynamoDbHistory(table),
     fleet: new Fleet({ holder: 'r1', budget: Infinity, stopwatch: Date.now }),
@@ -81,7 +81,7 @@ function bench(context: TestContext) {
     governing.rules = { ...governing.rules, policy: { ...governing.rules.policy, ...policy } };
   };
   relay.start();
-  return { time, cluster, relay, leases, store, nodes, governing, govern, rulebook, log, look, told };
+  return { time, cluster, relay, leases, store, nodes, governing, govern, rulesStore, log, look, told };
 }
 
 describe('the lease of a cluster reports', () => {
@@ -156,7 +156,7 @@ describe('the lease of a cluster reports', () => {
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
     cluster.allows = ({ resource }) => resource === 'nodes';
-    await time.pass(ASK_RIGHTS_MS + LEASE_RENEW_MS + SECOND);
+    await time.pass(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND);
     assert.deepEqual(await told(), ['list-failing pods 403']);
     cluster.allows = () => {
       throw new ApiError('the credentials were refused', 401);
@@ -215,14 +215,14 @@ describe('the lease of a cluster reports', () => {
   });
 
   test('that the guard cannot be saved', async (context) => {
-    const { time, cluster, rulebook, told } = bench(context);
+    const { time, cluster, rulesStore, told } = bench(context);
     cluster.nodes.lists = [
       { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
     ];
-    rulebook.isReadOnly = true;
+    rulesStore.isReadOnly = true;
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['guard-unsaved']);
-    rulebook.isReadOnly = false;
+    rulesStore.isReadOnly = false;
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });

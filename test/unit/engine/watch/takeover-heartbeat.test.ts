@@ -27,7 +27,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   const deps: TakeoverHeartbeatDeps = {
     api,
     policy: () => ({ ...rules.policy, virtualKeys: ['a'] }),
-    hearing: () => 'live',
+    connectionState: () => 'live',
     holdsLease: () => true,
     whyStalled: async () => undefined,
     prove: async () => ({ asOf: Date.now() }),
@@ -120,15 +120,15 @@ test('it is withheld while the clocks differ by more than 30 s, for nobody knows
 });
 
 test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
-  let hearing: 'live' | 'disconnected' = 'live';
-  const { time, api, told, beats, states } = bench(context, { hearing: () => hearing });
+  let connectionState: 'live' | 'disconnected' = 'live';
+  const { time, api, told, beats, states } = bench(context, { connectionState: () => connectionState });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
-  hearing = 'disconnected';
+  connectionState = 'disconnected';
   const last = START + HEARTBEAT_MS;
   await time.pass(6 * HEARTBEAT_MS);
   assert.equal(beats(), last);
-  hearing = 'live';
+  connectionState = 'live';
   await time.pass(HEARTBEAT_MS);
   assert.equal(
     api.takeover?.aliveSince,
@@ -284,14 +284,14 @@ test('a proof that the relay has no right to is none', async (context) => {
 
 test('each new reason is told, but not how long an eviction is overdue by now', async (context) => {
   let overdueMs = 0;
-  let hearing: 'syncing' | 'live' = 'syncing';
+  let connectionState: 'syncing' | 'live' = 'syncing';
   const { time, api, told } = bench(context, {
-    hearing: () => hearing,
+    connectionState: () => connectionState,
     whyStalled: async () => (overdueMs ? `an eviction is overdue by ${overdueMs / 1000} s` : undefined),
   });
   api.putTakeover(['a'], LAPSE_MS);
   await time.pass(HEARTBEAT_MS);
-  hearing = 'live';
+  connectionState = 'live';
   for (overdueMs = 61_000; overdueMs < 200_000; overdueMs += HEARTBEAT_MS) await time.pass(HEARTBEAT_MS);
   assert.deepEqual(told(), [
     "takeover.heartbeat-suspended the relay hasn't listed the whole cluster yet",

@@ -20,7 +20,7 @@ const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'web-0' };
 const UID = podUid('7d1f');
 /** What a transport lets be under way at once. */
-const CALLS_AT_ONCE = 60;
+const MAX_CONCURRENT_CALLS = 60;
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 
 const node = json({ metadata: { name: 'n1' } });
@@ -68,9 +68,9 @@ async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
       await ended;
     },
     /** So many calls, all of them at the server. */
-    async fill(count = CALLS_AT_ONCE): Promise<Promise<unknown>[]> {
+    async fill(count = MAX_CONCURRENT_CALLS): Promise<Promise<unknown>[]> {
       const calls = Array.from({ length: count }, () => server.api.getNode(NODE));
-      await until(() => server.requests.length === Math.min(count, CALLS_AT_ONCE));
+      await until(() => server.requests.length === Math.min(count, MAX_CONCURRENT_CALLS));
       return calls;
     },
   };
@@ -114,12 +114,12 @@ describe('connections', () => {
 
   test('are all gone after closing, and what is under way or waits rejects, once', async (t) => {
     const { api, fill, requests, connections } = await holdingServer(t);
-    const calls = (await fill(CALLS_AT_ONCE + 5)).map(unanswered);
+    const calls = (await fill(MAX_CONCURRENT_CALLS + 5)).map(unanswered);
     api.close();
     await Promise.all(calls);
     assert.match(await unanswered(api.getNode(NODE)), /its connections were closed/);
     await until(() => connections().open === 0);
-    assert.equal(requests.length, CALLS_AT_ONCE);
+    assert.equal(requests.length, MAX_CONCURRENT_CALLS);
   });
 
   test('that do not come about within 3 s are given up', async (t) => {
@@ -201,17 +201,17 @@ describe('turns', () => {
     const { fill, requests, answerAll, connections } = await holdingServer(t);
     const calls = await fill(200);
     for (let i = 0; i < 10; i++) await tick();
-    assert.equal(requests.length, CALLS_AT_ONCE);
+    assert.equal(requests.length, MAX_CONCURRENT_CALLS);
     await answerAll(calls);
     assert.equal(requests.length, 200);
-    assert.equal(connections().ever, CALLS_AT_ONCE);
+    assert.equal(connections().ever, MAX_CONCURRENT_CALLS);
   });
 
   test('are not needed to list and watch', async (t) => {
     const { api, fill, requests, answerAll } = await holdingServer(t);
     const calls = await fill();
     const list = api.nodes.list({ limit: 1, signal: new AbortController().signal });
-    await until(() => requests.length === CALLS_AT_ONCE + 1);
+    await until(() => requests.length === MAX_CONCURRENT_CALLS + 1);
     await answerAll([...calls, list]);
   });
 });
@@ -241,10 +241,10 @@ describe('a delete that must be sent by a moment', () => {
 
   test('goes before calls that came earlier and have time', async (t) => {
     const { api, fill, requests, answerOne, answerAll } = await holdingServer(t);
-    const calls = await fill(CALLS_AT_ONCE + 20);
+    const calls = await fill(MAX_CONCURRENT_CALLS + 20);
     const deletion = api.deletePod(POD, { uid: UID }, at(250));
     answerOne();
-    await until(() => requests.length === CALLS_AT_ONCE + 1);
+    await until(() => requests.length === MAX_CONCURRENT_CALLS + 1);
     assert.equal(requests.at(-1)?.method, 'DELETE');
     await answerAll([...calls, deletion]);
   });

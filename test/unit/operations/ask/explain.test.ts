@@ -10,7 +10,7 @@ import { askPod } from '#shared/operations/ask/explain-pod.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '#shared/operations/fleet/fleet.ts';
 import { type LiveCluster, liveCluster } from '#shared/operations/fleet/live-cluster.ts';
-import { DEAF_AFTER_MS } from '#shared/state/lease.ts';
+import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
@@ -40,7 +40,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
     liveCluster(name, context.connection, systemClock);
   const clock = new DrivenClock(Date.now());
   const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
-  const operator = new Operator({ rulebook: embedded.rulebook, clock, who: 'anna' });
+  const operator = new Operator({ rulesStore: embedded.rulesStore, clock, who: 'anna' });
   await operator.applyPolicy(CLUSTER, 'mode: enforce');
   await heardCluster(embedded.leases, CLUSTER, clock.now());
   const bare: ContextFleet = {
@@ -190,7 +190,7 @@ test('an API server that cannot be asked leaves the records, and says why', asyn
 test('that no relay hears the cluster any more is told, and which eviction is therefore not scheduled', async (t) => {
   const { cluster, fleet, leases, clock } = await stage(t);
   const name = await podOn(cluster, 'checkout');
-  await heardCluster(leases, CLUSTER, clock.now() - 2 * DEAF_AFTER_MS);
+  await heardCluster(leases, CLUSTER, clock.now() - 2 * DISCONNECTED_AFTER_MS);
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(
@@ -230,10 +230,10 @@ test('rules that cannot be read are said to be so, and nothing is foretold by ot
   const { cluster, fleet } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   cluster.taint('node-1', 'maintenance=now:NoExecute');
-  const rulebook = Object.assign(Object.create(fleet.rulebook), {
+  const rulesStore = Object.assign(Object.create(fleet.rulesStore), {
     read: async () => Promise.reject(new StoreError('the table is throttled.')),
   });
-  const blind = { ...fleet, rulebook };
+  const blind = { ...fleet, rulesStore };
   const story = await askPod(blind, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.equal(
     lineOf(story),

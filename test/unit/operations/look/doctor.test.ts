@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/permissions.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
-import type { Right } from '#shared/kubernetes/rights.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import type { Account } from '#shared/operations/fleet/account.ts';
 import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
@@ -44,7 +44,7 @@ test('a pause that is over is told as what it is then: enforced', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
-  await operator.pause(prod, { why: 'an upgrade', forMs: HOUR_MS });
+  await operator.pause(prod, { why: 'an upgrade', durationMs: HOUR_MS });
   const by = 'by the flags of 1 of 1 kube-controller-manager pods';
   assert.deepEqual(about('built-in', await findings()), [
     ['bad', `Disabled (${by}), and the policy mode is paused: no controller evicts.`],
@@ -206,7 +206,7 @@ test('what a takeover at nodes takes is asked for where there is one, by name', 
   const live = shownCluster(atNodes(ALIVE), NOW);
   const poor = {
     ...live,
-    api: Object.assign(live.api, { allowed: async ({ name }: Right) => name === undefined }),
+    api: Object.assign(live.api, { allowed: async ({ name }: Permission) => name === undefined }),
   };
   assert.deepEqual(about('permissions', await findings({ ...fleet, cluster: async () => poor })).at(-1), [
     'warn',
@@ -291,11 +291,11 @@ test('nobody evicts where the built-in controller is off and the policy only obs
 
 test('rules that cannot be read are bad, and keep nothing else back', async (t) => {
   const { fleet, findings } = examined(t, controllerManager('off'));
-  const rulebook = Object.assign(Object.create(fleet.rulebook), {
+  const rulesStore = Object.assign(Object.create(fleet.rulesStore), {
     fleetStop: async () => undefined,
     read: () => Promise.reject(new StoreError('The policy is of a newer release.')),
   });
-  const found = await findings({ ...fleet, rulebook });
+  const found = await findings({ ...fleet, rulesStore });
   assert.ok(about('store', found).some(([, says]) => says === 'The policy is of a newer release.'));
   assert.equal(about('permissions', found)[0]?.[0], 'ok');
 });
@@ -377,7 +377,7 @@ describe('of a service in its cluster, the permissions of its account are examin
   const NEEDED = 'ServiceAccount evictions/taintward';
   const inCluster = (
     t: TestContext,
-    answer: (right: Right & { readonly subresource: string }) => boolean,
+    answer: (right: Permission & { readonly subresource: string }) => boolean,
     shown: Shown = {},
   ) => {
     const { fleet, clock, findings } = examined(t, shown);
@@ -385,8 +385,11 @@ describe('of a service in its cluster, the permissions of its account are examin
     const create = async (path: string, body: object) => {
       assert.equal(path, '/apis/authorization.k8s.io/v1/subjectaccessreviews');
       asked.push(body);
-      const { resourceAttributes } = (body as { readonly spec: { readonly resourceAttributes: Right } }).spec;
-      return { status: { allowed: answer(resourceAttributes as Right & { readonly subresource: string }) } };
+      const { resourceAttributes } = (body as { readonly spec: { readonly resourceAttributes: Permission } })
+        .spec;
+      return {
+        status: { allowed: answer(resourceAttributes as Permission & { readonly subresource: string }) },
+      };
     };
     const found = () =>
       findings({

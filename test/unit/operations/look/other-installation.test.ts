@@ -5,7 +5,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { copyTable } from '#shared/operations/fleet/copy-table.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
@@ -22,11 +22,11 @@ function installation(tableName: string) {
     client: fakeClient(async (command) => fake.perform(command)),
     tableName,
   });
-  const rulebook = new DynamoDbRulebook(table);
+  const rulesStore = new DynamoDbRulesStore(table);
   return {
-    ...{ fake, rulebook, store: new DynamoDbStore(table), leases: new DynamoDbLeases(table) },
+    ...{ fake, rulesStore, store: new DynamoDbStore(table), leases: new DynamoDbLeases(table) },
     registry: new DynamoDbClusterRegistry(table),
-    operator: new Operator({ rulebook, clock: { now: () => NOW }, who: 'anna' }),
+    operator: new Operator({ rulesStore, clock: { now: () => NOW }, who: 'anna' }),
   };
 }
 
@@ -57,8 +57,8 @@ test('an installation that takes the place of another has its clusters, stop, an
 
   assert.deepEqual(await after.registry.list(), await before.registry.list());
   assert.deepEqual(await after.store.load(ref, NOW), await before.store.load(ref, NOW));
-  assert.equal((await after.rulebook.fleetStop())?.why, 'a migration');
+  assert.equal((await after.rulesStore.fleetStop())?.why, 'a migration');
   assert.equal(await after.leases.look(PROD), undefined);
   await after.operator.resumeAll('it is there');
-  assert.equal(await after.rulebook.fleetStop(), undefined);
+  assert.equal(await after.rulesStore.fleetStop(), undefined);
 });

@@ -47,7 +47,7 @@ test('a pause that is over is told as what it is then: enforced, until no moment
   const { status, fleet, clock } = await heard(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce');
-  await operator.pause(prod, { why: 'an upgrade', forMs: MINUTE_MS });
+  await operator.pause(prod, { why: 'an upgrade', durationMs: MINUTE_MS });
   const told = async () => {
     const [{ mode, pausedUntil } = assert.fail('there is no cluster')] = (await status()).clusters;
     return [mode, pausedUntil];
@@ -58,7 +58,7 @@ test('a pause that is over is told as what it is then: enforced, until no moment
 });
 
 test('what needs somebody is told, the most urgent first', async (t) => {
-  const { status, store, leases, lease, rulebook, letters, fleet, clock } = await heard(t);
+  const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await heard(t);
   const schedule = [
     aRecord({ name: 'delayed', fireAt: NOW - 2 * MINUTE_MS }),
     aRecord({ name: 'lost', fireAt: NOW - MINUTE_MS, gaveUpAt: NOW }),
@@ -72,8 +72,8 @@ test('what needs somebody is told, the most urgent first', async (t) => {
       ...{ overAt: NOW, finalizers: [], nodeState: 'gone' },
     },
   ]);
-  const { guard } = await rulebook.read(prod);
-  await rulebook.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
+  const { guard } = await rulesStore.read(prod);
+  await rulesStore.changeGuard(prod, guard, [{ scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 7 }]);
   letters.add('evictions-due', { body: '{}' }, 'nobody can read it');
   await (await fleet.operator()).stop(prod, { why: 'an incident' });
   await clock.advanceTo(NOW + 3 * MINUTE_MS);
@@ -109,8 +109,8 @@ test('neither the stop of all clusters nor the queues keep anything back when th
   const { unknown, clusters, backlog, stop } = await status({
     ...fleet,
     backlog: () => Promise.reject(new StoreError('No right to the queues.')),
-    rulebook: Object.assign(Object.create(fleet.rulebook), {
-      read: fleet.rulebook.read.bind(fleet.rulebook),
+    rulesStore: Object.assign(Object.create(fleet.rulesStore), {
+      read: fleet.rulesStore.read.bind(fleet.rulesStore),
       fleetStop: () => Promise.reject(new StoreError('The stop cannot be read.')),
     }),
   });
@@ -120,7 +120,7 @@ test('neither the stop of all clusters nor the queues keep anything back when th
 
 test('a stop of all clusters that has expired needs nobody', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
-  await (await fleet.operator()).stopAll({ why: 'an incident', forMs: MINUTE_MS });
+  await (await fleet.operator()).stopAll({ why: 'an incident', durationMs: MINUTE_MS });
   assert.deepEqual(
     (await status()).issues.map(({ type }) => type),
     ['stopped'],
@@ -133,7 +133,7 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
 
 test('a stop of a cluster that has expired needs nobody', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
-  await (await fleet.operator()).stop(prod, { why: 'an incident', forMs: MINUTE_MS });
+  await (await fleet.operator()).stop(prod, { why: 'an incident', durationMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
   await clock.advanceTo(NOW + MINUTE_MS);
   await leases.renew(lease, { renewedAt: NOW + MINUTE_MS, heardAt: NOW + MINUTE_MS });

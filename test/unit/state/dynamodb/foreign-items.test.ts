@@ -4,11 +4,11 @@ import { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
 import { clusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbRulebook } from '#shared/state/dynamodb/dynamodb-rulebook.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { historyKeys, padded, taintedKeys } from '#shared/state/dynamodb/items.ts';
-import type { AuditEntry } from '#shared/state/rulebook.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
@@ -79,19 +79,19 @@ describe('in the audit', () => {
     plant('AUDIT', { ...entry, ...fields }, ...(pk === undefined ? [] : ([pk] as const)));
 
   test('nobody speaks for others: an entry counts where those stand who may write it', async () => {
-    const rulebook = new DynamoDbRulebook(table);
-    await rulebook.note(entry);
+    const rulesStore = new DynamoDbRulesStore(table);
+    await rulesStore.note(entry);
     await plantEntry({ who: 'forged' }, 'LEASE#edge');
     await plantEntry({ who: 'forged', kind: 'guard-tripped' });
     assert.deepEqual(
-      (await rulebook.audit(query)).map(({ who }) => who),
+      (await rulesStore.audit(query)).map(({ who }) => who),
       ['anna'],
     );
   });
 
   test('a guard speaks for its own cluster', async () => {
     await plantEntry({ cluster: EDGE, who: 'relay', kind: 'guard-tripped' }, 'LEASE#edge');
-    const found = await new DynamoDbRulebook(table).audit(query);
+    const found = await new DynamoDbRulesStore(table).audit(query);
     assert.deepEqual(
       found.map(({ who }) => who),
       ['relay'],
@@ -99,12 +99,12 @@ describe('in the audit', () => {
   });
 
   test('what nobody can read keeps nobody from reading of the others, unless people wrote it', async () => {
-    const rulebook = new DynamoDbRulebook(table);
-    await rulebook.note(entry);
+    const rulesStore = new DynamoDbRulesStore(table);
+    await rulesStore.note(entry);
     await plantEntry({ at: 'nonsense' }, 'LEASE#edge');
     await plantEntry({ at: 'nonsense' });
-    assert.equal((await rulebook.audit(query)).length, 1);
+    assert.equal((await rulesStore.audit(query)).length, 1);
     await plantEntry({ at: 'nonsense' }, 'CLUSTER#edge');
-    await assert.rejects(rulebook.audit(query), { name: 'StoreError' });
+    await assert.rejects(rulesStore.audit(query), { name: 'StoreError' });
   });
 });

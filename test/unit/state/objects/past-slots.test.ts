@@ -6,7 +6,7 @@ import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { pastName } from '#shared/state/objects/node-eviction.ts';
 import { pack } from '#shared/state/objects/packed.ts';
-import { MOST_SLOTS, SLOT_CHARS } from '#shared/state/objects/past-slots.ts';
+import { MAX_SLOTS, SLOT_CHARS } from '#shared/state/objects/past-slots.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import { aNode, anEnding, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -14,7 +14,7 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 const own = clusterName('in-cluster');
 const ref = aRef(own, 'node-7');
 /** Of any object, as it is written: what etcd is given at once. */
-const MOST_BYTES = 128 * 1024;
+const MAX_BYTES = 128 * 1024;
 
 /** Objects that say how much was written, and how large the largest of them is. */
 class CountedObjects extends FakeObjects {
@@ -102,7 +102,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
     const [first = 0] = perEviction;
     assert.ok(Math.max(...perEviction) < 1.25 * first, `bytes per eviction: ${perEviction.map(Math.round)}`);
     assert.ok(Math.max(...perEviction) < 1_000, `bytes per eviction: ${perEviction.map(Math.round)}`);
-    assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+    assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
     // What ended longer ago than anybody asks for gives its object to what ends now.
     const kept = await Array.fromAsync(objects.list());
     assert.ok(kept.length <= 14, `${kept.length} objects`);
@@ -168,7 +168,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
 
   test('is refused more ends when what is kept is full, and taken again when that is too old', async () => {
     const { objects, store } = aLeader();
-    const past = { current: MOST_SLOTS - 1, newest: Array.from({ length: MOST_SLOTS }, () => NOW) };
+    const past = { current: MAX_SLOTS - 1, newest: Array.from({ length: MAX_SLOTS }, () => NOW) };
     await objects.create(anObject({ node: aNode(), scheduled: [], ended: [], past }));
     const loop = new Loop(store);
     await assert.rejects(loop.turns(60), {
@@ -178,7 +178,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
     });
     // The last of them is full, and holds as many pods as it may.
     assert.ok(loop.ended.size > 1_500, `${loop.ended.size} pods`);
-    assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+    assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
     const { ended, scheduled } = await store.load(ref, loop.now);
     assert.deepEqual(uids(ended.keys()), uids(loop.ended.keys()));
     // They are scheduled still, so they are tried again.
@@ -207,7 +207,7 @@ test('a node of which an older release keeps a full window in one object is read
   await store.end(ref, more, NOW);
   assert.deepEqual(await known(store), uids([...window, ...more.map(({ uid }) => uid)]));
   assert.deepEqual(await known(aLeader(objects).store), await known(store));
-  assert.ok(objects.largest < MOST_BYTES, `the largest object has ${objects.largest} bytes`);
+  assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
 });
 
 test('purging removes what ended too long ago to be asked for, and history that is over', async () => {
@@ -227,5 +227,5 @@ test('purging removes what ended too long ago to be asked for, and history that 
 });
 
 test('the bounds are far below what etcd takes', () => {
-  assert.ok(SLOT_CHARS < MOST_BYTES && MOST_BYTES < 1.5 * 1024 * 1024);
+  assert.ok(SLOT_CHARS < MAX_BYTES && MAX_BYTES < 1.5 * 1024 * 1024);
 });

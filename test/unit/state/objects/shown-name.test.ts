@@ -6,14 +6,14 @@ import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
-import { ObjectRulebook } from '#shared/state/objects/object-rulebook.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { askedUnder, type Names, namesOf, underNames } from '#shared/state/objects/shown-name.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { aNode, anEnding, aRecord, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { permitsContract } from '#test/contracts/permits-contract.ts';
-import { rulebookContract } from '#test/contracts/rulebook-contract.ts';
+import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -32,7 +32,7 @@ function keptObjects() {
     const store = new KubernetesStore({ objects: all.nodes, own });
     const kept = {
       store,
-      rulebook: new ObjectRulebook({ objects: all.rules }),
+      rulesStore: new ObjectRulesStore({ objects: all.rules }),
       permits: new ObjectPermits(all.maps),
       history: new KubernetesHistory({ store, configMaps: all.maps }),
       leases: new ObjectLeases({ objects: all.leases }),
@@ -51,7 +51,7 @@ const close = async () => undefined;
 
 storeContract('a store under other names', async () => ({ store: keptObjects().under(OTHERS).store, close }));
 rulebookContract('a rulebook under other names', async () => ({
-  rulebook: keptObjects().under(OTHERS).rulebook,
+  rulesStore: keptObjects().under(OTHERS).rulesStore,
   close,
 }));
 leaseContract('leases under other names', async () => ({
@@ -79,7 +79,7 @@ describe('a service that is given a name', () => {
     await before.store.commit(aRef(own), 0, { node: aNode(), schedule: pods, end: [], live: true }, NOW);
     await before.store.end(aRef(own), [anEnding(first)], NOW);
     const clock = new DrivenClock(NOW);
-    await new Operator({ rulebook: before.rulebook, clock, who: 'anna' }).stop(own, { why: 'x' });
+    await new Operator({ rulesStore: before.rulesStore, clock, who: 'anna' }).stop(own, { why: 'x' });
     const lease = await before.leases.take(own, undefined, 'a', NOW);
 
     const { ref, scheduled, ended } = await after.store.load(aRef(prod), NOW);
@@ -94,8 +94,8 @@ describe('a service that is given a name', () => {
       after.store.standings().map(({ cluster }) => cluster),
       ['prod'],
     );
-    assert.equal((await after.rulebook.read(prod)).orders.stop?.why, 'x');
-    const audited = await after.rulebook.audit({ cluster: prod, from: 0, to: NOW + 1 });
+    assert.equal((await after.rulesStore.read(prod)).orders.stop?.why, 'x');
+    const audited = await after.rulesStore.audit({ cluster: prod, from: 0, to: NOW + 1 });
     assert.deepEqual(
       audited.map(({ cluster, what }) => [cluster, what]),
       [['prod', 'stopped evictions']],
@@ -104,8 +104,8 @@ describe('a service that is given a name', () => {
     const entries = await Array.fromAsync(after.history.entries({ cluster: prod, from: 0, to: NOW + 1 }));
     assert.deepEqual([...new Set(entries.map(({ ref: { cluster } }) => cluster))], ['prod']);
 
-    await new Operator({ rulebook: after.rulebook, clock, who: 'anna' }).resume(prod, 'over');
-    assert.equal((await before.rulebook.read(own)).orders.stop, undefined);
+    await new Operator({ rulesStore: after.rulesStore, clock, who: 'anna' }).resume(prod, 'over');
+    assert.equal((await before.rulesStore.read(own)).orders.stop, undefined);
     const names = async (objects: FakeObjects) =>
       (await Array.fromAsync(objects.list())).map((each) => (each as KubernetesObject).metadata.name);
     assert.deepEqual([await names(rules), await names(leases)], [['in-cluster'], ['taintward-in-cluster']]);
@@ -114,12 +114,12 @@ describe('a service that is given a name', () => {
   test('applies the file of a policy once, whatever its name', async () => {
     const { under } = keptObjects();
     const file = { hash: 'h', writtenAt: NOW };
-    const { rulebook } = under(named('in-cluster'));
-    const { orders } = await rulebook.read(own);
+    const { rulesStore } = under(named('in-cluster'));
+    const { orders } = await rulesStore.read(own);
     const entry = { cluster: own, who: 'anna', at: NOW, kind: 'policy', what: 'applied' } as const;
     const change = { next: { holds: [] }, entry };
-    assert.equal(await rulebook.noteFile(own, { orders, file: undefined }, file, change), 'changed');
-    const renamed = under(named('prod')).rulebook;
+    assert.equal(await rulesStore.noteFile(own, { orders, file: undefined }, file, change), 'changed');
+    const renamed = under(named('prod')).rulesStore;
     assert.deepEqual(await renamed.appliedFile(prod), file);
     const [first] = await renamed.audit({ from: 0, to: NOW + 1 });
     assert.equal(first?.cluster, 'prod');

@@ -14,12 +14,12 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { localFleet } from '#shared/operations/fleet/local-fleet.ts';
-import { needsOf } from '#shared/operations/look/needs.ts';
+import { issuesOf } from '#shared/operations/look/issues.ts';
 import { stopOutput } from '#shared/operations/look/output-records.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { RULES_REVISION_FILE } from '#shared/state/sqlite/rules-revision.ts';
 import { sqliteState } from '#shared/state/sqlite/service-state.ts';
-import { SqliteRulebook } from '#shared/state/sqlite/sqlite-rulebook.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { logTo } from '#shared/telemetry/log.ts';
@@ -46,9 +46,9 @@ async function start(act?: (operator: Operator) => Promise<unknown>) {
     if (event.startsWith('rules.')) logged.push(`${event}: ${'error' in fields ? fields.error : ''}`);
   });
   const state = sqliteState({ path, historyDays: 7, clock, log, lost: assert.fail });
-  const { fleetStop, orders } = await state.rulebook.read(PROD);
-  const audit = await state.rulebook.audit({ from: 0, to: NOW * 2 });
-  await act?.(new Operator({ rulebook: state.rulebook, clock, who: 'anna@host' }));
+  const { fleetStop, orders } = await state.rulesStore.read(PROD);
+  const audit = await state.rulesStore.audit({ from: 0, to: NOW * 2 });
+  await act?.(new Operator({ rulesStore: state.rulesStore, clock, who: 'anna@host' }));
   state.close();
   return { logged, fleetStop, orders, audit };
 }
@@ -81,9 +81,9 @@ describe('a change of policy, stops or holds', () => {
 
   test('is in the database itself at once: it outlives a log that is lost', async () => {
     const store = new SqliteStore({ path });
-    const rulebook = new SqliteRulebook({ database: store.database });
-    rulebook.recover(NOW);
-    await rules(new Operator({ rulebook, clock, who: 'anna@host' }));
+    const rulesStore = new SqliteRulesStore({ database: store.database });
+    rulesStore.recover(NOW);
+    await rules(new Operator({ rulesStore, clock, who: 'anna@host' }));
     // Whoever closes a database brings its log in: a process that is killed does not.
     const killed = mkdtempSync(join(tmpdir(), 'rules-revision-'));
     for (const name of [STORE_FILE, RULES_REVISION_FILE]) copyFileSync(join(dir, name), join(killed, name));
@@ -150,10 +150,10 @@ describe('a database that lacks changes which its note has', () => {
     await start((operator) => operator.stop(PROD, { why: 'an incident' }));
     restore();
     const fleet = localFleet(dir, clock);
-    const stop = await fleet.rulebook.fleetStop();
+    const stop = await fleet.rulesStore.fleetStop();
     fleet.close();
     assert.ok(stop);
-    const [{ message, remediation } = assert.fail('nothing needs anybody')] = needsOf({
+    const [{ message, remediation } = assert.fail('nothing needs anybody')] = issuesOf({
       at: NOW,
       clusters: [],
       stop: stopOutput(stop),
@@ -212,7 +212,7 @@ describe('a state directory starts as before', () => {
   test('when an older release left it without a note', async () => {
     const store = new SqliteStore({ path });
     const operator = new Operator({
-      rulebook: new SqliteRulebook({ database: store.database }),
+      rulesStore: new SqliteRulesStore({ database: store.database }),
       clock,
       who: 'anna@host',
     });
@@ -264,6 +264,6 @@ test('a stop of all clusters by an operator is not told as one for rules that ar
 
 test('a database in memory has no note', () => {
   const store = new SqliteStore({ path: ':memory:' });
-  assert.equal(new SqliteRulebook({ database: store.database }).recover(NOW), undefined);
+  assert.equal(new SqliteRulesStore({ database: store.database }).recover(NOW), undefined);
   store.close();
 });

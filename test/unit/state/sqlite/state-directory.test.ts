@@ -35,10 +35,10 @@ function used(path: string): Readonly<Record<string, string>> {
   const state = takeStateDirectory(path);
   const database = openDatabase(state.file('store.sqlite'));
   database.exec('DELETE FROM objects');
-  const rights = Object.fromEntries(readdirSync(path).map((name) => [name, rightsOf(join(path, name))]));
+  const permissions = Object.fromEntries(readdirSync(path).map((name) => [name, rightsOf(join(path, name))]));
   database.close();
   state.release();
-  return rights;
+  return permissions;
 }
 
 const OWNER_ONLY = {

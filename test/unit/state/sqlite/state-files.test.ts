@@ -104,7 +104,8 @@ test('an end, a lease and a rule are looked after as a record is', async (t) => 
   for (const write of [
     ({ store }: ServiceState) => store.end(ref, [anEnding()], NOW),
     ({ leases }: ServiceState) => leases.take(ref.cluster, undefined, 'relay-1', NOW),
-    ({ rulebook }: ServiceState) => rulebook.note({ who: 'anna', at: NOW, kind: 'resume', what: 'resumed' }),
+    ({ rulesStore }: ServiceState) =>
+      rulesStore.note({ who: 'anna', at: NOW, kind: 'resume', what: 'resumed' }),
   ]) {
     const { path, state } = stateIn(t);
     truncateSync(`${path}-wal`, 0);

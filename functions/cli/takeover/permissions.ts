@@ -1,0 +1,60 @@
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import { permissionText } from '#shared/kubernetes/permissions.ts';
+import { TAKEOVER_GROUP } from '#shared/kubernetes/takeover.ts';
+import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
+import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
+
+/** A rule of a ClusterRole. */
+interface Rule {
+  readonly apiGroups: readonly [string];
+  readonly resources: readonly string[];
+  /** Absent: all. */
+  readonly resourceNames?: readonly [string];
+  readonly verbs: readonly string[];
+}
+
+/** What an operator does to a cluster with `taintward takeover`; see cdk/rbac/operators. */
+export const TAKEOVER_RULES: readonly Rule[] = [
+  {
+    apiGroups: ['apiextensions.k8s.io'],
+    resources: ['customresourcedefinitions'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  {
+    apiGroups: ['admissionregistration.k8s.io'],
+    resources: ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  {
+    apiGroups: ['rbac.authorization.k8s.io'],
+    resources: ['clusterroles', 'clusterrolebindings'],
+    verbs: ['get', 'create', 'patch', 'delete'],
+  },
+  { apiGroups: [TAKEOVER_GROUP], resources: ['takeovers'], verbs: ['get', 'create', 'patch', 'delete'] },
+  { apiGroups: [''], resources: ['nodes', 'namespaces'], verbs: ['list'] },
+  { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
+  { apiGroups: [''], resources: ['pods'], verbs: ['get', 'list', 'create', 'patch'] },
+  { apiGroups: ['policies.kyverno.io'], resources: ['mutatingpolicies'], verbs: ['get', 'delete'] },
+  { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
+];
+
+/** Which of them our credentials lack, as `verb resource name`. */
+export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
+  const permissions = TAKEOVER_RULES.flatMap(
+    ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
+      resources.flatMap((resource) =>
+        verbs.map((verb) => ({ group, resource, verb, ...(name === undefined ? {} : { name }) })),
+      ),
+  );
+  const allowed = await Promise.all(permissions.map((right) => isAllowed(objects, right)));
+  return permissions.filter((_, index) => !allowed[index]).map(permissionText);
+}
+
+async function isAllowed(objects: ClusterObjects, resourceAttributes: object): Promise<boolean> {
+  const review = await objects.create('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes },
+  });
+  return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
+}

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { isIPv6 } from 'node:net';
+import { hostname } from 'node:os';
+import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
+import { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
+import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
+import { DEFAULT_NAMESPACE, IN_CLUSTER, ledState } from '#shared/state/objects/kubernetes-state.ts';
+import { readPolicyFile } from '#shared/state/policy-file.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { systemClock } from '#shared/time/clock.ts';
+import { LeaderOnlyApi } from './leader-only-api.ts';
+import type { StartOptions } from './options.ts';
+import { rulesLines } from './rules-lines.ts';
+import { type LocalService, startLocalService } from './service.ts';
+import type { Terminal } from './terminal.ts';
+
+const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+/**
+ * One replica of the service in a cluster, until it is told to stop, or until it led and another one does. Rejects with errors
+ * whose messages are for the operator, as `npm start` does.
+ */
+export async function runInCluster(options: StartOptions, { log, say }: Terminal): Promise<void> {
+  const [context] = options.contexts;
+  // A mistake in it is told before anything is begun.
+  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
+  const connect = (): Connection =>
+    context === undefined ? inClusterConnection() : contextConnection(context, options.kubeconfig);
+  const namespace = options.inCluster?.namespace ?? ownNamespace(context !== undefined);
+  const { historyDays } = options;
+  const shownAs = options.inCluster?.clusterName;
+  const { state, leadership } = ledState({
+    ...{ connection: connect(), namespace, historyDays, shownAs, clock: systemClock, log },
+  });
+  const installation = `${hostname()}-${randomUUID().slice(0, 8)}`;
+  const apiOf = (connection: Connection) =>
+    new LeaderOnlyApi(connection, { clock: systemClock, installation, mayAct: leadership.mayAct });
+  const clusters = await ManagedClusters.open([chosenCluster(shownAs ?? IN_CLUSTER, connect, apiOf)], {
+    clock: systemClock,
+    log,
+  });
+  const service = await startLocalService({
+    ...{ clusters, state, log },
+    probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
+    matching: { comparisonOperators: options.comparisonOperators },
+    policies: { enforce: options.enforce, file: options.policyFile },
+  });
+  log.info('relay.started', { port: service.probePort });
+  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
+  say(
+    `Replica ${installation}, state in namespace ${namespace}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`,
+  );
+  void leadership.begun.then(() => say('This replica is the leader.'));
+  void service.leading.then(() => tellRules(service, say));
+  const stopped = new Promise<'stopped'>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve('stopped'));
+  });
+  const why = await Promise.race([stopped, leadership.ended.then(() => 'followed' as const)]);
+  log.info('relay.stopping');
+  if (why === 'followed') {
+    // What is under way here is the next leader's: nothing of it is waited for.
+    say('This replica is no longer the leader. It exits, to restart as a standby.');
+    process.exit(1);
+  }
+  say('Stopping. Timers are stored, and the next leader continues them.');
+  await service.stop();
+  clusters.close();
+  log.info('relay.stopped');
+}
+
+/** What governs the cluster, if it can be read: it is told, and nothing hangs on it. */
+async function tellRules(service: LocalService, say: Terminal['say']): Promise<void> {
+  try {
+    for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
+  } catch (error) {
+    if (!(error instanceof StoreError)) throw error;
+    say(error.message);
+  }
+}
+
+function ownNamespace(isOutside: boolean): string {
+  return isOutside ? DEFAULT_NAMESPACE : readFileSync(POD_NAMESPACE, 'utf8').trim();
+}

@@ -1,0 +1,48 @@
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { type Permission, permissionText } from '#shared/kubernetes/permissions.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { pause } from '#shared/time/pause.ts';
+import type { ClusterFaults } from '../clusters/cluster-faults.ts';
+
+/** With a renewal of the lease, what is lost is reported within 15 s. */
+export const CHECK_PERMISSIONS_MS = 10_000;
+
+/** What the next taint, or the end of a watch, will take. */
+const ASKED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: 'nodes' | 'pods' })[] = [
+  { type: 'watch-failing', verb: 'watch', resource: 'nodes' },
+  { type: 'list-failing', verb: 'list', resource: 'pods' },
+];
+const BY = 'rights';
+
+/**
+ * Asks the API server again and again whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An API server
+ * goes on with a watch for minutes after its credentials or their rights are gone, and pods are listed only when a node is tainted: by
+ * then it is too late to mend them.
+ */
+export async function watchPermissions(
+  api: Pick<KubernetesApi, 'allowed'>,
+  faults: ClusterFaults,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await Promise.all(
+      ASKED.map(async ({ type, ...right }) => {
+        const error = await whyNot(api, right);
+        if (!signal.aborted) faults.note({ type, resource: right.resource }, error, { by: BY });
+      }),
+    );
+    await pause(CHECK_PERMISSIONS_MS, signal);
+  }
+}
+
+async function whyNot(api: Pick<KubernetesApi, 'allowed'>, right: Permission): Promise<unknown> {
+  try {
+    if (await api.allowed(right)) return undefined;
+    const lacks = `The credentials lack the right to ${permissionText(right)} in all namespaces: grant it (cdk/rbac/relay).`;
+    return new ApiError(lacks, 403, 'Forbidden');
+  } catch (error) {
+    // Not everybody may ask this: then lists and watches have to tell.
+    return error instanceof ApiError && (error.status === 403 || error.status === 404) ? undefined : error;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { Age } from '#shared/time/age.ts';
+import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import type { Clock } from '#shared/time/clock.ts';
+
+/** The server ends each watch after a random time between these, as client-go does, to spread the load. */
+const MIN_WATCH_SECONDS = 300;
+const MAX_WATCH_SECONDS = 600;
+/** The API server sends a bookmark every minute; this long without a word means a dead connection. */
+const SILENCE_MS = 150_000;
+/** A watch that ends sooner and without a word has failed, whatever the server says: client-go's rule. */
+const SHORTEST_WATCH_MS = 1_000;
+const BACKOFF: Backoff = { firstMs: 250, longestMs: 10_000 };
+/** A server that asks to be left alone for longer is asked again after this. */
+const MAX_RETRY_AFTER_MS = 600_000;
+
+/** The server said nothing for so long that the watch is dead, or its history is another one than ours. */
+export class WatchTimeoutError extends ApiError {
+  constructor() {
+    super(`the watch was silent for ${SILENCE_MS / 1000} s`, 0);
+  }
+}
+
+/**
+ * A watch that throws when the server falls silent (`WatchTimeoutError`) or hangs up at once (`ApiError`); else as
+ * `Resource.watch`. `stands` is called when it has stood for a second: a quiet cluster says nothing for a minute.
+ */
+export async function* watchWithTimeout<T>(
+  resource: Resource<T>,
+  options: Omit<WatchOptions, 'timeoutSeconds' | 'opened'>,
+  { clock, stands = () => undefined }: { readonly clock: Clock; readonly stands?: () => void },
+): AsyncGenerator<WatchEvent<T>, void, undefined> {
+  const silent = new AbortController();
+  const resetTimeout = () => setTimeout(() => silent.abort(), SILENCE_MS);
+  let silence = resetTimeout();
+  const timeoutSeconds = Math.round(
+    MIN_WATCH_SECONDS + Math.random() * (MAX_WATCH_SECONDS - MIN_WATCH_SECONDS),
+  );
+  const age = new Age(clock);
+  let heard = false;
+  let standing: NodeJS.Timeout | undefined;
+  const opened = () => {
+    standing = setTimeout(stands, SHORTEST_WATCH_MS);
+  };
+  try {
+    const signal = AbortSignal.any([options.signal, silent.signal]);
+    for await (const event of resource.watch({ ...options, timeoutSeconds, signal, opened })) {
+      clearTimeout(silence);
+      silence = resetTimeout();
+      heard = true;
+      yield event;
+    }
+  } finally {
+    clearTimeout(silence);
+    clearTimeout(standing);
+  }
+  if (silent.signal.aborted) throw new WatchTimeoutError();
+  if (!heard && !options.signal.aborted && age.atLeastMs < SHORTEST_WATCH_MS) {
+    throw new ApiError('the server ended the watch at once', 0);
+  }
+}
+
+/** Milliseconds to wait after so many failures in a row: longer and longer, and at least what the server asks for. */
+export function retryMs(error: unknown, failures: number): number {
+  const { retryAfterSeconds = 0 } = error instanceof ApiError ? error : {};
+  return Math.max(backoffMs(failures, BACKOFF), Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS));
+}
+
+/** The version is too old to go on from (410): what was missed is only found by a new list. */
+export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.status === 410;
+
+/** The version may lead nowhere: too old, or one that the server has lost, which it answers with silence. */
+export const isLost = (error: unknown): boolean => isExpired(error) || error instanceof WatchTimeoutError;

@@ -1,0 +1,70 @@
+import type { EvictionGate } from '#shared/eviction/gate.ts';
+import { reportOf, tripText } from '#shared/eviction/guard.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { HoldTarget, OperatorAction, Rules } from '#shared/eviction/policy.ts';
+import { wordsOf } from './gate-text.ts';
+
+/** An operator's action, as programs read it. */
+export interface ShownAct {
+  readonly actor: string;
+  readonly at: EpochMs;
+  readonly reason: string;
+}
+
+/** What keeps a pod, and who said so. */
+export interface GateAccount {
+  readonly by: EvictionGate;
+  /** With a stop or a hold, where it still stands. */
+  readonly act?: ShownAct;
+  /** With a hold: whom it is about. */
+  readonly target?: HoldTarget;
+  /** With the guard: what tripped it, for people. */
+  readonly trip?: string;
+}
+
+/** What the rules of now say of a brake. */
+export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules): GateAccount {
+  switch (by.kind) {
+    case 'stopped': {
+      const stop = stops.find(({ scope }) => scope === by.scope);
+      return { by, ...(stop ? { act: shownAct(stop) } : {}) };
+    }
+    case 'hold': {
+      const hold = holds.find(({ id }) => id === by.id);
+      return { by, ...(hold ? { act: shownAct(hold), target: hold.target } : {}) };
+    }
+    case 'guard': {
+      const trip = trips.find(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
+      return { by, ...(trip ? { trip: tripText(reportOf(trip)) } : {}) };
+    }
+    default:
+      return { by };
+  }
+}
+
+export const shownAct = ({ who: actor, at, why: reason }: OperatorAction): ShownAct => ({
+  actor,
+  at,
+  reason,
+});
+
+/**
+ * All that keeps a pod: what is found first, then what is found once that is over, and so on. Whoever lets a pod go has to end each of
+ * them.
+ */
+export function allGates(
+  rules: Rules,
+  find: (rules: Rules) => readonly EvictionGate[],
+): readonly EvictionGate[] {
+  const all: EvictionGate[] = [];
+  let left = rules;
+  for (;;) {
+    const found = find(left).filter((by) => !all.some((each) => isSame(each, by)));
+    if (found.length === 0) return all;
+    all.push(...found);
+    left = found.reduce((without, by) => wordsOf(by).without(without, by), left);
+  }
+}
+
+const isSame = (one: EvictionGate, other: EvictionGate): boolean =>
+  wordsOf(one).name(one) === wordsOf(other).name(other);

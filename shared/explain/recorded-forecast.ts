@@ -1,0 +1,71 @@
+import { type EvictionGate, findGate, mayStillHold } from '#shared/eviction/gate.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { momentOf } from '#shared/eviction/retry.ts';
+import { DOWN_KEYS } from '#shared/taints/taint.ts';
+import { causesOf } from './cause.ts';
+import { type Forecast, gaveUp, retrying } from './forecast.ts';
+import { allGates } from './gates.ts';
+
+/** What is stored of a node, as far as it tells of its pods. */
+export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
+
+/**
+ * All that keeps each pod of a node from being evicted, now or once it is due, by what is stored alone. A pod's labels, its
+ * node's zone and Lease are shown by the cluster only: what hangs on them keeps pods that were found held by it.
+ */
+export function storedGates(
+  { ref, node, scheduled }: Stored,
+  rules: Rules,
+  now: EpochMs,
+): (record: EvictionRecord) => readonly EvictionGate[] {
+  const since = (node?.taints ?? [])
+    .filter(({ key }) => DOWN_KEYS.includes(key))
+    .map(({ timeAdded }) => timeAdded);
+  const downSince = Math.min(...since.map((moment) => moment ?? Number.POSITIVE_INFINITY));
+  const inZone = [...scheduled.values()].some(
+    ({ held }) => held?.by.kind === 'guard' && held.by.scope === 'zone',
+  );
+  const trips = rules.trips.filter(({ scope }) => scope !== 'zone' || inZone);
+  const seen = { ...rules, trips, policy: withoutLabels(rules.policy) };
+  return (record) => {
+    const { fireAt, reasons, held } = record;
+    const dueBy = reasons.map(({ taint }) => taint.key);
+    const due = { node: ref.node, downSince, dueBy, record, labels: {} };
+    const gates = allGates(seen, (left) =>
+      [findGate(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
+    );
+    if (!held || gates.some(({ kind }) => kind === held.by.kind)) return gates;
+    const isOver = held.by.kind === 'guard' && rules.trips.length === 0;
+    return isOver || !mayStillHold(held.by, rules, now) ? gates : [...gates, held.by];
+  };
+}
+
+const withoutLabels = (policy: Policy): Policy => ({
+  ...policy,
+  exclude: policy.exclude.filter(({ labels }) => labels === undefined),
+  only: policy.only.some(({ labels }) => labels !== undefined) ? [] : policy.only,
+});
+
+/** What becomes of a pod that cannot be looked at, by what is stored of it and its node alone. */
+export function recordedForecast(
+  record: EvictionRecord,
+  stored: Stored,
+  rules: Rules,
+  now: EpochMs,
+): Forecast {
+  const { fireAt: dueAt, reasons, gaveUpAt } = record;
+  if (gaveUpAt !== undefined) return gaveUp(record, gaveUpAt);
+  const [by] = storedGates(stored, rules, now)(record);
+  if (by) return { kind: 'held', dueAt, causes: causesOf(reasons), by, before: [] };
+  return {
+    ...{
+      kind: 'evict',
+      at: Math.max(now, momentOf(record, stored.node) ?? now),
+      by: rules.policy.method.kind,
+    },
+    ...{ dueAt, causes: causesOf(reasons), heldBy: [], blockedBy: [] },
+    ...retrying(record, stored.node ?? {}, now),
+  };
+}

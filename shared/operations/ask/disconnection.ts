@@ -1,0 +1,21 @@
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Disconnection } from '#shared/explain/disconnection.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import { connectionStatusOf } from '../look/issues.ts';
+
+/** Whether nobody hears a cluster; `undefined`: a relay does, or is about to. Rejects with `StoreError`. */
+export async function disconnectionOf(
+  fleet: Pick<Fleet, 'leases' | 'service'>,
+  cluster: ClusterName,
+  now: EpochMs,
+): Promise<Disconnection | undefined> {
+  // A process that does not answer says nothing of it.
+  const [lease, service] = await Promise.all([
+    fleet.leases.look(cluster),
+    fleet.service().catch(() => undefined),
+  ]);
+  const view = service?.clusters[cluster];
+  const heardAt = view?.heardAt ?? lease?.heardAt;
+  if (view?.state === 'syncing' || connectionStatusOf(heardAt, now) === 'connected') return undefined;
+  return heardAt === undefined ? {} : { since: heardAt };
+}

@@ -1,0 +1,43 @@
+import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import type { PermissionReview } from '#shared/kubernetes/permissions.ts';
+import type { ServiceAccount } from '#shared/operations/fleet/fleet.ts';
+import type { ClusterObjects } from '../fleet/cluster-objects.ts';
+
+const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
+
+/** The name of a service account as a user. */
+export const userOf = ({ namespace, name }: ServiceAccount): string =>
+  `system:serviceaccount:${namespace}:${name}`;
+
+/** What a service account may do, asked by whoever may review the access of others. */
+export function accountPermissions(
+  objects: Pick<ClusterObjects, 'create'>,
+  host: string,
+  account: ServiceAccount,
+): PermissionReview {
+  return {
+    host,
+    async allowed({ verb, resource, ...of }) {
+      const [kind, subresource = ''] = resource.split('/');
+      const review = await objects.create(REVIEWS, {
+        apiVersion: 'authorization.k8s.io/v1',
+        kind: 'SubjectAccessReview',
+        spec: {
+          user: userOf(account),
+          groups: [
+            'system:serviceaccounts',
+            `system:serviceaccounts:${account.namespace}`,
+            'system:authenticated',
+          ],
+          resourceAttributes: { verb, resource: kind, subresource, ...of },
+        },
+      });
+      return fieldsOf(fieldsOf(review)['status'])['allowed'] === true;
+    },
+  };
+}
+
+/** Whether the caller may not review the access of others. */
+export const isNotReviewed = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.status === 403;

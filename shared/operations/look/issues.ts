@@ -1,0 +1,345 @@
+import { type TripReport, tripText } from '#shared/eviction/guard.ts';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
+import { overdueFrom } from '#shared/eviction/retry.ts';
+import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
+import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
+import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
+import { durationText } from '#shared/time/duration.ts';
+import type { StopOutput } from './output-records.ts';
+
+/** What is past its moment for so long, and held by nothing, is late. */
+const LATE_MS = 60_000;
+
+/** The most urgent first. */
+const KINDS = [
+  'unreadable',
+  'not-running',
+  'not-responding',
+  'access-denied',
+  'guard-tripped',
+  'lease-expired',
+  'disconnected',
+  ...FAULT_TYPES,
+  'api-server-unreachable',
+  'delayed',
+  'failed',
+  'dead-letters',
+  'stuck-terminating',
+  'stopped',
+] as const;
+
+/** Something that does not go on well by itself. */
+export interface Issue {
+  readonly type: (typeof KINDS)[number];
+  /** Absent: the fleet. */
+  readonly cluster?: ClusterName;
+  readonly since?: EpochMs;
+  /** A sentence; of which cluster it is, it does not say. */
+  readonly message: string;
+  /** What to do about it on the command line, as a sentence. */
+  readonly remediation?: string;
+}
+
+/** Whether a relay hears a cluster: it did lately, not lately, or never; `stale`: it did, and nobody says any more whether it does. */
+export type ConnectionStatus = 'connected' | 'stale' | 'disconnected' | 'never-connected';
+
+/** Of a cluster, what tells whether it needs somebody. */
+export interface ClusterFacts {
+  readonly cluster: ClusterName;
+  /** What of it cannot be read; then nothing else is known. */
+  readonly error?: string;
+  /** As the process says that runs it. */
+  readonly service?: ServiceClusterView;
+  /** Who speaks for it; absent: nobody. */
+  readonly holder?: string;
+  readonly lastContactAt?: EpochMs;
+  readonly connection?: ConnectionStatus;
+  /** When its lease was last renewed; absent: there never was one. */
+  readonly renewedAt?: EpochMs;
+  /** What who speaks for it finds wrong with it; absent: that is not known. */
+  readonly faults?: readonly Fault[];
+  /** Whether the relay has stopped asking its API server for some seconds, because that does not answer. */
+  readonly breakerOpen?: boolean;
+  readonly trips?: readonly TripReport[];
+  readonly failed?: number;
+  /** Evicted pods that do not leave. */
+  readonly stuck?: number;
+  readonly delayMs?: number;
+  /** Of this cluster alone, and in force. */
+  readonly stop?: StopOutput;
+}
+
+/** Of a fleet, likewise. */
+export interface FleetFacts {
+  readonly at: EpochMs;
+  readonly clusters: readonly ClusterFacts[];
+  /** Whether the one process answers that runs the fleet; absent: there is none. */
+  readonly process?: 'responding' | 'not-responding' | 'not-running';
+  /** Of all clusters together, and in force. */
+  readonly stop?: StopOutput;
+  /** How many there are, by their queue. */
+  readonly deadLetters?: Readonly<Record<string, number>>;
+}
+
+/** What of a fleet needs somebody; the most urgent first. */
+export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: FleetFacts): readonly Issue[] {
+  const down = process && processNeeds(process, clusters, at);
+  const dead = Object.entries(deadLetters).filter(([, count]) => count > 0);
+  return [
+    ...(down ?? []),
+    // Of a process that is down, nothing that it said is so any more.
+    ...clusters.flatMap((each) => needsOfCluster(each, at, down === undefined)),
+    ...dead.map(
+      ([queue, count]): Issue => ({
+        type: 'dead-letters',
+        message: `${count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`} of ${queue}.`,
+        remediation:
+          'For the cause, run taintward dead-letters list. To send them again, run taintward dead-letters redrive; to delete them, run taintward dead-letters purge.',
+      }),
+    ),
+    ...(stop
+      ? [
+          {
+            type: 'stopped' as const,
+            since: stop.at,
+            message: `All clusters are stopped by ${stop.actor}: ${stop.reason}.`,
+            remediation: "To resume, run taintward resume --all --reason 'REASON'.",
+          },
+        ]
+      : []),
+  ].sort((a, b) => KINDS.indexOf(a.type) - KINDS.indexOf(b.type));
+}
+
+/** That the one process is dead or frozen; `undefined`: it answers, or renewed a lease a moment ago. */
+function processNeeds(
+  process: NonNullable<FleetFacts['process']>,
+  clusters: readonly ClusterFacts[],
+  at: EpochMs,
+): readonly Issue[] | undefined {
+  const since = Math.max(0, ...clusters.map(({ renewedAt = 0 }) => renewedAt));
+  const renewed = since === 0 ? {} : { since };
+  const ago = since === 0 ? '' : ` Its last lease renewal was ${durationText(at - since)} ago.`;
+  if (process === 'not-running') {
+    return [
+      {
+        ...{ type: 'not-running', ...renewed },
+        message: `No npm start runs on this state directory: changes of nodes and pods are missed, and no pods are evicted.${ago}`,
+        remediation: 'Start it again. Deadlines are kept.',
+      },
+    ];
+  }
+  if (process === 'responding' || isRenewed(since, at)) return undefined;
+  return [
+    {
+      ...{ type: 'not-responding', ...renewed },
+      message: `The running npm start does not respond: it is frozen, overloaded, or just starting.${ago}`,
+      remediation: 'Check whether the process is suspended (to continue it, run kill -CONT), or restart it.',
+    },
+  ];
+}
+
+function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Issue[] {
+  const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop } = facts;
+  const needs: Issue[] = [];
+  const need = (kind: Issue['type'], text: string, more: Pick<Issue, 'since' | 'remediation'>) =>
+    void needs.push({ type: kind, cluster, message: text, ...more });
+  if (error !== undefined) {
+    need('unreadable', `Its state is unreadable: ${error}`, {
+      remediation: `For details, run taintward doctor ${cluster}.`,
+    });
+    return needs;
+  }
+  if (service?.state === 'access-denied') {
+    need('access-denied', `Access denied: ${service.why ?? 'see the log'}`, {});
+  } else if (isSaid) {
+    if (service?.state !== 'syncing') needs.push(...hearingNeeds(facts, at));
+    needs.push(...faultNeeds(facts));
+  }
+  for (const trip of trips) {
+    need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
+      since: trip.trippedAt,
+      remediation: `If these evictions are intended, run taintward release guard ${cluster} --reason 'REASON'.`,
+    });
+  }
+  if (delayMs >= LATE_MS) {
+    need('delayed', `An eviction is overdue by ${durationText(delayMs)}, and nothing holds it.`, {
+      since: at - delayMs,
+      remediation: `To find it, run taintward pending ${cluster}. For the cause, run taintward doctor ${cluster}.`,
+    });
+  }
+  if (failed > 0) {
+    need('failed', `${failed === 1 ? '1 eviction' : `${failed} evictions`} failed.`, {
+      remediation: `Fix the cause that taintward pending ${cluster} shows, then run taintward retry ${cluster}.`,
+    });
+  }
+  if (stuck > 0) {
+    need(
+      'stuck-terminating',
+      `${stuck === 1 ? '1 evicted pod is' : `${stuck} evicted pods are`} stuck terminating.`,
+      {
+        remediation: `For advice, run taintward pending ${cluster} --stuck.`,
+      },
+    );
+  }
+  if (stop) {
+    need('stopped', `Stopped by ${stop.actor}: ${stop.reason}.`, {
+      since: stop.at,
+      remediation: `To resume, run taintward resume ${cluster} --reason 'REASON'.`,
+    });
+  }
+  return needs;
+}
+
+/** That nobody hears it, or that it does not answer, if so. */
+function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
+  const { cluster, connection, lastContactAt, renewedAt, holder } = facts;
+  if (connection === undefined) return [];
+  if (connection === 'connected') {
+    const text = 'Its API server does not respond. Requests are retried every few seconds.';
+    return isOutOfReach(facts)
+      ? [{ type: 'api-server-unreachable', cluster, message: text, remediation: LOOK_AT_SERVER }]
+      : [];
+  }
+  if (connection === 'stale' || holder === undefined || !isRenewed(renewedAt, at)) {
+    const ago = renewedAt === undefined ? '' : ` for ${durationText(Math.max(0, at - renewedAt))}`;
+    const text =
+      holder === undefined
+        ? `No relay has held its lease${ago}: changes of nodes and pods are missed.`
+        : `${holder} has not renewed its lease${ago}: the relay is down, frozen, or cut off. Changes of nodes and pods are missed.`;
+    const since = renewedAt === undefined ? {} : { since: renewedAt };
+    return [{ ...{ type: 'lease-expired', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
+  }
+  const text =
+    connection === 'never-connected'
+      ? `${holder} holds its lease, but has never connected to the cluster.`
+      : `${holder} holds its lease, but is disconnected from the cluster: changes of nodes and pods are missed.`;
+  const since = lastContactAt === undefined ? {} : { since: lastContactAt };
+  return [{ ...{ type: 'disconnected', cluster, message: text, ...since }, remediation: LOOK_AT_RELAY }];
+}
+
+const LOOK_AT_SERVER = 'Check its API server, and the network to it. Deadlines are kept.';
+const LOOK_AT_RELAY =
+  'Check that a relay runs, and look for relay.watch-failed in its log. Deadlines are kept.';
+const GRANT = 'Grant the missing permissions to its credentials. To list them, run taintward doctor.';
+
+const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
+  breakerOpen === true;
+
+/** What who speaks for it finds wrong with it. An API server that does not answer is told of once. */
+function faultNeeds(facts: ClusterFacts): readonly Issue[] {
+  const { cluster, faults = [] } = facts;
+  return faults
+    .filter(({ type, status }) => status !== undefined || !isUnread(type) || !isOutOfReach(facts))
+    .map((fault): Issue => {
+      const { type, since } = fault;
+      return { type, cluster, since, ...faultTexts(fault, cluster) };
+    });
+}
+
+const isUnread = (type: FaultType): boolean => type === 'list-failing' || type === 'watch-failing';
+
+function faultTexts({ type, error, resource, status, count }: Fault, cluster: ClusterName) {
+  const because = error.replace(/[.…]?$/, '.');
+  const read = resource ?? 'cluster';
+  switch (type) {
+    case 'list-failing':
+    case 'watch-failing': {
+      const remediation = status === 401 || status === 403 ? GRANT : LOOK_AT_SERVER;
+      return {
+        message: `Its ${read} cannot be ${type === 'list-failing' ? 'listed' : 'watched'}: ${because}`,
+        remediation,
+      };
+    }
+    case 'store-failing':
+      return {
+        message: `Decisions cannot be stored: ${because}`,
+        remediation: 'Fix the store. Until then, no pods are evicted.',
+      };
+    case 'queue-failing':
+      return {
+        message: `Changes cannot be sent: ${because}`,
+        remediation: 'Check the queues, and the permissions for them.',
+      };
+    case 'guard-unsaved':
+      return {
+        message: `The state of the guard cannot be saved: ${because}`,
+        remediation: 'Check the store, and the permissions for it.',
+      };
+    case 'heartbeat-suspended':
+      return {
+        message: `The takeover heartbeat is suspended, so the built-in controller is about to evict: ${because}`,
+        remediation: `For details, run taintward takeover status ${cluster}.`,
+      };
+    case 'no-eviction-controller':
+      return {
+        message: `No controller evicts pods: ${because}`,
+        remediation: 'Unless this is intended, apply a policy with mode enforce.',
+      };
+    case 'built-in-evicts':
+      return {
+        message: `${because}${count === undefined ? '' : ` So far: ${count}.`}`,
+        remediation: `Disable the built-in controller. If you cannot, run taintward takeover apply ${cluster}.`,
+      };
+    case 'conflicting-installation':
+      return { message: because };
+    case 'clocks-differ':
+      return {
+        message: because,
+        remediation: 'Synchronize both clocks, for example with NTP. Deadlines are kept.',
+      };
+    case 'taint-time-in-future':
+      return {
+        message: because,
+        remediation:
+          'Synchronize the clocks of the control plane. If a user wrote that time, remove the taint and add it again.',
+      };
+    default:
+      return type satisfies never;
+  }
+}
+
+/** Whether it says how the relay of a cluster does, rather than what waits there. */
+export const isOfRelay = (kind: Issue['type']): boolean => OF_RELAY.includes(kind);
+
+const OF_RELAY: readonly Issue['type'][] = [
+  ...(['access-denied', 'lease-expired', 'disconnected', 'api-server-unreachable'] as const),
+  ...FAULT_TYPES,
+];
+
+/** Whether it means that what changes in a cluster may not be noticed. */
+export const isBlind = (kind: Issue['type']): boolean => BLIND.includes(kind);
+
+const BLIND: readonly Issue['type'][] = [
+  ...([
+    'not-running',
+    'not-responding',
+    'access-denied',
+    'lease-expired',
+    'disconnected',
+    'api-server-unreachable',
+  ] as const),
+  ...(['list-failing', 'watch-failing', 'store-failing', 'queue-failing'] as const),
+];
+
+/** Whether a lease that was renewed then is held now. */
+export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean =>
+  renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;
+
+/** Whether what was last heard at `heardAt` is heard `at`. */
+export const connectionStatusOf = (heardAt: EpochMs | undefined, at: EpochMs): ConnectionStatus =>
+  heardAt === undefined
+    ? 'never-connected'
+    : at - heardAt > DISCONNECTED_AFTER_MS
+      ? 'disconnected'
+      : 'connected';
+
+/** For how long the one of these is past its moment that is so the longest, and that nothing holds; 0: none is (ms). */
+export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
+  pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
+
+/** What is to be evicted, and what is known of its node. */
+export interface PendingOn {
+  readonly record: EvictionRecord;
+  readonly state: NodeState | undefined;
+}

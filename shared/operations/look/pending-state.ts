@@ -1,0 +1,58 @@
+import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import { isHeldText } from '#shared/eviction/skew.ts';
+import { GATE_KINDS, gateText } from '#shared/explain/gate-text.ts';
+import { accountOfGate } from '#shared/explain/gates.ts';
+import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import { MATCHING, type PendingLook } from './pending.ts';
+
+/**
+ * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is held, now or once it is due (by what first), a
+ * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
+ */
+export const PENDING_STATES = [
+  'scheduled',
+  'due',
+  ...GATE_KINDS,
+  'blocked',
+  'rejected',
+  'rate-limited',
+  'retrying',
+  'failed',
+] as const;
+export type PendingState = (typeof PENDING_STATES)[number];
+
+/** How a record stands at `now`, and what there is to say of that. */
+export function pendingStateOf(
+  { record, gates, state }: Pick<PendingLook, 'record' | 'gates'> & Partial<Pick<PendingLook, 'state'>>,
+  storedRules: StoredRules | undefined,
+  now: EpochMs,
+): { readonly state: PendingState; readonly note: string } {
+  const { gaveUpAt, failure, blocked, turnAt = 0, fireAt } = record;
+  if (gaveUpAt !== undefined) return { state: 'failed', note: failure?.error ?? 'retries exhausted' };
+  const [by] = gates;
+  if (by) return { state: by.kind, note: heldText(gates, storedRules) };
+  const clocks = heldForClocks(record, state, now);
+  if (clocks !== undefined) return { state: 'retrying', note: clocks };
+  if (failure) return { state: 'retrying', note: failure.error };
+  if (blocked) return { state: blocked.by === 'admission' ? 'rejected' : 'blocked', note: blocked.reason };
+  if (fireAt > now) return { state: 'scheduled', note: '' };
+  return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
+}
+
+/** Says that a pod which is due is held because clocks differ, where it is. */
+export function heldForClocks(
+  { fireAt }: Pick<PendingLook['record'], 'fireAt'>,
+  state: PendingLook['state'],
+  now: EpochMs,
+): string | undefined {
+  const error = state?.retry?.everything && fireAt <= now ? state.retry.error : '';
+  return isHeldText(error) ? error : undefined;
+}
+
+/** All that keeps a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)". */
+export const heldText = (gates: readonly EvictionGate[], storedRules: StoredRules | undefined): string =>
+  gates
+    .map((by) => gateText(storedRules ? accountOfGate(by, rulesOf(storedRules, MATCHING)) : { by }, timeText))
+    .join(' and ');

@@ -1,0 +1,271 @@
+import { randomBytes } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import * as z from 'zod';
+import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { historyTtl, parseStored } from '#shared/state/stored.ts';
+import { readAs } from '#shared/text/read-as.ts';
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  GuardState,
+  OperatorControls,
+  RulesStore,
+  StoredFleetRules,
+  StoredRules,
+} from '../rules-store.ts';
+import {
+  auditSchema,
+  guardStateOf,
+  holdSchema,
+  stopSchema,
+  storedAudit,
+  storedPolicySchema,
+  tripsSchema,
+} from '../stored-rules.ts';
+import { LEASE_PREFIX } from './dynamodb-leases.ts';
+import type { DynamoDbTable, Item, Key, Update } from './dynamodb-table.ts';
+import { padded } from './items.ts';
+import { Retention } from './retention.ts';
+
+/** The partition keys of what is known of a cluster as such start with this. */
+export const CLUSTER_PREFIX = 'CLUSTER#';
+/** The partition of what concerns all clusters. */
+export const FLEET_KEY = 'FLEET';
+/** What all entries of the audit stand under in the index; and what their sort keys start with. */
+const AUDIT_KEY = 'AUDIT';
+
+const ordersKey = (cluster: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${cluster}`, sk: 'POLICY' });
+/** Beside the lease, because a relay may write there. */
+const guardKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'GUARD' });
+const keysOf = (cluster: ClusterName): readonly Key[] => [ordersKey(cluster), guardKey(cluster)];
+const FLEET_STOP_KEY: Key = { pk: FLEET_KEY, sk: 'STOP' };
+
+const key = { pk: z.string(), sk: z.string() };
+const revision = z.int().positive();
+
+const ordersSchema = z.strictObject({
+  ...key,
+  revision,
+  policy: storedPolicySchema.exactOptional(),
+  stop: stopSchema.exactOptional(),
+  holds: z.array(holdSchema).exactOptional(),
+});
+const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
+/** `stoppedAt`: the stop's `at`, by which one is told from another. */
+const fleetStopSchema = z.strictObject({
+  ...key,
+  stop: stopSchema.exactOptional(),
+  stoppedAt: z.int().exactOptional(),
+  revision,
+});
+
+/**
+ * The rulebook as items of the store's table: `POLICY` and `AUDIT#…` beside the registration of each cluster, `GUARD`
+ * beside its lease, and `STOP` of the fleet. Nothing is ever put whole over an item, but changed by attribute: so
+ * rights can be given to hold and to stop that are none to change a policy.
+ */
+export class DynamoDbRulesStore implements RulesStore {
+  readonly #table: DynamoDbTable;
+  readonly #retention: Retention;
+
+  constructor(table: DynamoDbTable) {
+    this.#table = table;
+    this.#retention = new Retention(table);
+  }
+
+  async read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules> {
+    if (!fleet) return rulingsOf(cluster, await this.#items([cluster], true));
+    const { fleetStop, fleetRevision } = fleet;
+    const items = await this.#itemsAt(keysOf(cluster), true);
+    return { ...ownRulingsOf(cluster, items), fleetRevision, ...(fleetStop ? { fleetStop } : {}) };
+  }
+
+  async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
+    const items = await this.#items(clusters, false);
+    // What concerns all and cannot be read leaves none out: it rejects.
+    fleetOf(items);
+    const found = new Map<ClusterName, StoredRules>();
+    for (const cluster of clusters) {
+      try {
+        found.set(cluster, rulingsOf(cluster, items));
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+      }
+    }
+    return found;
+  }
+
+  async #items(clusters: readonly ClusterName[], consistent: boolean): Promise<Items> {
+    return this.#itemsAt([FLEET_STOP_KEY, ...clusters.flatMap(keysOf)], consistent);
+  }
+
+  async #itemsAt(keys: readonly Key[], consistent: boolean): Promise<Items> {
+    const items = await Array.fromAsync(this.#table.batchGet(keys, { consistent }));
+    return new Map(items.map((item) => [idOf({ pk: `${item['pk']}`, sk: `${item['sk']}` }), item]));
+  }
+
+  async changeOrders(
+    cluster: ClusterName,
+    found: OperatorControls,
+    next: Omit<OperatorControls, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change> {
+    const { policy, stop, holds } = next;
+    const changed = Object.entries({ policy, stop, holds }).filter(
+      ([name, value]) => !isDeepStrictEqual(value, found[name as keyof OperatorControls]),
+    );
+    const update: Update = {
+      key: ordersKey(cluster),
+      set: { revision: found.revision + 1, ...Object.fromEntries(changed) },
+      expected: { revision: found.revision || undefined },
+    };
+    return this.#write(update, entry);
+  }
+
+  async fleetStop(): Promise<Stop | undefined> {
+    return fleetOf(await this.#items([], true)).fleetStop;
+  }
+
+  async changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
+    const update: Update = {
+      key: FLEET_STOP_KEY,
+      set: { stop: next, stoppedAt: next?.at },
+      add: { revision: 1 },
+      expected: { stoppedAt: found?.at },
+    };
+    return this.#write(update, entry);
+  }
+
+  async changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
+    const update: Update = {
+      key: guardKey(cluster),
+      set: { revision: found.revision + 1, trips },
+      expected: { revision: found.revision || undefined },
+    };
+    if (entry) return this.#write(update, entry);
+    return (await this.#table.update(update)) ? 'changed' : 'conflict';
+  }
+
+  async touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    const written = await this.#table.update({
+      key: guardKey(cluster),
+      set: { revision },
+      expected: { revision },
+    });
+    return written ? 'changed' : 'conflict';
+  }
+
+  async #write(update: Update, entry: AuditEntry): Promise<Change> {
+    const days = await this.#retention.historyDays();
+    const written = await this.#table.transact([{ update }, { update: auditUpdate(entry, days) }]);
+    return written ? 'changed' : 'conflict';
+  }
+
+  async note(entry: AuditEntry): Promise<void> {
+    await this.#table.update(auditUpdate(entry, await this.#retention.historyDays()));
+  }
+
+  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+    const partitions =
+      cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, guardKey(cluster).pk, FLEET_KEY];
+    const [first, last] = [auditSort(from), auditSort(to)];
+    const items =
+      cluster === undefined
+        ? await Array.fromAsync(this.#table.indexed(AUDIT_KEY))
+        : (
+            await Promise.all(partitions.map((pk) => Array.fromAsync(this.#table.query(pk, first, last))))
+          ).flat();
+    return items
+      .flatMap((item) => (cluster === undefined ? foundByIndex(item) : [found(item)]))
+      .filter(({ entry, pk }) => partitionOf(entry) === pk && entry.at >= from && entry.at < to)
+      .map(({ entry }) => entry)
+      .sort((a, b) => b.at - a.at);
+  }
+}
+
+/** Items by their keys. */
+type Items = ReadonlyMap<string, Item>;
+
+const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
+
+const rulingsOf = (cluster: ClusterName, items: Items): StoredRules => ({
+  ...ownRulingsOf(cluster, items),
+  ...fleetOf(items),
+});
+
+function ownRulingsOf(cluster: ClusterName, items: Items): Pick<StoredRules, 'orders' | 'guard'> {
+  const orders = items.get(idOf(ordersKey(cluster)));
+  const guard = items.get(idOf(guardKey(cluster)));
+  return {
+    orders: orders ? ordersOf(cluster, orders) : { revision: 0, holds: [] },
+    guard: guard ? guardOf(cluster, guard) : { revision: 0, trips: [] },
+  };
+}
+
+function ordersOf(cluster: ClusterName, item: Item): OperatorControls {
+  const found = parseStored(ordersSchema, item, `orders for cluster ${cluster}`);
+  const { pk: _pk, sk: _sk, holds = [], ...orders } = found;
+  return { ...orders, holds };
+}
+
+function guardOf(cluster: ClusterName, item: Item): GuardState {
+  const { trips, revision } = parseStored(guardSchema, item, `guard of cluster ${cluster}`);
+  return guardStateOf(revision, trips);
+}
+
+function fleetOf(items: Items): StoredFleetRules {
+  const item = items.get(idOf(FLEET_STOP_KEY));
+  if (!item) return { fleetRevision: 0 };
+  const { stop, revision: fleetRevision } = parseStored(fleetStopSchema, item, 'stop of all clusters');
+  return { fleetRevision, ...(stop ? { fleetStop: stop } : {}) };
+}
+
+const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;
+
+/** An entry, and the partition that it stands in. */
+interface Found {
+  readonly entry: AuditEntry;
+  readonly pk: unknown;
+}
+
+const found = (item: Item): Found => ({
+  entry: parseStored(auditSchema, item, `item ${item['sk']} of ${item['pk']}`),
+  pk: item['pk'],
+});
+
+/** Who may write for one cluster alone keeps nobody from reading what concerns the others: what people wrote has to be readable. */
+function foundByIndex(item: Item): readonly Found[] {
+  const { pk } = item;
+  if (pk === FLEET_KEY || `${pk}`.startsWith(CLUSTER_PREFIX)) return [found(item)];
+  const { data: entry } = readAs(auditSchema, item);
+  return entry ? [{ entry, pk }] : [];
+}
+
+/** What a guard does is written by its relay, whose rights end at leases. */
+function partitionOf({ cluster, kind }: AuditEntry): string {
+  if (cluster === undefined) return FLEET_KEY;
+  const byGuard = kind === 'guard-tripped' || kind === 'guard-calm';
+  return byGuard ? guardKey(cluster).pk : `${CLUSTER_PREFIX}${cluster}`;
+}
+
+/** An update that makes an item, so that no right to put items is needed. */
+function auditUpdate(entry: AuditEntry, days: number): Update {
+  const fields = Object.fromEntries(
+    Object.entries(storedAudit(entry)).filter(([, value]) => value !== undefined),
+  );
+  const sort = `${padded(entry.at)}#${randomBytes(6).toString('base64url')}`;
+  return {
+    key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
+    set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
+    // What was done stays as it was written.
+    expected: { who: undefined },
+  };
+}

@@ -1,0 +1,214 @@
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import type { AppliedFile, FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  GuardState,
+  OperatorControls,
+  StoredRules,
+} from '#shared/state/rules-store.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { changeObject } from './change-object.ts';
+import {
+  auditOf,
+  evictionRules,
+  type KeptRules,
+  nameOfRules,
+  nothingSaid,
+  type RulesToWrite,
+  readEvictionRules,
+  rulesName,
+  withEntry,
+} from './eviction-rules.ts';
+import { orStoreError } from './object-store-error.ts';
+
+/** Where the audit is kept, other than in the objects themselves. */
+export interface AuditLog {
+  /** The objects, each written together with that entry: both or neither. */
+  noting(entry: AuditEntry): Objects;
+  /** The newest first. Rejects with `StoreError`. */
+  entries(query: AuditQuery): Promise<readonly AuditEntry[]>;
+}
+
+export interface ObjectRulesStoreOptions {
+  /** The `EvictionRules` objects, of our namespace where that is in a cluster. */
+  readonly objects: Objects;
+  /** Absent: the objects hold it, as much of it as they can. */
+  readonly audit?: AuditLog;
+  /** For so long the audit is kept. */
+  readonly historyDays?: number;
+}
+
+/** The rulebook as objects: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
+export class ObjectRulesStore implements FileRulesStore {
+  readonly #objects: Objects;
+  readonly #audit: AuditLog | undefined;
+  readonly #historyDays: number;
+
+  constructor({ objects, audit, historyDays = HISTORY_DAYS }: ObjectRulesStoreOptions) {
+    this.#objects = objects;
+    this.#audit = audit;
+    this.#historyDays = historyDays;
+  }
+
+  async read(cluster: ClusterName): Promise<StoredRules> {
+    const [fleet, kept] = await Promise.all([this.#kept(undefined), this.#kept(cluster)]);
+    return { orders: kept.orders, guard: kept.guard, ...fleet.fleet };
+  }
+
+  async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
+    const objects = await this.#all();
+    const of = (cluster: ClusterName | undefined): KeptRules => {
+      return keptIn(
+        objects.find((each) => nameOfRules(each) === rulesName(cluster)),
+        cluster,
+      );
+    };
+    // What concerns all and cannot be read leaves none out: it rejects.
+    const { fleet } = of(undefined);
+    const found = new Map<ClusterName, StoredRules>();
+    for (const cluster of clusters) {
+      try {
+        const { orders, guard } = of(cluster);
+        found.set(cluster, { orders, guard, ...fleet });
+      } catch (error) {
+        if (!(error instanceof StoreError)) throw error;
+      }
+    }
+    return found;
+  }
+
+  changeOrders(
+    cluster: ClusterName,
+    found: OperatorControls,
+    next: Omit<OperatorControls, 'revision'>,
+    entry: AuditEntry,
+  ): Promise<Change> {
+    return this.#change(cluster, entry, (kept) => {
+      if (kept.orders.revision !== found.revision) return undefined;
+      return { ...kept, guard: written(kept.guard), orders: ordersAfter(found, next) };
+    });
+  }
+
+  async appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined> {
+    return (await this.#kept(cluster)).appliedFile;
+  }
+
+  noteFile(
+    cluster: ClusterName,
+    found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
+    file: AppliedFile,
+    change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
+  ): Promise<Change> {
+    return this.#change(cluster, change?.entry, (kept) => {
+      if (kept.orders.revision !== found.orders.revision) return undefined;
+      if (kept.appliedFile?.hash !== found.file?.hash) return undefined;
+      const orders = change ? ordersAfter(found.orders, change.next) : kept.orders;
+      return { ...kept, guard: written(kept.guard), orders, appliedFile: file };
+    });
+  }
+
+  async fleetStop(): Promise<Stop | undefined> {
+    return (await this.#kept(undefined)).fleet.fleetStop;
+  }
+
+  changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
+    return this.#change(undefined, entry, (kept) => {
+      const { fleetStop, fleetRevision } = kept.fleet;
+      if (fleetStop?.at !== found?.at) return undefined;
+      const fleet = { fleetRevision: fleetRevision + 1, ...(next ? { fleetStop: next } : {}) };
+      return { ...kept, guard: written(kept.guard), fleet };
+    });
+  }
+
+  changeGuard(
+    cluster: ClusterName,
+    found: GuardState,
+    trips: readonly Trip[],
+    entry?: AuditEntry,
+  ): Promise<Change> {
+    return this.#change(cluster, entry, (kept) => {
+      if (kept.guard.revision !== found.revision) return undefined;
+      return { ...kept, guard: { revision: found.revision + 1, trips } };
+    });
+  }
+
+  touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
+    return this.#change(cluster, undefined, (kept) =>
+      kept.guard.revision === revision ? { ...kept, guard: written(kept.guard) } : undefined,
+    );
+  }
+
+  async note(entry: AuditEntry): Promise<void> {
+    await this.#change(entry.cluster, entry, (kept) => ({ ...kept, guard: written(kept.guard) }));
+  }
+
+  async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
+    if (this.#audit) return this.#audit.entries(query);
+    const { cluster, from, to } = query;
+    const entries = (await this.#all()).flatMap((object) => auditOf(readEvictionRules(object)).toReversed());
+    return entries
+      .filter(({ at }) => at >= from && at < to)
+      .filter((entry) => cluster === undefined || (entry.cluster ?? cluster) === cluster)
+      .sort((a, b) => b.at - a.at);
+  }
+
+  /** `decide`: what is to stand in place of what was read; `undefined`: it is not what the change is for. */
+  async #change(
+    cluster: ClusterName | undefined,
+    entry: AuditEntry | undefined,
+    decide: (kept: KeptRules) => RulesToWrite | undefined,
+  ): Promise<Change> {
+    const objects = (entry && this.#audit?.noting(entry)) ?? this.#objects;
+    const stored = await changeObject(objects, rulesName(cluster), (object) => {
+      const kept = keptIn(object, cluster);
+      const next = decide(kept);
+      if (!next) return undefined;
+      const audit = entry && !this.#audit ? { audit: withEntry(kept, entry, this.#historyDays) } : {};
+      return evictionRules({ ...next, ...audit }, rulesName(cluster));
+    });
+    return stored === undefined ? 'conflict' : 'changed';
+  }
+
+  async #kept(cluster: ClusterName | undefined): Promise<KeptRules> {
+    return keptIn(await orStoreError(this.#objects.get(rulesName(cluster))), cluster);
+  }
+
+  #all(): Promise<readonly unknown[]> {
+    return orStoreError(Array.fromAsync(this.#objects.list()));
+  }
+}
+
+/** What an object says, or the lack of one. */
+const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
+  object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
+
+/** The stop of all clusters that the object of what concerns them says, if there is one. Throws `StoreError`. */
+export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object, undefined).fleet.fleetStop;
+
+/** That object, or a new one, with another stop. Throws `StoreError`. */
+export function withFleetStop(object: unknown, stop: Stop | undefined): KubernetesObject {
+  const { guard, ...kept } = keptIn(object, undefined);
+  const fleet = { fleetRevision: kept.fleet.fleetRevision + 1, ...(stop ? { fleetStop: stop } : {}) };
+  return evictionRules({ ...kept, guard: written(guard), fleet }, rulesName(undefined));
+}
+
+const ordersAfter = (
+  { revision }: OperatorControls,
+  { policy, stop, holds }: Omit<OperatorControls, 'revision'>,
+): OperatorControls => ({
+  revision: revision + 1,
+  ...(policy ? { policy } : {}),
+  ...(stop ? { stop } : {}),
+  holds,
+});
+
+/** A guard as it is stored: what stands and what was released, in one list. */
+const written = ({ revision, trips, released = [] }: GuardState): RulesToWrite['guard'] => ({
+  revision,
+  trips: [...released, ...trips],
+});

@@ -1,0 +1,154 @@
+import { styleText } from 'node:util';
+import { tripText } from '#shared/eviction/guard.ts';
+import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { CancelReason } from '#shared/eviction/records.ts';
+import { wordsOf } from '#shared/explain/gate-text.ts';
+import { taintText } from '#shared/taints/taint.ts';
+import { shownLine } from '#shared/text/escape-for-display.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import { type Log, type LogFields, logTo } from './log.ts';
+import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events.ts';
+
+/**
+ * A log for people: one line per change of state, with date and time. Shows what happens to nodes and pods and
+ * what goes wrong; keeps quiet about the rest.
+ */
+export function textLog(clock: Clock, write: (line: string) => void): Log {
+  return logTo((severity, line) => {
+    if (severity === 'debug') return;
+    const told = tell(line, clock.now()) ?? (severity === 'info' ? undefined : complaint(line));
+    if (told === undefined) return;
+    const { cluster, node }: LogFields = line.fields;
+    const where = [cluster, node].filter((part) => part !== undefined).join(' ');
+    const text = `${styleText('dim', dateAndTime(clock.now()))} ${where ? `${where}  ` : ''}${told}`;
+    write(shownLine(text));
+  });
+}
+
+/** What happened to a node or a pod; `undefined` for every other event. */
+function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
+  switch (event) {
+    case 'relay.synced':
+      return `watching ${fields.nodes} nodes: ${fields.tainted} are tainted, with ${fields.pods} pods`;
+    case 'node.changed':
+      return tellNode(fields);
+    case 'eviction.scheduled':
+      return `${podOf(fields)}: ${willEvict(fields, now)}`;
+    case 'eviction.rescheduled':
+      return `${podOf(fields)}: rescheduled, ${willEvict(fields, now)}`;
+    case 'eviction.loaded':
+      return `restored: ${podOf(fields)}, ${willEvict(fields, now)}`;
+    case 'evictions.loaded':
+      return `restored: ${fields.more} more`;
+    case 'eviction.canceled':
+      return styleText('green', `${podOf(fields)}: eviction canceled${canceledBy(fields)}`);
+    case 'eviction.blocked':
+      return styleText('yellow', `${podOf(fields)}: eviction ${BLOCKED[fields.by]}`);
+    case 'pod.evicted':
+      return styleText('red', `${podOf(fields)}: evicted (delay ${fields.delayMs} ms)`);
+    case 'pod.evicted-externally':
+      return `${podOf(fields)}: evicted by the built-in controller at ${moment(fields.deletedAt, now)} (${wasDue(fields, now)})`;
+    case 'pod.evicted-despite-hold':
+      return styleText(
+        'red',
+        `${podOf(fields)}: evicted by the built-in controller, although it was ${wordsOf({ kind: fields.by }).label}`,
+      );
+    case 'pod.already-gone':
+      return `${podOf(fields)}: already gone`;
+    case 'eviction.would-evict':
+      return styleText('magenta', `${podOf(fields)}: would be evicted in enforce mode`);
+    case 'eviction.held':
+      return styleText('magenta', `${podOf(fields)}: eviction held${heldBy(fields)}`);
+    case 'policy.applied':
+      return `policy applied: ${fields.mode}`;
+    case 'policy.kept':
+      return `policy kept (${fields.mode}): ${KEPT[fields.file]}`;
+    case 'policy.renamed-settings':
+      return `policy: ${fields.settings.join(', ')}`;
+    case 'rules.changed':
+      return 'rules changed; reevaluating all tainted nodes';
+    case 'guard.tripped':
+      return styleText('red', `guard tripped: ${tripText(fields)}; evictions are held`);
+    case 'guard.would-trip':
+      return styleText('yellow', `guard would trip: ${tripText(fields)}`);
+    case 'guard.released':
+      return styleText(
+        'green',
+        fields.by === 'auto'
+          ? 'guard reset automatically; evictions resume'
+          : 'guard released by an operator; evictions resume',
+      );
+    default:
+      return undefined;
+  }
+}
+
+const podOf = ({ namespace, pod }: PodFields): string => `${namespace}/${pod}`;
+
+const canceledBy = ({ reason }: LogEvents['eviction.canceled']): string =>
+  reason === undefined ? '' : ` (${CANCELED_BY[reason]})`;
+
+const CANCELED_BY: Readonly<Record<CancelReason, string>> = {
+  'taint-removed': 'taint removed',
+  'tolerated-forever': 'taint tolerated indefinitely',
+  'pod-gone': 'pod deleted',
+};
+
+function heldBy({ by }: LogEvents['eviction.held']): string {
+  if (by === undefined) return '';
+  return by === 'guard' ? ' by the guard' : ` (${wordsOf({ kind: by }).label})`;
+}
+
+const BLOCKED = {
+  budget: 'blocked by a disruption budget',
+  admission: 'rejected by an admission webhook or policy',
+};
+
+const KEPT = {
+  unchanged: 'the --policy file is unchanged since it was applied, and the policy was changed later',
+  older: 'another replica applied a newer file than --policy',
+};
+
+function tellNode({ deletedAt, taints }: LogEvents['node.changed']): string {
+  if (deletedAt !== undefined) return 'node deleted; its last taints still apply to its pods';
+  return taints.length === 0
+    ? styleText('green', 'untainted')
+    : styleText('yellow', `tainted ${taints.map(taintText).join(', ')}`);
+}
+
+function willEvict({ dueAt, taints }: EvictionFields, now: EpochMs): string {
+  const seconds = Math.max(0, Math.round((dueAt - now) / 1000));
+  const when = seconds === 0 ? 'evicting' : `eviction at ${moment(dueAt, now)} (in ${seconds} s)`;
+  return `${when} for ${taints.join(', ')}`;
+}
+
+function wasDue({ dueAt, taints }: EvictionFields, now: EpochMs): string {
+  if (taints.length === 0) return 'not due';
+  return `due at ${moment(dueAt, now)} for ${taints.join(', ')}`;
+}
+
+function complaint({ event, fields }: LogLine): string {
+  const { cluster: _cluster, node: _node, delta: _delta, error, reason = error, ...rest }: LogFields = fields;
+  const details = Object.entries(rest).map(([name, value]) => {
+    const isMoment = typeof value === 'number' && MOMENT.test(name);
+    return ` ${name}=${isMoment ? dateAndTime(value).replace(' ', 'T') : String(value)}`;
+  });
+  const why = reason instanceof Error ? reason.message : String(reason ?? '');
+  const told = `${details.join('')} ${why}`.trimEnd();
+  return styleText('yellow', told === '' ? event : `${event}:${told}`);
+}
+
+/** Fields that hold a moment. */
+const MOMENT = /^(at|since|.+At)$/;
+
+/** `2026-01-31 23:59:59`, as the clock on the wall shows it. */
+function dateAndTime(at: EpochMs): string {
+  const onTheWall = at - new Date(at).getTimezoneOffset() * 60_000;
+  return new Date(onTheWall).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** Without the date, if that is today's. */
+function moment(at: EpochMs, now: EpochMs): string {
+  const [date, time] = dateAndTime(at).split(' ');
+  return dateAndTime(now).startsWith(`${date} `) ? `${time}` : `${date} ${time}`;
+}

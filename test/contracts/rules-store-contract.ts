@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { DEFAULT_POLICY, type Hold, type Policy, type Stop, type Trip } from '#shared/eviction/policy.ts';
+import type { AuditEntry, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
+import { eventually } from './eventually.ts';
+import { aCluster, NOW } from './partition-builders.ts';
+
+/** A rulebook under contract; every test uses clusters of its own, so one instance serves them all. */
+export interface RulebookUnderContract {
+  readonly rulesStore: RulesStore;
+  close(): Promise<void>;
+}
+
+const anna = { who: 'anna', at: NOW, why: 'an incident' };
+const aStop = (fields: Partial<Stop> = {}): Stop => ({ ...anna, scope: 'cluster', ...fields });
+const anEntry = (fields: Partial<AuditEntry> = {}): AuditEntry => ({
+  who: 'anna',
+  at: NOW,
+  kind: 'stop',
+  what: 'stopped evictions',
+  why: 'an incident',
+  ...fields,
+});
+const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 };
+
+/** Everything that a policy can say. */
+const FULL: Policy = {
+  ...DEFAULT_POLICY,
+  mode: 'paused',
+  pausedUntil: NOW + 1,
+  rate: 0.5,
+  exclude: [
+    { namespaces: ['kube-system'], taints: ['a/b'], until: NOW },
+    {
+      labels: {
+        matchLabels: { app: 'web' },
+        matchExpressions: [{ key: 'x', operator: 'In', values: ['y'] }],
+      },
+    },
+  ],
+  only: [{ namespaces: ['default'] }],
+  method: { kind: 'evict', deadlineMs: 900_000, afterDeadline: 'never' },
+  tolerationSeconds: { 'node.kubernetes.io/unreachable': 30 },
+  virtualKeys: ['maintenance'],
+};
+
+const HOLDS: readonly Hold[] = [
+  { ...anna, id: 'h1', target: { kind: 'node', node: nodeName('node-1') } },
+  {
+    ...anna,
+    id: 'h2',
+    until: NOW + 60_000,
+    target: { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
+  },
+  {
+    ...anna,
+    id: 'h3',
+    target: { kind: 'pod', namespace: 'default', name: 'web-0', uid: podUid('u') },
+  },
+];
+
+/** Registers the tests that every implementation of `RulesStore` has to pass. */
+export function rulebookContract(name: string, make: () => Promise<RulebookUnderContract>): void {
+  describe(`${name} keeps the contract of rulebooks`, () => {
+    let underContract: RulebookUnderContract | undefined;
+    let rulesStore: RulesStore;
+    before(async () => {
+      underContract = await make();
+      rulesStore = underContract.rulesStore;
+    });
+    after(() => underContract?.close());
+
+    const change = async (
+      cluster: ClusterName,
+      fields: Partial<Omit<OperatorControls, 'revision'>>,
+      entry: Partial<AuditEntry> = {},
+    ) => {
+      const { orders } = await rulesStore.read(cluster);
+      return rulesStore.changeOrders(
+        cluster,
+        orders,
+        { ...orders, ...fields },
+        anEntry({ cluster, ...entry }),
+      );
+    };
+
+    test('of a cluster of which nothing was ever said, nothing is said', async () => {
+      const cluster = aCluster('admin@prod/eu:1');
+      const nothing = {
+        orders: { revision: 0, holds: [] },
+        guard: { revision: 0, trips: [] },
+        fleetRevision: 0,
+      };
+      assert.deepEqual(await rulesStore.read(cluster), nothing);
+      assert.deepEqual(await rulesStore.readAll([cluster]), new Map([[cluster, nothing]]));
+    });
+
+    test('what was said reads back as it was said, and what was taken back is gone', async () => {
+      const cluster = aCluster();
+      const policy = { text: 'mode: paused # a comment\n', read: FULL, revision: 1 };
+      const stop = aStop({ until: NOW + 1 });
+      assert.equal(await change(cluster, { policy, stop, holds: HOLDS }), 'changed');
+      assert.deepEqual((await rulesStore.read(cluster)).orders, { revision: 1, policy, stop, holds: HOLDS });
+      const { stop: _stop, ...orders } = (await rulesStore.read(cluster)).orders;
+      assert.equal(
+        await rulesStore.changeOrders(
+          cluster,
+          { ...orders, stop },
+          { ...orders, holds: [] },
+          anEntry({ cluster }),
+        ),
+        'changed',
+      );
+      assert.deepEqual((await rulesStore.read(cluster)).orders, { revision: 2, policy, holds: [] });
+    });
+
+    test('of two who change what both found, the second changes nothing, and notes nothing', async () => {
+      const cluster = aCluster();
+      const { orders } = await rulesStore.read(cluster);
+      const by = (who: string) =>
+        rulesStore.changeOrders(
+          cluster,
+          orders,
+          { ...orders, stop: aStop({ who }) },
+          anEntry({ cluster, who }),
+        );
+      const outcomes = await Promise.all([by('anna'), by('ben')]);
+      assert.deepEqual(outcomes.toSorted(), ['changed', 'conflict']);
+      const winner = outcomes[0] === 'changed' ? 'anna' : 'ben';
+      assert.equal((await rulesStore.read(cluster)).orders.stop?.who, winner);
+      assert.deepEqual(
+        (await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 }))
+          .filter((entry) => entry.cluster === cluster)
+          .map(({ who }) => who),
+        [winner],
+      );
+    });
+
+    test('a guard trips and is released, each on the condition of what was found', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulesStore.read(cluster);
+      assert.equal(await rulesStore.changeGuard(cluster, none, [aTrip]), 'changed');
+      assert.equal(await rulesStore.changeGuard(cluster, none, []), 'conflict');
+      const { guard: tripped } = await rulesStore.read(cluster);
+      assert.deepEqual(tripped, { revision: 1, trips: [aTrip] });
+      const entry = anEntry({ cluster, kind: 'release-guard' });
+      assert.equal(await rulesStore.changeGuard(cluster, tripped, [], entry), 'changed');
+      assert.equal(await rulesStore.changeGuard(cluster, tripped, [], entry), 'conflict');
+      assert.deepEqual((await rulesStore.read(cluster)).guard, { revision: 2, trips: [] });
+      const noted = await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 });
+      assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
+    });
+
+    test('a guard is written once more as it is, on the condition of what was found', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulesStore.read(cluster);
+      assert.equal(await rulesStore.touchGuard(cluster, { revision: 1, trips: [] }), 'conflict');
+      const released = { ...aTrip, scope: 'people', upTo: 7 } as const;
+      await rulesStore.changeGuard(cluster, none, [aTrip, released]);
+      const before = await rulesStore.read(cluster);
+      assert.equal(await rulesStore.touchGuard(cluster, before.guard), 'changed');
+      assert.deepEqual(await rulesStore.read(cluster), before);
+      assert.equal(await rulesStore.touchGuard(cluster, { ...before.guard, revision: 2 }), 'conflict');
+    });
+
+    test('what a guard does by itself is found among what was done to its cluster', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulesStore.read(cluster);
+      const entry = anEntry({ cluster, who: 'the guard', kind: 'guard-tripped' });
+      assert.equal(await rulesStore.changeGuard(cluster, none, [aTrip], entry), 'changed');
+      for (const query of [{ cluster }, {}]) {
+        const noted = await rulesStore.audit({ ...query, from: NOW, to: NOW + 1 });
+        assert.deepEqual(
+          noted.filter((each) => each.cluster === cluster).map(({ kind }) => kind),
+          ['guard-tripped'],
+        );
+      }
+    });
+
+    test('what changes no rule is noted, and nothing else is', async () => {
+      const cluster = aCluster();
+      const entry = anEntry({ cluster, kind: 'retry', what: 'had evictions tried again' });
+      await rulesStore.note(entry);
+      await eventually(async () =>
+        assert.deepEqual(await rulesStore.audit({ cluster, from: NOW, to: NOW + 1 }), [entry]),
+      );
+      assert.equal((await rulesStore.read(cluster)).orders.revision, 0);
+    });
+
+    test('what was released of a guard is told apart from what stands', async () => {
+      const cluster = aCluster();
+      const { guard: none } = await rulesStore.read(cluster);
+      const released = [
+        { ...aTrip, scope: 'people', upTo: 7 },
+        { ...aTrip, scope: 'zone', zone: 'a', releasedAt: NOW },
+      ] as const;
+      assert.equal(await rulesStore.changeGuard(cluster, none, [...released, aTrip]), 'changed');
+      const { guard } = await rulesStore.read(cluster);
+      assert.deepEqual(guard, { revision: 1, trips: [aTrip], released });
+    });
+
+    test('a stop of all clusters is read with each, and is taken back by who saw it', async () => {
+      const cluster = aCluster();
+      const stop = aStop({ scope: 'fleet' });
+      const entry = anEntry({ what: 'stopped all clusters' });
+      const { fleetRevision } = await rulesStore.read(cluster);
+      assert.equal(await rulesStore.changeFleetStop(undefined, stop, entry), 'changed');
+      assert.equal(await rulesStore.changeFleetStop(undefined, aStop({ at: NOW + 1 }), entry), 'conflict');
+      assert.deepEqual((await rulesStore.read(cluster)).fleetStop, stop);
+      assert.deepEqual(await rulesStore.fleetStop(), stop);
+      const other = aStop({ scope: 'fleet', at: NOW + 1 });
+      assert.equal(await rulesStore.changeFleetStop(stop, other, entry), 'changed');
+      assert.equal(await rulesStore.changeFleetStop(stop, undefined, entry), 'conflict');
+      assert.deepEqual((await rulesStore.readAll([cluster])).get(cluster)?.fleetStop, other);
+      assert.equal(await rulesStore.changeFleetStop(other, undefined, entry), 'changed');
+      assert.equal('fleetStop' in (await rulesStore.read(cluster)), false);
+      assert.equal(await rulesStore.fleetStop(), undefined);
+      // Of what was said and taken back between two looks, this alone is left.
+      assert.equal((await rulesStore.read(cluster)).fleetRevision, fleetRevision + 3);
+    });
+
+    test('many clusters are read at once, each as it is', async () => {
+      const clusters = Array.from({ length: 60 }, () => aCluster());
+      const [stopped] = clusters;
+      assert.ok(stopped);
+      await change(stopped, { stop: aStop() });
+      const read = await rulesStore.readAll(clusters);
+      assert.deepEqual([...read.keys()].toSorted(), clusters.toSorted());
+      for (const [cluster, { orders }] of read) assert.equal(orders.revision, cluster === stopped ? 1 : 0);
+    });
+
+    test('the audit tells of a cluster, and of all, the newest first, between two moments', async () => {
+      const [cluster, other] = [aCluster(), aCluster()];
+      const later = NOW + 3_600_000;
+      await change(cluster, { stop: aStop() }, { at: later, what: 'first' });
+      await change(cluster, {}, { at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' });
+      await change(other, {}, { at: later + 2, what: 'third' });
+      await rulesStore.changeFleetStop(
+        undefined,
+        aStop({ at: later }),
+        anEntry({ at: later + 3, what: 'fourth' }),
+      );
+      await rulesStore.changeFleetStop(
+        aStop({ at: later }),
+        undefined,
+        anEntry({ at: later + 4, what: 'fifth' }),
+      );
+      const told = async (query: { readonly cluster?: ClusterName; readonly to?: number }) =>
+        (await rulesStore.audit({ from: later, to: later + 5, ...query })).map(({ what }) => what);
+      await eventually(async () =>
+        assert.deepEqual(await told({}), ['fifth', 'fourth', 'third', 'second', 'first']),
+      );
+      assert.deepEqual(await told({ cluster }), ['fifth', 'fourth', 'second', 'first']);
+      assert.deepEqual(await told({ cluster, to: later + 1 }), ['first']);
+      const [, , second] = await rulesStore.audit({ cluster, from: later, to: later + 5 });
+      assert.deepEqual(
+        second,
+        anEntry({ cluster, at: later + 1, kind: 'policy', what: 'second', before: 'a', after: 'b' }),
+      );
+    });
+  });
+}

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RefreshingCache } from '#shared/access/refreshing-cache.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+
+const START = 1_000_000;
+const REFRESH_MS = 60_000;
+const USELESS_MS = 100_000;
+
+/** A value that is the how-manieth it is; `failing` makes obtaining it fail. */
+function counted() {
+  const clock = new DrivenClock(START);
+  const state = { count: 0, failing: false };
+  const value = new RefreshingCache(async () => {
+    state.count += 1;
+    if (state.failing) throw new Error(`failure ${state.count}`);
+    return { value: state.count, freshForMs: REFRESH_MS, servesForMs: USELESS_MS };
+  }, clock);
+  return { clock, state, value };
+}
+
+test('a value is obtained once, however many ask at once or later, until it is due for renewal', async () => {
+  const { clock, value } = counted();
+  assert.deepEqual(await Promise.all([value.get(), value.get(), value.get()]), [1, 1, 1]);
+  await clock.advanceTo(START + REFRESH_MS - 1);
+  assert.equal(await value.get(), 1);
+  await clock.advanceTo(START + REFRESH_MS);
+  assert.deepEqual(await Promise.all([value.get(), value.get()]), [2, 2]);
+});
+
+test('a value that cannot be renewed serves until it is useless, and is asked for again now and then', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  state.failing = true;
+  await clock.advanceTo(START + REFRESH_MS);
+  assert.equal(await value.get(), 1);
+  assert.equal(await value.get(), 1);
+  assert.equal(state.count, 2);
+  await clock.advanceTo(START + REFRESH_MS + 10_000);
+  assert.equal(await value.get(), 1);
+  assert.equal(state.count, 3);
+  await clock.advanceTo(START + USELESS_MS);
+  await assert.rejects(value.get(), /failure 4/);
+  state.failing = false;
+  assert.equal(await value.get(), 5);
+});
+
+test('a first failure is not kept', async () => {
+  const { state, value } = counted();
+  state.failing = true;
+  await assert.rejects(value.get(), /failure 1/);
+  state.failing = false;
+  assert.equal(await value.get(), 2);
+});
+
+test('a forgotten value is obtained anew, and does not serve when that fails', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  await clock.advanceTo(START + 5_000);
+  value.forget();
+  assert.equal(await value.get(), 2);
+  await clock.advanceTo(START + 10_000);
+  value.forget();
+  state.failing = true;
+  await assert.rejects(value.get(), /failure 3/);
+});
+
+test('many complaints about one value cost one renewal', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  await clock.advanceTo(START + 5_000);
+  for (let complaint = 0; complaint < 10; complaint++) {
+    value.forget();
+    assert.equal(await value.get(), 2);
+  }
+  assert.equal(state.count, 2);
+});
+
+test('a value whose renewal failed a moment ago is not waited with when it gets useless', async () => {
+  const { clock, state, value } = counted();
+  await value.get();
+  state.failing = true;
+  await clock.advanceTo(START + USELESS_MS - 1_000);
+  assert.equal(await value.get(), 1);
+  await clock.advanceTo(START + USELESS_MS);
+  await assert.rejects(value.get(), /failure 3/);
+});

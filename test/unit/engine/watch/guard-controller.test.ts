@@ -1,0 +1,454 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
+import { GuardController } from '#shared/engine/watch/guard-controller.ts';
+import { CALM_MS } from '#shared/eviction/guard.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { FreshRelease, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
+import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+import { enforced } from '#test/world/enforced-rules.ts';
+import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { liveNode } from './live-objects.ts';
+
+const C1 = clusterName('c1');
+const SECOND = 1000;
+const NOW = 1_700_000_000_000;
+const RULES = enforced({ comparisonOperators: false });
+const TRIP: Trip = { scope: 'cluster', trippedAt: 1, nodes: 5, outOf: 10 };
+
+interface Given {
+  readonly stored?: readonly Trip[];
+  /** For so long those of the nodes have been down that are. */
+  readonly downMs?: Readonly<Record<string, number>>;
+  readonly rules?: Partial<Rules>;
+  /** Of the table, at first. */
+  readonly isAway?: boolean;
+}
+
+const down = (timeAdded?: number) => ({
+  key: NODE_UNREACHABLE,
+  effect: 'NoSchedule',
+  ...(timeAdded === undefined ? {} : { timeAdded }),
+});
+
+/** The guard of a cluster of ten nodes; what is written was read. */
+async function bench(context: TestContext, { stored, downMs = {}, rules = {}, isAway = false }: Given = {}) {
+  const time = driveTimers(context, NOW);
+  const log = recordingLog();
+  const book = new ScriptedGuardBook();
+  if (stored) book.set(stored);
+  book.isAway = isAway;
+  const view = new ClusterView(C1, 1);
+  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  view.replaceNodes(
+    names.map((name) => {
+      const durationMs = downMs[name];
+      return { ...liveNode(name), taints: durationMs === undefined ? [] : [down(NOW - durationMs)] };
+    }),
+    Date.now(),
+  );
+  view.resync([], Date.now());
+  const told = { freed: 0, again: [] as boolean[], saved: [] as unknown[] };
+  const state = { knows: true, setMs: 0 };
+  const stopping = new AbortController();
+  const governing = (fields: Partial<Rules> = {}): Rules => ({
+    ...RULES,
+    ...rules,
+    trips: book.state.trips,
+    guardRevision: book.state.revision,
+    ...fields,
+  });
+  const guard = new GuardController(C1, view, governing(), {
+    rulesStore: book,
+    clock: { now: () => Date.now() + state.setMs, stopwatch: Date.now },
+    log,
+    knows: () => state.knows,
+    saved: (error) => told.saved.push(error),
+    freed: () => {
+      told.freed += 1;
+    },
+    retell: (wake) => told.again.push(wake),
+    signal: stopping.signal,
+  });
+  context.after(() => stopping.abort());
+  await time.settle();
+  told.freed = 0;
+  const change = (taints: readonly LiveTaint[], nodes: readonly number[]) => {
+    for (const index of nodes) view.upsertNode({ ...liveNode(`n${index}`), taints: [...taints] }, Date.now());
+    guard.counted();
+  };
+  return {
+    ...{ time, log, book, view, told, state, guard, governing, stopping },
+    fail: (...nodes: readonly number[]) => change([down()], nodes),
+    heal: (...nodes: readonly number[]) => change([], nodes),
+    /** An operator releases what stands. */
+    release: () =>
+      book.set(book.state.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: Date.now() }))),
+    taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
+    said: () =>
+      log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
+    revisionTold: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
+  };
+}
+
+const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
+
+test('below the threshold everything is told at once, and nothing is written', async (context) => {
+  const { guard, fail, book, time } = await bench(context);
+  fail(1, 2);
+  assert.ok(guard.mayTell);
+  await time.settle();
+  assert.equal(book.tries, 0);
+});
+
+test('from the node on that reaches it, nothing is told until the trip is written, and then as of after it', async (context) => {
+  const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
+  const writing = Promise.withResolvers<void>();
+  book.answer = writing.promise;
+  fail(1, 2);
+  assert.equal(revisionTold(), undefined);
+  fail(3);
+  assert.equal(guard.mayTell, false);
+  await time.settle();
+  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  writing.resolve();
+  await time.settle();
+  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  assert.equal(revisionTold(), 1);
+  assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
+  assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes are down']);
+});
+
+test('also where the view changed and nobody has said so yet', async (context) => {
+  const { guard, view } = await bench(context);
+  for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
+  assert.equal(guard.mayTell, false);
+});
+
+describe('a trip that cannot be written', () => {
+  test('is tried again and again, and holds all that is tainted meanwhile: it is told under a revision that is not stored', async (context) => {
+    const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    assert.equal(guard.mayTell, false);
+    await time.pass(30 * SECOND);
+    assert.ok(book.tries > 10, `${book.tries} tries`);
+    assert.deepEqual([guard.mayTell, told.again, revisionTold()], [true, [false], 1]);
+    assert.equal(book.state.revision, 0);
+    book.isReadOnly = false;
+    await time.pass(2 * SECOND);
+    assert.ok(guard.mayTell);
+    assert.deepEqual([scopes(book.state.trips), book.state.revision, revisionTold()], [['cluster'], 1, 1]);
+    assert.deepEqual(told.again, [false]);
+    assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
+  });
+
+  test('holds nothing any more once its nodes are well', async (context) => {
+    const { fail, heal, book, time, told, revisionTold } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    await time.pass(5 * SECOND);
+    heal(1);
+    await time.settle();
+    assert.deepEqual([told.again, revisionTold()], [[false, true], undefined]);
+  });
+
+  test('is promised anew above what somebody else wrote meanwhile', async (context) => {
+    const { guard, fail, book, time, revisionTold, governing } = await bench(context);
+    book.isReadOnly = true;
+    fail(1, 2, 3);
+    await time.pass(5 * SECOND);
+    book.set([]);
+    guard.ruled(governing());
+    await time.pass(5 * SECOND);
+    assert.deepEqual([book.state.revision, revisionTold()], [1, 2]);
+  });
+});
+
+describe('whether what it decides can be stored', () => {
+  test('is found out by writing what stands once more, which changes nothing', async (context) => {
+    const { guard, book } = await bench(context, { stored: [TRIP] });
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual([book.touches, book.state.revision, book.state.trips], [1, 1, [TRIP]]);
+  });
+
+  test('is found out by writing it for the first time where nothing was ever written', async (context) => {
+    const { guard, book } = await bench(context);
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual(book.state, { revision: 1, trips: [] });
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.equal(book.touches, 1);
+  });
+
+  test('is denied where it can be read and not be written', async (context) => {
+    const { guard, book, said } = await bench(context, { stored: [TRIP] });
+    book.isReadOnly = true;
+    assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
+    assert.deepEqual(said(), [['guard.save-failed', undefined]]);
+  });
+
+  test('is denied where it could not be read yet', async (context) => {
+    const { guard } = await bench(context, { isAway: true });
+    assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be read/);
+  });
+
+  test('is found out by what somebody else wrote meanwhile', async (context) => {
+    const { guard, book } = await bench(context, { stored: [TRIP] });
+    book.set([TRIP, { ...TRIP, scope: 'people' }]);
+    assert.equal(await guard.whyUnwritable(), undefined);
+    assert.deepEqual(scopes(guard.trips), ['cluster', 'people']);
+  });
+});
+
+test('what came to be written when it was needed no more is not', async (context) => {
+  const { guard, fail, heal, book, time, told } = await bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.settle();
+  heal(1);
+  assert.ok(guard.mayTell);
+  book.isAway = false;
+  await time.pass(10 * SECOND);
+  assert.deepEqual([book.state.trips, told.freed], [[], 1]);
+});
+
+test('more trips are written beside those that stand', async (context) => {
+  const { fail, taint, book, time } = await bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  const [first] = book.state.trips;
+  taint(4, 5, 6, 7, 8);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['cluster', 'people']);
+  assert.deepEqual(book.state.trips[0], first);
+});
+
+test('when somebody else wrote meanwhile, it judges by what that one wrote', async (context) => {
+  const { fail, book, guard, time } = await bench(context);
+  book.set([{ ...TRIP, scope: 'zone', zone: 'a' }]);
+  fail(1, 2, 3);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['zone', 'cluster']);
+  assert.deepEqual(guard.trips, book.state.trips);
+  assert.ok(guard.mayTell);
+});
+
+/** All is well for five minutes: one second before they are over, the trip still stands. */
+async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>) {
+  await time.pass(CALM_MS - SECOND);
+  guard.look();
+  await time.settle();
+  assert.deepEqual(book.state.trips, [TRIP]);
+  await time.pass(SECOND);
+  guard.look();
+  await time.settle();
+}
+
+describe('a trip that was stored before', () => {
+  test('is taken as it is, told by none, and told on', async (context) => {
+    const { guard, fail, book, time, said, revisionTold } = await bench(context, { stored: [TRIP] });
+    fail(1, 2, 3);
+    await time.pass(CALM_MS * 2);
+    assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
+    assert.equal(revisionTold(), 1);
+  });
+
+  test('is let go after five minutes of calm', async (context) => {
+    const benched = await bench(context, { stored: [TRIP] });
+    const { guard, book, said } = benched;
+    guard.look();
+    await passCalm(benched);
+    assert.deepEqual(book.state, { revision: 2, trips: [] });
+    assert.deepEqual(said(), [['guard.released', 'cluster']]);
+  });
+
+  for (const [how, setMs] of [
+    ['forward', 3_600_000],
+    ['back', -3_600_000],
+  ] as const)
+    test(`is let go neither sooner nor later when the clock is set ${how}`, async (context) => {
+      const benched = await bench(context, { stored: [TRIP] });
+      const { guard, book, state } = benched;
+      guard.look();
+      state.setMs = setMs;
+      await passCalm(benched);
+      assert.deepEqual(book.state.trips, []);
+    });
+
+  test('is not let go for what a relay believes that hears nothing', async (context) => {
+    const { guard, book, state, time } = await bench(context, { stored: [TRIP] });
+    guard.look();
+    state.knows = false;
+    await time.pass(CALM_MS);
+    guard.look();
+    state.knows = true;
+    await time.pass(SECOND);
+    guard.look();
+    await time.settle();
+    assert.deepEqual(book.state.trips, [TRIP]);
+  });
+});
+
+test('what an operator released stays so for the same nodes, and trips by one more', async (context) => {
+  const { guard, governing, fail, book, time, said, release } = await bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  const { trips } = book.state;
+  fail(4);
+  release();
+  guard.ruled(governing());
+  await time.settle();
+  assert.deepEqual(book.state.trips, []);
+  assert.deepEqual(
+    book.state.released,
+    trips.map((trip) => ({ ...trip, upTo: 4 })),
+  );
+  fail(5);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  assert.deepEqual(
+    said().map(([event]) => event),
+    ['guard.tripped', 'guard.released', 'guard.tripped'],
+  );
+});
+
+test('that an operator released is read again until it can be', async (context) => {
+  const { guard, governing, fail, book, time, release } = await bench(context);
+  fail(1, 2, 3);
+  await time.settle();
+  release();
+  book.isAway = true;
+  guard.ruled(governing());
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+  book.isAway = false;
+  guard.look();
+  await time.settle();
+  assert.deepEqual(guard.trips, []);
+  fail(4);
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+});
+
+test('what was released under another relay stays so', async (context) => {
+  const released: ReleasedTrip = { ...TRIP, upTo: 5 };
+  const { guard, fail, book, time, said } = await bench(context, { stored: [released] });
+  fail(1, 2, 3, 4, 5);
+  await time.settle();
+  assert.deepEqual([guard.trips, book.tries, said()], [[], 0, []]);
+  assert.ok(guard.mayTell);
+  fail(6);
+  await time.settle();
+  assert.deepEqual(scopes(guard.trips), ['cluster']);
+});
+
+describe('what was released while no relay spoke for the cluster', () => {
+  const RELEASED: FreshRelease = { ...TRIP, releasedAt: NOW - 60 * SECOND };
+  const long = { n1: 90 * SECOND, n2: 600 * SECOND, n3: 61 * SECOND };
+
+  test('stays so for the nodes that were down then, and trips by one more', async (context) => {
+    const { guard, fail, book, time } = await bench(context, { stored: [RELEASED], downMs: long });
+    assert.deepEqual([guard.trips, book.noted], [[], []]);
+    assert.deepEqual(book.state.released, [{ ...TRIP, upTo: 3 }]);
+    assert.ok(guard.mayTell);
+    fail(4);
+    await time.settle();
+    assert.deepEqual(scopes(book.state.trips), ['cluster']);
+    assert.equal(book.state.released, undefined);
+  });
+
+  test('trips at once by a node that went down since', async (context) => {
+    const downMs = { ...long, n4: 59 * SECOND };
+    const { book } = await bench(context, { stored: [RELEASED], downMs });
+    assert.deepEqual(scopes(book.state.trips), ['cluster']);
+  });
+
+  test('is forgotten after five minutes of calm', async (context) => {
+    const { guard, book, time } = await bench(context, { stored: [RELEASED] });
+    guard.look();
+    await time.pass(CALM_MS);
+    guard.look();
+    await time.settle();
+    assert.deepEqual([book.state.trips, book.state.released], [[], undefined]);
+  });
+});
+
+test('nothing is told before it is read what stands', async (context) => {
+  const { book, time, guard, fail, told } = await bench(context, { isAway: true });
+  fail(1);
+  await time.pass(10 * SECOND);
+  assert.deepEqual([guard.mayTell, told.freed], [false, 0]);
+  book.isAway = false;
+  await time.pass(2 * SECOND);
+  assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
+});
+
+test('rules that are older than what it wrote change nothing of it', async (context) => {
+  const { guard, governing, fail, book, time } = await bench(context);
+  const old = governing();
+  fail(1, 2, 3);
+  await time.settle();
+  guard.ruled(old);
+  assert.deepEqual(guard.trips, book.state.trips);
+});
+
+test('what people tainted does not get old while it holds evictions', async (context) => {
+  const { guard, taint, heal, book, time } = await bench(context);
+  taint(1, 2, 3, 4, 5);
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['people']);
+  await time.pass(60 * 60 * SECOND);
+  guard.look();
+  await time.pass(CALM_MS);
+  guard.look();
+  await time.settle();
+  assert.deepEqual(scopes(book.state.trips), ['people']);
+  heal(1, 2, 3);
+  await time.pass(CALM_MS);
+  guard.look();
+  await time.settle();
+  assert.deepEqual(book.state.trips, []);
+});
+
+test('in shadow it tells that it would have tripped, and everything is told at once', async (context) => {
+  const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
+  const { guard, fail, book, time, said } = await bench(context, { rules: { policy } });
+  fail(1, 2, 3);
+  assert.ok(guard.mayTell);
+  fail(4);
+  await time.settle();
+  assert.equal(book.tries, 0);
+  assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
+});
+
+test('a relay that speaks for the cluster no longer writes nothing', async (context) => {
+  const { fail, book, stopping, time } = await bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.settle();
+  stopping.abort();
+  book.isAway = false;
+  await time.pass(10 * SECOND);
+  assert.deepEqual(book.state.trips, []);
+});
+
+test('nothing is written by a view that has become untrue, however often the write before had failed', async (context) => {
+  const { book, fail, state, time, guard } = await bench(context);
+  book.isAway = true;
+  fail(1, 2, 3);
+  await time.pass(SECOND);
+  const { tries } = book;
+  assert.ok(tries > 0);
+  state.knows = false;
+  book.isAway = false;
+  await time.pass(60 * SECOND);
+  assert.ok(book.tries <= tries + 1);
+  assert.deepEqual(scopes(book.state.trips), []);
+  state.knows = true;
+  guard.look();
+  await time.pass(SECOND);
+  assert.deepEqual(scopes(book.state.trips), ['cluster']);
+});

@@ -1,0 +1,545 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { Fleet, MAX_HANDICAP_MS } from '#shared/engine/watch/fleet.ts';
+import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watch/lease-manager.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
+import type { Fault } from '#shared/state/fault.ts';
+import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/state/lease.ts';
+import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const SECOND = 1000;
+const HOUR_MS = 3_600_000;
+const CLUSTER = clusterName('c1');
+/** Time passes in steps of this length, so that nothing is seen more exactly. */
+const STEP_MS = 50;
+
+const away = async (): Promise<never> => {
+  throw new StoreError('the table is away');
+};
+
+function bench(context: TestContext) {
+  const time = driveTimers(context, Date.UTC(2026, 0, 1));
+  const database = openDatabase(':memory:');
+  const leases = sqliteLeases(database);
+  /** A relay's keeper, with a table of its own to break and clocks of its own to set. */
+  const keeperOf = (holder: string, options: Partial<Pick<Fleet, 'acquireDelayMs' | 'gives'>> = {}) => {
+    const log = recordingLog();
+    const stall = { until: 0 };
+    const stalled = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+      const wait = async () => {
+        const leftMs = stall.until - Date.now();
+        if (leftMs > 0) await new Promise((resolve) => setTimeout(resolve, leftMs));
+      };
+      await wait();
+      const result = await work();
+      await wait();
+      return result;
+    };
+    const lag = { on: false };
+    let before: LeaseRecord | undefined;
+    const connected: Leases = {
+      // What the look before this one found, where that will do.
+      look: (cluster, { mayLag = false } = {}) =>
+        stalled(async () => {
+          const found = await leases.look(cluster);
+          const told = mayLag && lag.on ? (before ?? found) : found;
+          before = found;
+          return told;
+        }),
+      take: (...args) => stalled(() => leases.take(...args)),
+      renew: (...args) => stalled(() => leases.renew(...args)),
+      bid: (...args) => leases.bid(...args),
+      reportStuck: (...args) => leases.reportStuck(...args),
+      stuck: (...args) => leases.stuck(...args),
+      release: (...args) => leases.release(...args),
+    };
+    const table: Leases = { ...connected };
+    const skew = { clockMs: 0, stopwatchMs: 0 };
+    const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
+    const tenant = {
+      drainMs: 0,
+      heardAt: undefined as number | undefined,
+      nodes: undefined as number | undefined,
+      breakerOpen: false,
+      faults: [] as readonly Fault[],
+    };
+    const stopwatch = () => Date.now() + skew.stopwatchMs;
+    const keeper = new LeaseManager(
+      CLUSTER,
+      {
+        async held(lease, signal) {
+          said.held.push(lease);
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          said.ends.push(signal.reason);
+          if (tenant.drainMs > 0) await new Promise((resolve) => setTimeout(resolve, tenant.drainMs));
+        },
+        regained: () => {
+          said.regained += 1;
+        },
+        heardAt: () => tenant.heardAt,
+        nodes: () => tenant.nodes,
+        breakerOpen: () => tenant.breakerOpen,
+        faults: () => tenant.faults,
+        reached: (error) => said.reached.push(error),
+      },
+      {
+        leases: table,
+        clock: { now: () => Date.now() + skew.clockMs, stopwatch },
+        log,
+        holder,
+        fleet: Object.assign(new Fleet({ holder, budget: Infinity, stopwatch }), options),
+      },
+    );
+    context.after(() => keeper.stop());
+    const events = () => log.lines.map(({ event }) => event);
+    return { keeper, table, connected, stall, lag, skew, said, tenant, events, holder };
+  };
+  /** Dies: its keeper writes nothing any more, and gives nothing up. */
+  const kill = ({ table }: ReturnType<typeof keeperOf>) =>
+    Object.assign(table, { look: away, take: away, renew: away, release: away });
+  /** How long it takes until `keeper` may speak, in ms. */
+  const untilHeld = async ({ keeper }: ReturnType<typeof keeperOf>, withinMs: number) => {
+    const from = Date.now();
+    while (!keeper.canSend() && Date.now() - from <= withinMs) await time.pass(STEP_MS);
+    assert.ok(keeper.canSend(), `not within ${withinMs} ms`);
+    return Date.now() - from;
+  };
+  return { time, leases, keeperOf, kill, untilHeld };
+}
+
+describe('a lease is taken', () => {
+  test('at once when it is free', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.settle();
+    assert.equal(one.keeper.canSend(), true);
+    assert.deepEqual(one.said.held, [await leases.look(CLUSTER)]);
+    assert.deepEqual(one.events(), ['relay.lease-acquired']);
+  });
+
+  test('by one relay of many, which keeps it', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const all = ['a', 'b', 'c'].map((holder) => keeperOf(holder));
+    for (const { keeper } of all) keeper.start();
+    await time.settle();
+    const { epoch } = (await leases.look(CLUSTER)) ?? {};
+    for (let seconds = 0; seconds < 60; seconds++) {
+      assert.equal(all.filter(({ keeper }) => keeper.canSend()).length, 1);
+      await time.pass(SECOND);
+    }
+    assert.equal((await leases.look(CLUSTER))?.epoch, epoch);
+  });
+
+  for (const [clock, clockMs] of [
+    ['an hour ahead', HOUR_MS],
+    ['an hour behind', -HOUR_MS],
+  ] as const) {
+    test(`from a live holder by nobody, and from a dead one in time, when its clock is ${clock}`, async (context) => {
+      const { time, keeperOf, kill, untilHeld, leases } = bench(context);
+      const one = keeperOf('a');
+      const other = keeperOf('b');
+      one.skew.clockMs = clockMs;
+      one.keeper.start();
+      await time.settle();
+      const former = await leases.look(CLUSTER);
+      other.keeper.start();
+      await time.pass(60 * SECOND);
+      assert.equal((await leases.look(CLUSTER))?.epoch, former?.epoch);
+      kill(one);
+      await untilHeld(other, 15 * SECOND);
+      assert.equal(one.keeper.canSend(), false, 'the dead one knows that its time is over');
+      assert.ok(Number((await leases.look(CLUSTER))?.epoch) > Number(former?.epoch));
+    });
+  }
+
+  test('from a dead relay within 15 s, however long others go first', async (context) => {
+    const { time, keeperOf, kill, untilHeld } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    const other = keeperOf('b', { acquireDelayMs: () => MAX_HANDICAP_MS });
+    other.keeper.start();
+    // Dead right after a renewal is dead for the longest.
+    await time.pass(20 * LEASE_RENEW_MS);
+    kill(one);
+    const tookMs = await untilHeld(other, 15 * SECOND);
+    assert.ok(tookMs >= LEASE_TTL_MS - LEASE_RENEW_MS, `${tookMs}`);
+    assert.ok(LEASE_LOOK_MS + LEASE_TTL_MS + MAX_HANDICAP_MS < 15 * SECOND);
+  });
+
+  test('first by whoever hesitates least', async (context) => {
+    const { time, keeperOf, kill } = bench(context);
+    const dead = keeperOf('a');
+    dead.keeper.start();
+    await time.settle();
+    const busy = keeperOf('b', { acquireDelayMs: () => MAX_HANDICAP_MS });
+    const idle = keeperOf('c');
+    busy.keeper.start();
+    idle.keeper.start();
+    await time.pass(SECOND);
+    kill(dead);
+    await time.pass(15 * SECOND);
+    assert.deepEqual(
+      [busy, idle].map(({ keeper }) => keeper.canSend()),
+      [false, true],
+    );
+  });
+
+  test('back at once by who has it without knowing: its answer was lost', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.table.take = async (...args) => {
+      await leases.take(...args);
+      one.table.take = (...again) => leases.take(...again);
+      return away();
+    };
+    one.keeper.start();
+    await time.pass(LEASE_LOOK_MS + STEP_MS);
+    assert.equal(one.keeper.canSend(), true);
+  });
+
+  test('by who waited for it as it was a moment ago: that costs half, and what is not as it was seen is not taken', async (context) => {
+    const { keeperOf, untilHeld, kill, leases } = bench(context);
+    const [one, two] = [keeperOf('a'), keeperOf('b')];
+    const asked: unknown[] = [];
+    two.table.look = (cluster, options) => {
+      asked.push(options);
+      return leases.look(cluster);
+    };
+    one.keeper.start();
+    await untilHeld(one, SECOND);
+    two.keeper.start();
+    kill(one);
+    await untilHeld(two, LEASE_TTL_MS + 2 * LEASE_LOOK_MS);
+    assert.ok(asked.length > 1 && asked.every((options) => isDeepStrictEqual(options, { mayLag: true })));
+  });
+
+  test('again and again asked for while the table is away', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.table.look = away;
+    one.keeper.start();
+    await time.pass(30 * SECOND);
+    assert.ok(one.events().length >= 10 && one.events().every((event) => event === 'relay.lease-failed'));
+    one.table.look = (cluster) => leases.look(cluster);
+    await time.pass(LEASE_LOOK_MS);
+    assert.equal(one.keeper.canSend(), true);
+  });
+});
+
+test('relays never speak for a cluster at the same time, whatever stalls, sleeps, lags or loses the table', async (context) => {
+  const { time, keeperOf } = bench(context);
+  const step = fc.record({
+    relay: fc.nat(2),
+    what: fc.constantFrom(
+      'stalls',
+      'host sleeps',
+      'clock is set',
+      'lags',
+      'is cut off',
+      'is back',
+      'gives away',
+    ),
+    byMs: fc.nat(15 * SECOND),
+    thenMs: fc.nat(15 * SECOND),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 8 }), async (steps) => {
+      const relays = ['a', 'b', 'c'].map((holder) => keeperOf(holder));
+      for (const { keeper } of relays) keeper.start();
+      for (const { relay, what, byMs, thenMs } of steps) {
+        const { skew, stall, lag, table, connected, keeper } = relays[relay] as (typeof relays)[number];
+        if (what === 'stalls' || what === 'host sleeps') stall.until = Date.now() + byMs;
+        // Only one of them sleeps, and that one's clock is right.
+        if (what === 'host sleeps' && relay === 0) skew.stopwatchMs -= byMs;
+        if (what === 'clock is set' && relay !== 0) skew.clockMs += byMs - 7 * SECOND;
+        if (what === 'is cut off') Object.assign(table, { look: away, take: away, renew: away });
+        if (what === 'lags') lag.on = true;
+        if (what === 'is back') lag.on = false;
+        if (what === 'is back') Object.assign(table, connected);
+        if (what === 'gives away') keeper.giveAway();
+        for (let passed = 0; passed < thenMs; passed += 250) {
+          await time.pass(250);
+          assert.ok(relays.filter(({ keeper }) => keeper.canSend()).length <= 1);
+        }
+      }
+      const stopped = Promise.all(relays.map(({ keeper }) => keeper.stop()));
+      await time.pass(30 * SECOND);
+      await stopped;
+    }),
+    { numRuns: 15 },
+  );
+});
+
+describe('a relay that holds a lease', () => {
+  test('says with each renewal what it knows of the cluster', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(LEASE_RENEW_MS + STEP_MS);
+    assert.equal((await leases.look(CLUSTER))?.heardAt, undefined);
+    const heardAt = Date.now();
+    Object.assign(one.tenant, { heardAt, nodes: 7 });
+    await time.pass(LEASE_RENEW_MS);
+    const record = await leases.look(CLUSTER);
+    assert.deepEqual([record?.heardAt, record?.nodes], [heardAt, 7]);
+    assert.equal(record?.breakerOpen, false);
+    one.tenant.breakerOpen = true;
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
+  });
+
+  test('may not speak after it was paused, until it has renewed', async (context) => {
+    const { time, keeperOf } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    one.skew.stopwatchMs += 15 * SECOND;
+    assert.equal(one.keeper.canSend(), false);
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal(one.keeper.canSend(), true);
+    assert.equal(one.said.regained, 1);
+    assert.deepEqual(one.said.ends, []);
+  });
+
+  test('may not speak after its host slept, when the stopwatch stands and the clock goes on', async (context) => {
+    const { time, keeperOf } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    one.skew.clockMs += 15 * SECOND;
+    assert.equal(one.keeper.canSend(), false);
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal(one.keeper.canSend(), true);
+  });
+
+  test('does not count on a clock that is set back', async (context) => {
+    const { time, keeperOf } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    one.table.renew = away;
+    one.skew.clockMs -= HOUR_MS;
+    assert.equal(one.keeper.canSend(), true);
+    await time.pass(LEASE_TTL_MS);
+    assert.equal(one.keeper.canSend(), false);
+  });
+
+  test('counts its time from when it asked for the renewal, not from the answer', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.settle();
+    one.table.renew = async (...args) => {
+      const renewed = await leases.renew(...args);
+      one.table.renew = away;
+      await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
+      return renewed;
+    };
+    await time.pass(LEASE_RENEW_MS + LEASE_TTL_MS - STEP_MS);
+    assert.equal(one.keeper.canSend(), true);
+    await time.pass(2 * STEP_MS);
+    assert.equal(one.keeper.canSend(), false);
+  });
+
+  test('counts its time from when it asked for the lease, not from the answer', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.table.renew = away;
+    one.table.take = async (...args) => {
+      const taken = await leases.take(...args);
+      await new Promise((resolve) => setTimeout(resolve, 5 * SECOND));
+      return taken;
+    };
+    one.keeper.start();
+    await time.pass(LEASE_TTL_MS - STEP_MS);
+    assert.equal(one.keeper.canSend(), true);
+    await time.pass(2 * STEP_MS);
+    assert.equal(one.keeper.canSend(), false);
+  });
+
+  test('ends at once when another one has it, and waits again', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(one.said.ends, ['lost']);
+    assert.equal(one.keeper.canSend(), false);
+    assert.deepEqual(one.events(), ['relay.lease-acquired', 'relay.lease-lost']);
+    assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
+    await time.pass(LEASE_TTL_MS + LEASE_LOOK_MS);
+    assert.equal(one.said.held.length, 2);
+  });
+
+  test('keeps its tenancy while the table is away, and goes on in the same epoch', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    one.table.renew = away;
+    await time.pass(5 * 60 * SECOND);
+    assert.equal(one.keeper.canSend(), false);
+    assert.deepEqual(one.said.ends, []);
+    one.table.renew = (...args) => leases.renew(...args);
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal(one.keeper.canSend(), true);
+    assert.deepEqual([one.said.held.length, one.said.regained], [1, 1]);
+  });
+});
+
+describe('a relay that stops', () => {
+  test('keeps the lease until all is said, then gives it up for others to take at once', async (context) => {
+    const { time, keeperOf, untilHeld } = bench(context);
+    const one = keeperOf('a');
+    const other = keeperOf('b');
+    one.keeper.start();
+    await time.settle();
+    other.keeper.start();
+    one.tenant.drainMs = 30 * SECOND;
+    const stopped = one.keeper.stop();
+    await time.pass(one.tenant.drainMs - STEP_MS);
+    assert.deepEqual(one.said.ends, ['stopped']);
+    assert.equal(one.keeper.canSend(), true);
+    assert.equal(other.keeper.canSend(), false);
+    await time.pass(STEP_MS);
+    await stopped;
+    await untilHeld(other, LEASE_LOOK_MS + STEP_MS);
+  });
+
+  test('and has lost the lease meanwhile gives nothing up', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    one.tenant.drainMs = 10 * SECOND;
+    const stopped = one.keeper.stop();
+    await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
+    await time.pass(LEASE_RENEW_MS);
+    assert.equal(one.keeper.canSend(), false);
+    await time.pass(one.tenant.drainMs);
+    await stopped;
+    assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
+  });
+
+  test('while it waits is done at once', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    await leases.take(CLUSTER, undefined, 'other', Date.now());
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.pass(SECOND);
+    const stopped = one.keeper.stop();
+    await time.settle();
+    await stopped;
+    assert.deepEqual(one.said.held, []);
+  });
+
+  test('as it takes the lease gives it back', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    one.table.take = async (...args) => {
+      void one.keeper.stop();
+      return leases.take(...args);
+    };
+    one.keeper.start();
+    await time.settle();
+    assert.deepEqual(one.said.held, []);
+    assert.equal((await leases.look(CLUSTER))?.holder, undefined);
+  });
+});
+
+describe('a relay that gives its lease away', () => {
+  test('says what waits, and leaves it to others for a while', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a');
+    const other = keeperOf('b');
+    one.keeper.start();
+    await time.settle();
+    other.keeper.start();
+    one.tenant.drainMs = SECOND;
+    one.keeper.giveAway();
+    await time.pass(SECOND - STEP_MS);
+    assert.deepEqual([one.said.ends, one.keeper.canSend()], [['given-away'], true]);
+    await time.pass(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS);
+    assert.equal(other.keeper.canSend(), true);
+    assert.ok(one.events().includes('relay.lease-handed-off'));
+    // That one, too, hears nothing.
+    other.keeper.giveAway();
+    await time.pass(5 * SECOND);
+    assert.equal((await leases.look(CLUSTER))?.holder, undefined);
+  });
+
+  test('takes it back when nobody wants it', async (context) => {
+    const { time, keeperOf, untilHeld } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.start();
+    await time.settle();
+    one.keeper.giveAway();
+    await time.settle();
+    assert.equal(one.keeper.canSend(), false);
+    assert.ok((await untilHeld(one, 15 * SECOND)) >= LEASE_TTL_MS);
+  });
+
+  test('stands in again for a dead relay once it has left the cluster alone for long enough', async (context) => {
+    const { time, keeperOf, kill, untilHeld } = bench(context);
+    const one = keeperOf('a');
+    const other = keeperOf('b');
+    one.keeper.start();
+    await time.settle();
+    other.keeper.start();
+    one.keeper.giveAway();
+    await time.pass(125 * SECOND);
+    kill(other);
+    await untilHeld(one, 15 * SECOND);
+  });
+
+  test('does so only while it holds one', async (context) => {
+    const { time, keeperOf } = bench(context);
+    const one = keeperOf('a');
+    one.keeper.giveAway();
+    one.keeper.start();
+    await time.settle();
+    assert.equal(one.keeper.canSend(), true);
+  });
+});
+
+describe('a lease that another relay asks for', () => {
+  test('is given to it after what waits is said', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b' });
+    one.keeper.start();
+    await time.settle();
+    const [lease] = one.said.held;
+    assert.ok(lease);
+    await leases.bid(lease, { holder: 'b', load: 0 });
+    await time.pass(LEASE_RENEW_MS);
+    assert.deepEqual(one.said.ends, ['given-away']);
+    const { holder, bid } = (await leases.look(CLUSTER)) ?? {};
+    assert.deepEqual([holder, bid?.holder], [undefined, 'b']);
+  });
+
+  test('is kept when it is not worth it, and the answer is given once', async (context) => {
+    const { time, keeperOf, leases } = bench(context);
+    let asked = 0;
+    const gives = ({ bid }: Lease) => {
+      if (bid) asked += 1;
+      return false;
+    };
+    const one = keeperOf('a', { gives });
+    one.keeper.start();
+    await time.settle();
+    const [lease] = one.said.held;
+    assert.ok(lease);
+    await leases.bid(lease, { holder: 'b', load: 0 });
+    await time.pass(5 * LEASE_RENEW_MS);
+    assert.deepEqual([asked, one.said.ends], [1, []]);
+    assert.equal((await leases.look(CLUSTER))?.bid, undefined);
+  });
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { RemovalRecorder } from '#shared/engine/watch/removal-recorder.ts';
+import { clusterName, podUid } from '#shared/eviction/identity.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingLog } from '#test/contracts/recording-log.ts';
+import { driveTimers } from '#test/world/driven-timers.ts';
+
+const SECOND = 1000;
+
+function notesOf(context: TestContext) {
+  const time = driveTimers(context, 0);
+  const stopping = new AbortController();
+  const written: string[][] = [];
+  const state = { away: false };
+  const log = recordingLog();
+  const outcomes: string[] = [];
+  const notes = new RemovalRecorder(clusterName('c1'), {
+    history: {
+      noteGone: async (_cluster, pods) => {
+        if (state.away) throw new StoreError('the table is away');
+        written.push(pods.map(({ uid, at }) => `${uid}@${at}`));
+      },
+    },
+    log,
+    noted: (error) => outcomes.push(error === undefined ? 'noted' : 'failed'),
+    signal: stopping.signal,
+  });
+  const gone = (uid: string) => notes.add([{ uid: podUid(uid), at: Date.now() }]);
+  return { time, stopping, written, outcomes, state, log, notes, gone };
+}
+
+test('pods that go within two seconds are noted by one write', async (context) => {
+  const { time, written, gone } = notesOf(context);
+  gone('a');
+  await time.pass(SECOND);
+  gone('b');
+  await time.pass(2 * SECOND);
+  gone('c');
+  await time.pass(2 * SECOND);
+  assert.deepEqual(written, [['a@0', 'b@1000'], ['c@3000']]);
+});
+
+test('what cannot be written is kept and written later, with its moment', async (context) => {
+  const { time, written, outcomes, state, log, gone } = notesOf(context);
+  state.away = true;
+  gone('a');
+  await time.pass(3 * SECOND);
+  gone('b');
+  state.away = false;
+  await time.pass(60 * SECOND);
+  assert.deepEqual(written, [['a@0', 'b@3000']]);
+  assert.deepEqual(outcomes, ['failed', 'noted']);
+  assert.equal(log.lines[0]?.event, 'history.write-failed');
+});
+
+test('what was seen until the end is written at once, and tried once', async (context) => {
+  const { stopping, written, state, notes, gone } = notesOf(context);
+  gone('a');
+  stopping.abort();
+  await notes.written();
+  assert.deepEqual(written, [['a@0']]);
+  state.away = true;
+  gone('b');
+  await notes.written();
+  assert.equal(written.length, 1);
+});

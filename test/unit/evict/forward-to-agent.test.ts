@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Context } from 'aws-lambda';
+import { forwardToAgent } from '#functions/evict/forward-to-agent.ts';
+import type { AgentOf } from '#shared/access/agent-of.ts';
+import { createHandler } from '#shared/aws/due/handler.ts';
+import { encodeDue } from '#shared/aws/due-message.ts';
+import { QueueError } from '#shared/aws/sender.ts';
+import { StoreError } from '#shared/state/store.ts';
+import { recordingSender } from '#test/unit/aws/recording-sender.ts';
+import { livePod } from '#test/unit/engine/watch/live-objects.ts';
+import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
+import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
+import { deletedFrom, type EvictBench, heard } from '../engine/evict/evict-bench.ts';
+
+const DUE = sqsRecord(encodeDue({ ...ref, at: at(60) }), { groupId: ref.cluster });
+
+async function handled(bench: EvictBench, agentOf: AgentOf, queue = recordingSender()) {
+  const sendOn = forwardToAgent({ ofAgent: () => queue }, { agentOf, log: bench.log });
+  const response = await createHandler({ ...bench, sendOn })(sqsEvent(DUE), {} as Context);
+  return { queue, failed: response?.batchItemFailures.length };
+}
+
+const onePod = () => heard([nodeDelta(1)], [livePod()]);
+
+describe('what is due in a cluster of an agent', () => {
+  test('is sent on to it as it is, and nothing is done or read here', async () => {
+    const bench = await onePod();
+    const { queue, failed } = await handled(bench, async () => 'edge-1');
+    assert.equal(failed, 0);
+    assert.deepEqual(queue.calls, [[{ body: DUE.body, groupId: ref.cluster }]]);
+    assert.deepEqual(deletedFrom(bench), []);
+    assert.deepEqual(
+      bench.log.lines.filter(({ event }) => event === 'message.forwarded').map(({ fields }) => fields),
+      [{ ...ref, agent: 'edge-1' }],
+    );
+  });
+
+  test('comes again while its queue takes nothing, or nobody knows whose it is', async () => {
+    const away = () => {
+      throw new QueueError('the queue is away');
+    };
+    const full = () => [{ index: 0, reason: 'full', permanent: false }];
+    for (const answer of [away, full]) {
+      const bench = await onePod();
+      const { failed } = await handled(bench, async () => 'edge-1', recordingSender(answer));
+      assert.equal(failed, 1);
+      assert.deepEqual(deletedFrom(bench), []);
+    }
+    const bench = await onePod();
+    const { failed } = await handled(bench, () => Promise.reject(new StoreError('the table is away')));
+    assert.equal(failed, 1);
+    assert.deepEqual(deletedFrom(bench), []);
+  });
+
+  test('in any other cluster is done here', async () => {
+    const bench = await onePod();
+    const { queue, failed } = await handled(bench, async () => undefined);
+    assert.equal(failed, 0);
+    assert.deepEqual(queue.calls, []);
+    assert.deepEqual(deletedFrom(bench), ['u1']);
+  });
+});

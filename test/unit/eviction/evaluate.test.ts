@@ -1,0 +1,512 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  BEHIND_PATIENCE_MS,
+  type EvictionDecision,
+  evaluate,
+  type NodeObservation,
+  type SeenPod,
+} from '#shared/eviction/evaluate.ts';
+import type { Hold, Policy, Rules, Trip } from '#shared/eviction/policy.ts';
+import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
+import { type LiveTaint, NODE_NOT_READY, type Taint, type Toleration } from '#shared/taints/taint.ts';
+import {
+  after,
+  at,
+  found,
+  nodeDelta,
+  pod,
+  podDelta,
+  recordIn,
+  ref,
+  rules,
+  taint,
+  tolerating,
+} from './builders.ts';
+
+const A: Taint = { key: 'a', effect: 'NoExecute' };
+
+const seen = (fields: Partial<SeenPod> = {}): SeenPod => ({
+  uid: pod().uid,
+  tolerations: [tolerating('a', 60)],
+  terminating: false,
+  disrupted: false,
+  ...fields,
+});
+
+/** A look at the node that began at a second, and the pods that were seen. */
+interface Sight extends NodeObservation {
+  readonly pods: ReadonlyMap<string, SeenPod>;
+}
+
+const look = (
+  second: number,
+  taints: readonly LiveTaint[] | undefined,
+  ...pods: readonly SeenPod[]
+): Sight => ({
+  node: ref.node,
+  at: at(second),
+  taints,
+  pods: new Map(pods.map((each) => [each.uid, each])),
+});
+
+/** The verdict on the pod `u1` of a partition. */
+function verdict(partition: Partition, given: Sight, record = recordIn(partition)): EvictionDecision {
+  assert.ok(record);
+  return evaluate(partition.node, given, rules)(record, given.pods.get(record.uid));
+}
+
+/** The rules of the other tests, but for this of the policy. */
+const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
+
+const due = after(nodeDelta(1));
+const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
+
+describe('a due pod', () => {
+  test('is evicted when live state says so too', () => {
+    assert.equal(verdict(due, look(60, [A], seen())).kind, 'evict');
+  });
+
+  test('is evicted although the live taint has another value: it is the same taint', () => {
+    assert.equal(verdict(due, look(60, [{ ...A, value: 'new' }], seen())).kind, 'evict');
+  });
+
+  test('is spared when the taint is gone', () => {
+    const found = verdict(due, look(60, [], seen()));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+  });
+
+  test('is spared when it tolerates the taint for ever now', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
+  test('is put off when it tolerates the taint for longer now', () => {
+    const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
+    assert.ok(found.kind === 'reschedule');
+    assert.equal(found.record.fireAt, at(90));
+    assert.deepEqual(found.record.version, recordIn(due)?.version);
+  });
+
+  test('is put off by a taint that came in place of the one that was heard of', () => {
+    const found = verdict(
+      due,
+      look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
+    );
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
+  });
+
+  test('is looked at once a minute while nobody tells of a taint that puts it off, for each look would begin anew', () => {
+    const put = (second: number, record = recordIn(due), seconds = 10, known = due) => {
+      const moved = verdict(
+        known,
+        look(second, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', seconds))),
+        record,
+      );
+      return moved.kind === 'reschedule' ? moved.record : assert.fail(moved.kind);
+    };
+    const first = put(60);
+    assert.equal(put(70, first).fireAt, at(130));
+    assert.equal(put(130, put(70, first)).fireAt, at(190));
+    assert.equal(put(70, first, 90).fireAt, at(160), 'no look is needed before it may be due');
+    const [reason] = first.reasons;
+    assert.ok(reason);
+    const [elsewhere] = recordIn(due)?.reasons ?? [];
+    assert.ok(elsewhere);
+    assert.equal(
+      put(70, { ...first, reasons: [elsewhere, reason] }).fireAt,
+      at(130),
+      'whatever else it waited for',
+    );
+    const virtual = { ...reason, taint: { key: 'b', effect: 'NoSchedule' } };
+    assert.equal(put(70, { ...first, reasons: [virtual] }).fireAt, at(80), 'not yet by this one');
+    const both = tolerationsOf(tolerating('a', 80), tolerating('b', 10));
+    const sight = look(70, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const beside = verdict(due, sight, { ...first, reasons: [elsewhere, reason] });
+    assert.equal(
+      beside.kind === 'reschedule' && beside.record.fireAt,
+      at(80),
+      'it goes by one that was told of, too',
+    );
+    const told = after(nodeDelta(1), nodeDelta(65, { taints: [found('b', 65)], observedAt: at(65) }));
+    assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
+  });
+
+  test('goes at once for a taint that nobody heard of yet and that it does not tolerate', () => {
+    const partition = after(podDelta(1));
+    assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
+  });
+
+  test('is not looked at by other effects', () => {
+    const found = verdict(due, look(60, [{ key: 'a', effect: 'NoSchedule' }], seen()));
+    assert.equal(found.kind, 'cancel');
+  });
+
+  test('is judged by what is seen where nothing was ever heard of its node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
+  });
+
+  test('is spared when another taint stands that it tolerates for ever, for its own is gone', () => {
+    const found = verdict(due, look(60, [{ ...A, key: 'b' }], tolerationsOf(tolerating('b'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
+  });
+
+  test('is spared by its tolerations when one of the taints that called for it still stands', () => {
+    const both = after(
+      nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
+    );
+    const found = verdict(both, look(60, [A], tolerationsOf(tolerating('a'))));
+    assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
+  });
+
+  test('is not evicted a millisecond early', () => {
+    const early = { ...look(60, [A], seen()), at: at(60) - 1 };
+    assert.equal(verdict(due, early).kind, 'reschedule');
+  });
+});
+
+describe('a pod that is not there', () => {
+  test('is gone', () => {
+    const found = verdict(due, look(60, [A]));
+    assert.equal(found.kind === 'end' && found.outcome, 'gone');
+  });
+
+  test('is gone when only another one has its name', () => {
+    const other = seen({ uid: pod('u2').uid });
+    assert.equal(verdict(due, look(60, [A], other)).kind, 'end');
+  });
+
+  for (const [disrupted, outcome] of [
+    [true, 'done'],
+    [false, 'gone'],
+  ] as const) {
+    test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, whatever the taints`, () => {
+      for (const taints of [[A], [], undefined]) {
+        const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
+        assert.equal(found.kind === 'end' && found.outcome, outcome);
+      }
+    });
+  }
+});
+
+describe('where pods go by the Eviction API', () => {
+  const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
+  const judged = (
+    sight: Sight,
+    record = recordIn(due) as EvictionRecord,
+    policy: Partial<Policy> = { method },
+  ) => evaluate(due.node, sight, byPolicy(policy))(record, sight.pods.get(record.uid));
+  const means = (sight: Sight, record?: EvictionRecord) => {
+    const found = judged(sight, record);
+    return found.kind === 'evict' && found.by;
+  };
+
+  test('a due pod is asked to go, unless its node is gone or down', () => {
+    assert.equal(means(look(60, [A], seen())), 'evict');
+    assert.equal(means(look(60, undefined, seen())), 'delete');
+    const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
+    assert.equal(means(look(60, [A, notReady], seen())), 'delete');
+  });
+
+  test('it is deleted when its budget has blocked it up to the deadline', () => {
+    const blocked = { since: at(60), nextTryAt: at(65), reason: 'needed' };
+    const record = { ...(recordIn(due) as EvictionRecord), blocked };
+    assert.equal(means(look(119, [A], seen()), record), 'evict');
+    assert.equal(means(look(120, [A], seen()), record), 'delete');
+  });
+
+  test('one that terminates by that API is done by us, and where that is not our way it is gone', () => {
+    const leaving = look(60, [A], seen({ terminating: true, evicted: true }));
+    const outcome = (policy?: Partial<Policy>) => {
+      const found = judged(leaving, undefined, policy);
+      return found.kind === 'end' && found.outcome;
+    };
+    assert.equal(outcome(), 'done');
+    assert.equal(outcome({ method: { kind: 'delete' } }), 'gone');
+    assert.equal(outcome({ method, mode: 'observe' }), 'would-have');
+    const byHand = judged(look(60, [A], seen({ terminating: true })));
+    assert.equal(byHand.kind === 'end' && byHand.outcome, 'gone');
+  });
+});
+
+describe('while the guard holds what is down', () => {
+  const TRIPPED = at(2000);
+  const trip: Trip = { scope: 'cluster', trippedAt: TRIPPED, nodes: 3, outOf: 10 };
+  const told = after(
+    nodeDelta(1, { taints: [taint(NODE_NOT_READY)], pods: [pod('u1', { tolerations: [] })] }),
+  );
+  const judged = (
+    taints: readonly LiveTaint[] | undefined,
+    more: Partial<Rules> = {},
+    fields: Partial<SeenPod> = {},
+  ) =>
+    evaluate(told.node, look(2000, taints, seen(fields)), { ...rules, trips: [trip], ...more })(
+      recordIn(told) as EvictionRecord,
+      seen({ tolerations: [], ...fields }),
+    );
+  const downSince = (second?: number): LiveTaint => ({
+    key: NODE_NOT_READY,
+    effect: 'NoExecute',
+    ...(second === undefined ? {} : { timeAdded: at(second) }),
+  });
+
+  test('a pod goes whose node was down for long before that, by what its taint says', () => {
+    assert.equal(judged([downSince(2000 - 15 * 60)]).kind, 'evict');
+    assert.equal(judged([downSince(2000 - 15 * 60 + 1)]).kind, 'hold');
+  });
+
+  test('a pod stays whose node does not say since when it is down, or is gone', () => {
+    assert.equal(judged([downSince()]).kind, 'hold');
+    assert.equal(judged(undefined).kind, 'hold');
+  });
+
+  test('since when it is down no other taint says', () => {
+    const schedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule', timeAdded: at(0) };
+    assert.equal(judged([schedulable, downSince(2000)]).kind, 'hold');
+  });
+
+  test('it is looked at again when policy leaves another taint alone no longer, for which it would go', () => {
+    const other = { key: 'b', effect: 'NoExecute' };
+    const exclude = [{ taints: ['b'], until: at(2100) }];
+    const found = judged([downSince(), other], { policy: { ...rules.policy, exclude } });
+    assert.ok(found.kind === 'hold');
+    assert.deepEqual([found.record.held?.by.kind, found.record.held?.until], ['guard', at(2100)]);
+  });
+
+  test('it is looked at again when the next taint falls due that nothing forbids', () => {
+    const tolerations = [tolerating('c', 300), tolerating('b', 200), tolerating('d', 400)];
+    const others = ['c', 'b', 'd'].map((key) => ({ key, effect: 'NoExecute' }));
+    const found = judged([downSince(), ...others], {}, { tolerations });
+    assert.equal(found.kind === 'hold' && found.record.held?.until, at(2000 + 200));
+  });
+});
+
+describe('where policy reads a NoSchedule taint as NoExecute', () => {
+  const twin = { key: 'a', effect: 'NoSchedule' };
+  const virtual = { ...taint('a'), ...twin, virtual: true as const };
+  const told = after(nodeDelta(1, { taints: [virtual] }));
+  const record = recordIn(told);
+  assert.ok(record);
+  const judged = (virtualKeys: readonly string[], sight: Sight) =>
+    evaluate(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
+
+  test('a due pod is evicted while that taint stands', () => {
+    assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
+  });
+
+  test('it is spared when the taint went, or when policy reads it so no more, on a deleted node, too', () => {
+    const spared = [
+      judged(['a'], look(60, [], seen())),
+      judged([], look(60, [twin], seen())),
+      judged([], look(60, undefined, seen())),
+    ];
+    for (const each of spared) assert.equal(each.kind === 'cancel' && each.because, 'taint-removed');
+    assert.equal(judged(['a'], look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('it goes by the countdown of that taint when the NoExecute one comes', () => {
+    assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
+    assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
+    const anew = { ...twin, timeAdded: at(50) };
+    assert.equal(judged(['a'], look(60, [anew, A], seen())).kind, 'reschedule');
+  });
+});
+
+test('seconds that policy gives a taint key put a due pod off, and the reason says so', () => {
+  const given = look(60, [A], seen());
+  const policy = byPolicy({ tolerationSeconds: { a: 90 } });
+  const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
+  assert.ok(found.kind === 'reschedule');
+  assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
+});
+
+test('a pod that another taint manager evicted is gone, and told with who did it', () => {
+  const deleted = { at: at(59), by: 'taint-manager' } as const;
+  const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
+  assert.deepEqual(found, { kind: 'end', outcome: 'gone', deleted });
+});
+
+describe('on a node that is not there', () => {
+  test('the last known taints stand', () => {
+    assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('they stand for a pod that was bound before the node went', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
+  });
+
+  test('a pod that was bound after it went is spared', () => {
+    const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
+    const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
+    assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
+  });
+
+  test('a pod is spared when nothing is known of the node', () => {
+    const record = recordIn(due) as EvictionRecord;
+    assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
+  });
+
+  test('a pod is spared when the taint was last heard of as gone', () => {
+    const { node } = due;
+    assert.ok(node);
+    const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
+    const doubted: Partition = { ...due, node: { ...node, taints } };
+    assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
+  });
+
+  test('a longer toleration still puts a pod off', () => {
+    const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
+    assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));
+  });
+});
+
+test('each due pod gets a verdict of its own', () => {
+  const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
+  const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
+  const verdicts = [...partition.scheduled.values()].map(
+    (record) => `${record.uid} ${verdict(partition, given, record).kind}`,
+  );
+  assert.deepEqual(verdicts, ['u1 evict', 'u2 end', 'u3 cancel']);
+});
+
+describe('when somebody wrote the taints since the relay last told of them', () => {
+  const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
+  const seenBy = (second: number, taintsStamp?: string) =>
+    verdict(told, { ...look(second, [A], seen()), taintsStamp });
+
+  test('a due pod waits for what it is about to tell', () => {
+    assert.equal(seenBy(60, 'kubectl@1').kind, 'evict');
+    assert.equal(seenBy(60, 'kubectl@40').kind, 'behind');
+    assert.equal(seenBy(60).kind, 'behind');
+  });
+
+  test('but for a minute at most: perhaps nobody tells any more', () => {
+    assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000 - 1, 'kubectl@40').kind, 'behind');
+    assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000, 'kubectl@40').kind, 'evict');
+  });
+
+  test('counted from the deadline that the taint has since it was set anew', () => {
+    const anew = { ...A, timeAdded: at(40) };
+    const seenAnew = (second: number) =>
+      verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
+    assert.equal(seenAnew(60).kind, 'reschedule');
+    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000).kind, 'behind');
+    assert.equal(seenAnew(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
+  });
+
+  describe('of two taints each has a minute of its own', () => {
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating(NODE_NOT_READY, 200)] });
+    const pods = [pod('u1', { tolerations: both.tolerations })];
+    const down = after(
+      nodeDelta(1, { pods, taints: [taint('a'), taint(NODE_NOT_READY)], taintsStamp: 'kubectl@1' }),
+    );
+    const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
+    const judged = (second: number, policy: Partial<Policy>, taintsStamp = 'kubectl@40') => {
+      const record = recordIn(down);
+      assert.ok(record);
+      const sight = { ...look(second, [A, notReady]), taintsStamp };
+      const found = evaluate(down.node, sight, byPolicy(policy))(record, both);
+      return found.kind === 'evict' ? found.by : found.kind;
+    };
+    const sure = 200 + BEHIND_PATIENCE_MS / 1000;
+
+    test('that of a node that is down does not have the budgets passed over before', () => {
+      const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
+      assert.equal(judged(200, { method }, 'kubectl@1'), 'delete');
+      assert.equal(judged(200, { method }), 'evict');
+      assert.equal(judged(sure - 1, { method }), 'evict');
+      assert.equal(judged(sure, { method }), 'delete');
+    });
+
+    test('and none frees a pod before that is left alone for the other', () => {
+      const exclude = [{ taints: ['a'] }];
+      assert.equal(judged(199, { exclude }), 'hold');
+      assert.equal(judged(200, { exclude }, 'kubectl@1'), 'delete');
+      assert.equal(judged(200, { exclude }), 'behind');
+      assert.equal(judged(sure - 1, { exclude }), 'behind');
+      assert.equal(judged(sure, { exclude }), 'delete');
+    });
+  });
+
+  test('what speaks against its eviction holds at once', () => {
+    assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
+  });
+
+  test('and a node that is gone tells nothing', () => {
+    assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
+  });
+});
+
+describe('by the rules of its cluster', () => {
+  const judged = (given: Rules, record: EvictionRecord, second = 60, taints: readonly LiveTaint[] = [A]) => {
+    const sight = look(second, taints, seen());
+    return evaluate(due.node, sight, given)(record, sight.pods.get(record.uid));
+  };
+  const record = recordIn(due);
+  assert.ok(record);
+  const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
+
+  test('a due pod is held, and its deadline stays', () => {
+    const found = judged(observed, record);
+    assert.ok(found.kind === 'hold');
+    const held = { by: { kind: 'observe' }, since: at(60) };
+    assert.deepEqual(found.record, { ...record, held, drains: true });
+  });
+
+  test('one that is held already is held since then', () => {
+    const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(30) } };
+    const found = judged(observed, held);
+    assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
+  });
+
+  test('what its taints no longer call for is not held', () => {
+    assert.equal(judged(observed, record, 60, []).kind, 'cancel');
+    assert.equal(judged(observed, record, 59).kind, 'reschedule');
+  });
+
+  test('a pod that went before its time would have been evicted, where the cluster is observed', () => {
+    const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
+    assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
+  });
+
+  test('a pod that is excluded for one taint is looked at again when another one calls for it', () => {
+    const excluding: Rules = { ...rules, policy: { ...rules.policy, exclude: [{ taints: ['a'] }] } };
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
+    const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+    const found = evaluate(due.node, sight, excluding)(record, both);
+    // The taint b is seen for the first time, so its countdown starts with the look.
+    assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
+  });
+
+  describe('a pod is looked at again by itself', () => {
+    const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
+    const untilOf = (given: Rules) => {
+      const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
+      const found = evaluate(due.node, sight, given)(record, both);
+      assert.ok(found.kind === 'hold');
+      return found.record.held?.until;
+    };
+    const act = { who: 'anna', at: at(0), why: 'because' };
+    const onNode: Hold = { ...act, id: 'h1', target: { kind: 'node', node: ref.node } };
+
+    test('when a hold on it ends, and not for another taint, which is held, too', () => {
+      assert.equal(untilOf({ ...rules, holds: [{ ...onNode, until: at(300) }] }), at(300));
+      assert.equal(untilOf({ ...rules, holds: [onNode] }), undefined);
+    });
+
+    test('when it is left alone no longer, or another taint falls due before', () => {
+      const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
+      assert.equal(untilOf(until(100)), at(100));
+      assert.equal(untilOf(until(300)), at(150));
+    });
+
+    test('never for what holds the whole cluster: all would go at once', () => {
+      assert.equal(untilOf({ ...rules, stops: [{ ...act, scope: 'fleet', until: at(300) }] }), undefined);
+      assert.equal(untilOf(byPolicy({ mode: 'paused', pausedUntil: at(300) })), undefined);
+      assert.equal(untilOf(observed), undefined);
+    });
+  });
+});

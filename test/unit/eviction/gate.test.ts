@@ -1,0 +1,375 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import {
+  type DuePod,
+  type EvictionGate,
+  findGate,
+  isOfPod,
+  isOfTaints,
+  matchesLabels,
+  mayStillHold,
+  nextExpiry,
+} from '#shared/eviction/gate.ts';
+import { nodeName } from '#shared/eviction/identity.ts';
+import type { Hold, HoldTarget, Policy, Rules, Stop, Trip } from '#shared/eviction/policy.ts';
+import { NODE_NOT_READY, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
+import { at, pod, rules } from './builders.ts';
+
+const NOW = at(1000);
+
+const saying = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => ({
+  ...rules,
+  policy: { ...rules.policy, ...policy },
+  ...more,
+});
+
+const due = (fields: Partial<DuePod> = {}): DuePod => ({
+  node: nodeName('n1'),
+  zone: 'a',
+  dueBy: ['maintenance'],
+  record: pod('u1', { owner: { kind: 'ReplicaSet', name: 'web-1' } }),
+  labels: { app: 'web' },
+  ...fields,
+});
+
+const kindOf = (given: Rules, subject: DuePod = due(), now = NOW) => findGate(given, subject, now)?.kind;
+
+const act = { who: 'anna', at: at(0), why: 'because' };
+const stop = (fields: Partial<Stop> = {}): Stop => ({ ...act, scope: 'cluster', ...fields });
+const hold = (target: HoldTarget, fields: Partial<Hold> = {}): Hold => ({
+  ...act,
+  id: 'h1',
+  target,
+  ...fields,
+});
+const trip = (fields: Partial<Trip> = {}): Trip => ({
+  scope: 'cluster',
+  trippedAt: NOW,
+  nodes: 3,
+  outOf: 10,
+  ...fields,
+});
+
+describe('a pod that is due', () => {
+  test('goes where a cluster is enforced and nothing else is said', () => {
+    assert.equal(kindOf(rules), undefined);
+  });
+
+  test('stays in a cluster that is observed', () => {
+    assert.equal(kindOf(saying({ mode: 'observe' })), 'observe');
+  });
+
+  test('stays while its cluster is paused, and goes from the very moment that ends', () => {
+    const paused = saying({ mode: 'paused', pausedUntil: NOW });
+    assert.equal(kindOf(paused, due(), NOW - 1), 'paused');
+    assert.equal(kindOf(paused), undefined);
+    assert.equal(kindOf(saying({ mode: 'paused' })), 'paused');
+  });
+
+  test('stays while somebody has stopped its cluster or the fleet, out of service or not', () => {
+    const gone = due({ dueBy: [NODE_OUT_OF_SERVICE] });
+    for (const scope of ['cluster', 'fleet'] as const) {
+      assert.equal(kindOf({ ...rules, stops: [stop({ scope })] }, gone), 'stopped');
+    }
+    assert.equal(kindOf({ ...rules, stops: [stop({ until: NOW })] }), undefined);
+  });
+
+  test('stays as observed, and is not told of once more, when somebody stops what is only observed', () => {
+    assert.equal(kindOf(saying({ mode: 'observe' }, { stops: [stop()] })), 'observe');
+  });
+
+  const targets: readonly (readonly [string, HoldTarget, boolean])[] = [
+    ['its node', { kind: 'node', node: nodeName('n1') }, true],
+    ['another node', { kind: 'node', node: nodeName('n2') }, false],
+    [
+      'its workload',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'ReplicaSet', name: 'web-1' } },
+      true,
+    ],
+    [
+      'one of its name elsewhere',
+      { kind: 'workload', namespace: 'x', owner: { kind: 'ReplicaSet', name: 'web-1' } },
+      false,
+    ],
+    [
+      'another kind of its name',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'Job', name: 'web-1' } },
+      false,
+    ],
+    [
+      'its Deployment',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'web' } },
+      true,
+    ],
+    [
+      'the Deployment of another ReplicaSet',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'Deployment', name: 'we' } },
+      false,
+    ],
+    [
+      'another workload of its kind',
+      { kind: 'workload', namespace: 'default', owner: { kind: 'ReplicaSet', name: 'web-2' } },
+      false,
+    ],
+    ['a pod of its name elsewhere', { kind: 'pod', namespace: 'x', name: 'pod-u1' }, false],
+    ['another pod of its namespace', { kind: 'pod', namespace: 'default', name: 'pod-u2' }, false],
+    ['the pod', { kind: 'pod', namespace: 'default', name: 'pod-u1' }, true],
+    ['the pod by its UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u1').uid }, true],
+    ['a namesake by UID', { kind: 'pod', namespace: 'default', name: 'pod-u1', uid: pod('u2').uid }, false],
+  ];
+  for (const [what, target, holds] of targets) {
+    test(`${holds ? 'stays' : 'goes'} while ${what} is held`, () => {
+      assert.equal(kindOf({ ...rules, holds: [hold(target)] }), holds ? 'hold' : undefined);
+      assert.equal(kindOf({ ...rules, holds: [hold(target, { until: NOW })] }), undefined);
+    });
+  }
+
+  test('that nothing runs is of no workload', () => {
+    for (const kind of ['Deployment', 'ReplicaSet', 'Pod']) {
+      const target: HoldTarget = { kind: 'workload', namespace: 'default', owner: { kind, name: 'web' } };
+      assert.equal(kindOf({ ...rules, holds: [hold(target)] }, due({ record: pod('u1') })), undefined);
+    }
+  });
+
+  test('is held until what holds it ends, and for ever where that never does', () => {
+    const revisions = { revision: 1, guardRevision: 0 };
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const until = NOW + 1;
+    const cases: readonly (readonly [Rules, EvictionGate])[] = [
+      [saying({ mode: 'paused', pausedUntil: until }), { kind: 'paused', until }],
+      [saying({ mode: 'paused' }), { kind: 'paused' }],
+      [
+        { ...rules, stops: [stop({ until })] },
+        { kind: 'stopped', scope: 'cluster', until },
+      ],
+      [
+        { ...rules, stops: [stop()] },
+        { kind: 'stopped', scope: 'cluster' },
+      ],
+      [
+        { ...rules, holds: [hold(node, { until })] },
+        { kind: 'hold', id: 'h1', until },
+      ],
+      [
+        { ...rules, holds: [hold(node)] },
+        { kind: 'hold', id: 'h1' },
+      ],
+      [saying({ exclude: [{ taints: ['maintenance'], until }] }), { kind: 'excluded', ...revisions, until }],
+      [saying({ exclude: [{ taints: ['maintenance'] }] }), { kind: 'excluded', ...revisions }],
+    ];
+    for (const [given, gate] of cases) assert.deepEqual(findGate(given, due(), NOW), gate);
+  });
+
+  test('is held for the soonest to end of what is said of the taints that call for it', () => {
+    const both = due({ dueBy: ['maintenance', 'other'] });
+    const exclude = [
+      { taints: ['maintenance'], until: NOW + 2 },
+      { taints: ['other'], until: NOW + 1 },
+    ];
+    const gate = findGate(saying({ exclude }), both, NOW);
+    assert.equal(gate?.kind === 'excluded' && gate.until, NOW + 1);
+  });
+
+  test('is of the Deployment or CronJob whose name its owner continues by one part, and of no other', () => {
+    const isHeld = (workload: string, owner: string) => {
+      const [kind = '', name = ''] = workload.split('/');
+      const [ownerKind = '', ownerName = ''] = owner.split('/');
+      const record = pod('u1', { owner: { kind: ownerKind, name: ownerName } });
+      const target: HoldTarget = { kind: 'workload', namespace: 'default', owner: { kind, name } };
+      return kindOf({ ...rules, holds: [hold(target)] }, due({ record })) === 'hold';
+    };
+    assert.ok(isHeld('Deployment/web', 'ReplicaSet/web-5d4f8c7b9'));
+    assert.ok(!isHeld('Deployment/web', 'ReplicaSet/web-admin-5d4f8c7b9'));
+    assert.ok(!isHeld('Deployment/web', 'ReplicaSet/web'));
+    assert.ok(!isHeld('Deployment/web', 'Job/web-1'));
+    assert.ok(isHeld('CronJob/nightly', 'Job/nightly-29387520'));
+    assert.ok(!isHeld('StatefulSet/web', 'ReplicaSet/web-5d4f8c7b9'));
+  });
+
+  test('stays when it is excluded, by all that an entry says together', () => {
+    const entry = {
+      namespaces: ['default'],
+      labels: { matchLabels: { app: 'web' } },
+      taints: ['maintenance'],
+    };
+    assert.equal(kindOf(saying({ exclude: [entry] })), 'excluded');
+    const { namespaces, ...byPattern } = { ...entry, namespacePatterns: ['def*'] };
+    assert.equal(kindOf(saying({ exclude: [byPattern] })), 'excluded');
+    assert.equal(kindOf(saying({ exclude: [{ ...byPattern, namespaces: ['other'] }] })), 'excluded');
+    for (const other of [
+      { ...byPattern, namespacePatterns: ['kube-*'] },
+      { ...entry, namespaces: ['kube-system'] },
+      { ...entry, labels: { matchLabels: { app: 'db' } } },
+      { ...entry, taints: ['other'] },
+      { ...entry, until: NOW },
+    ]) {
+      assert.equal(kindOf(saying({ exclude: [other] })), undefined, JSON.stringify(other));
+    }
+  });
+
+  test('goes when one of two taints that call for it is excluded, and stays when both are', () => {
+    const both = due({ dueBy: ['maintenance', 'other'] });
+    assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance'] }] }), both), undefined);
+    assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance', 'other'] }] }), both), 'excluded');
+  });
+
+  test('goes only when it is named, where policy names what may go; an entry that has expired names nothing', () => {
+    assert.equal(kindOf(saying({ only: [{ namespaces: ['default'] }] })), undefined);
+    assert.equal(kindOf(saying({ only: [{ namespaces: ['other'] }] })), 'excluded');
+    assert.equal(
+      kindOf(saying({ only: [{ namespaces: ['other'] }, { namespaces: ['default'] }] })),
+      undefined,
+    );
+    assert.equal(kindOf(saying({ only: [{ namespaces: ['default'], until: NOW }] })), 'excluded');
+  });
+});
+
+describe('the guard', () => {
+  const down = due({ dueBy: [NODE_NOT_READY], downSince: NOW });
+  const guarded = (...trips: readonly Trip[]): Rules => ({ ...rules, trips });
+
+  test('holds what goes because nodes are down, and nothing else', () => {
+    assert.equal(kindOf(guarded(trip()), down), 'guard');
+    assert.equal(kindOf(guarded(trip())), undefined);
+    assert.equal(kindOf(guarded(trip()), due({ dueBy: [NODE_NOT_READY, 'maintenance'] })), undefined);
+  });
+
+  test('holds what people tainted when it tripped for that', () => {
+    assert.equal(kindOf(guarded(trip({ scope: 'people' }))), 'guard');
+    assert.equal(kindOf(guarded(trip({ scope: 'people' })), down), undefined);
+  });
+
+  test('holds its zone, and what may have been in it', () => {
+    const zone = guarded(trip({ scope: 'zone', zone: 'a' }));
+    assert.equal(kindOf(zone, down), 'guard');
+    assert.equal(kindOf(zone, { ...down, zone: 'b' }), undefined);
+    assert.equal(kindOf(zone, { ...down, zone: undefined }), 'guard');
+  });
+
+  test('lets go on what was down for a quarter of an hour before it tripped', () => {
+    const early = (ms: number) => ({ ...down, downSince: NOW - ms });
+    assert.equal(kindOf(guarded(trip()), early(15 * 60_000)), undefined);
+    assert.equal(kindOf(guarded(trip()), early(15 * 60_000 - 1)), 'guard');
+  });
+
+  test('lets go what is out of service', () => {
+    assert.equal(
+      kindOf(guarded(trip(), trip({ scope: 'people' })), due({ dueBy: [NODE_OUT_OF_SERVICE] })),
+      undefined,
+    );
+  });
+});
+
+describe('what held a pod', () => {
+  const held = (given: Rules, subject = due()) => {
+    const gate = findGate(given, subject, NOW);
+    assert.ok(gate);
+    return (now: Rules, moment = NOW) => mayStillHold(gate, now, moment);
+  };
+
+  test('may hold it for as long as it stands', () => {
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const cases: readonly Rules[] = [
+      saying({ mode: 'observe' }),
+      saying({ mode: 'paused', pausedUntil: NOW + 1 }),
+      { ...rules, stops: [stop({ until: NOW + 1 })] },
+      { ...rules, holds: [hold(node, { until: NOW + 1 })] },
+      saying({ exclude: [{ until: NOW + 1 }] }, { policyRevision: 7 }),
+      { ...rules, trips: [trip({ scope: 'people' })] },
+    ];
+    for (const given of cases) {
+      const still = held(given);
+      assert.equal(still(given), true);
+      assert.equal(still({ ...rules, policyRevision: 8 }), false);
+      const isTimed = nextExpiry(given, NOW) !== undefined;
+      assert.equal(still(given, NOW + 1), !isTimed);
+    }
+  });
+
+  test('is one hold and no other', () => {
+    const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
+    const still = held({ ...rules, holds: [hold(node)] });
+    assert.equal(still({ ...rules, holds: [hold(node, { id: 'h2' })] }), false);
+  });
+
+  test('depends on the pod for a hold, and on its taints for the guard and what policy leaves alone', () => {
+    const revisions = { revision: 1, guardRevision: 0 };
+    const cases: readonly (readonly [EvictionGate, ofPod: boolean, ofTaints: boolean])[] = [
+      [{ kind: 'observe' }, false, false],
+      [{ kind: 'paused' }, false, false],
+      [{ kind: 'stopped', scope: 'fleet' }, false, false],
+      [{ kind: 'hold', id: 'h1' }, true, false],
+      [{ kind: 'excluded', ...revisions }, true, true],
+      [{ kind: 'guard', scope: 'zone', trippedAt: NOW, ...revisions }, true, true],
+    ];
+    for (const [gate, ofPod, ofTaints] of cases)
+      assert.deepEqual([isOfPod(gate), isOfTaints(gate)], [ofPod, ofTaints], gate.kind);
+  });
+
+  test('the guard holds no longer once it was released, also when it has tripped again since', () => {
+    const still = held({ ...rules, trips: [trip({ scope: 'people' })] });
+    const again = { ...rules, guardRevision: 2, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] };
+    assert.equal(still(again), false);
+  });
+
+  test('the guard holds one zone no longer once it was released, when two tripped at the same moment', () => {
+    const zones = ['a', 'b'].map((zone) => trip({ scope: 'zone', zone }));
+    const still = held({ ...rules, guardRevision: 1, trips: zones }, due({ dueBy: [NODE_NOT_READY] }));
+    assert.equal(still({ ...rules, guardRevision: 2, trips: zones.slice(1) }), false);
+  });
+
+  describe('which the guard holds for one taint and policy for the other', () => {
+    const both = due({ dueBy: [NODE_NOT_READY, 'maintenance'] });
+    const guarded = { guardRevision: 1, trips: [trip()] };
+    const excluding = { exclude: [{ taints: ['maintenance'], until: NOW + 5 }] };
+
+    test('may go when either is over', () => {
+      for (const subject of [both, { ...both, dueBy: both.dueBy.toReversed() }]) {
+        const still = held(saying(excluding, guarded), subject);
+        assert.equal(still(saying(excluding, guarded)), true);
+        assert.equal(still(saying({}, { ...guarded, policyRevision: 2 })), false);
+        assert.equal(still(saying(excluding, { guardRevision: 2 })), false);
+      }
+    });
+
+    test('may go when either ends by itself', () => {
+      assert.equal(held(saying(excluding, guarded), both)(saying(excluding, guarded), NOW + 5), false);
+      const gate = findGate(saying(excluding, guarded), both, NOW);
+      assert.equal(gate?.kind === 'guard' && gate.until, NOW + 5);
+    });
+  });
+});
+
+test('the next expiry is the soonest to come of all that ends by itself', () => {
+  const given = saying(
+    { mode: 'paused', pausedUntil: at(2000), exclude: [{ until: at(1500) }], only: [{ until: at(900) }] },
+    { stops: [stop({ until: at(1800) })] },
+  );
+  assert.equal(nextExpiry(given, NOW), at(1500));
+  assert.equal(nextExpiry(given, at(1500)), at(1800));
+  assert.equal(nextExpiry(rules, NOW), undefined);
+  assert.equal(nextExpiry(saying({ mode: 'enforce', pausedUntil: at(2000) }), NOW), undefined);
+});
+
+test('labels are matched as by the API server', () => {
+  const labels = { app: 'web', tier: 'front' };
+  const matches = (operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist', key: string, ...values: string[]) =>
+    matchesLabels({ matchExpressions: [{ key, operator, values }] }, labels);
+  assert.ok(matchesLabels({}, labels));
+  assert.ok(matchesLabels({ matchLabels: { app: 'web' } }, labels));
+  assert.ok(!matchesLabels({ matchLabels: { app: 'web', tier: 'back' } }, labels));
+  assert.ok(
+    matches('In', 'app', 'web', 'db') && !matches('In', 'app', 'db') && !matches('In', 'none', 'web'),
+  );
+  assert.ok(
+    matches('NotIn', 'app', 'db') && matches('NotIn', 'none', 'web') && !matches('NotIn', 'app', 'web'),
+  );
+  assert.ok(matches('Exists', 'app') && !matches('Exists', 'none'));
+  assert.ok(matches('DoesNotExist', 'none') && !matches('DoesNotExist', 'app'));
+});
+
+test('a label that is called as something of JavaScript is there only where a pod has it', () => {
+  const exists = { matchExpressions: [{ key: 'constructor', operator: 'Exists' as const }] };
+  assert.ok(!matchesLabels(exists, { app: 'web' }));
+  assert.ok(matchesLabels(exists, { constructor: 'acme' }));
+});

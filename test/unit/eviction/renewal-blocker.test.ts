@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type RenewalInputs, renewalBlocker, watchesDownNodes } from '#shared/eviction/renewal-blocker.ts';
+
+const WELL: RenewalInputs = {
+  mode: 'enforce',
+  guarded: true,
+  connectionState: 'live',
+  keys: ['a', 'b'],
+  virtualKeys: ['c', 'b', 'a'],
+  holdsLease: true,
+  skewMs: -250,
+};
+
+test('a guard watches over nodes that are down by cluster or by zone, and not in shadow', () => {
+  const threshold = { percent: 20, nodes: 3 };
+  assert.equal(watchesDownNodes({ shadow: false, cluster: threshold }), true);
+  assert.equal(watchesDownNodes({ shadow: false, zone: threshold }), true);
+  assert.equal(watchesDownNodes({ shadow: false, people: { ...threshold, withinMs: 60_000 } }), false);
+  assert.equal(watchesDownNodes({ shadow: true, cluster: threshold, zone: threshold }), false);
+});
+
+describe('a relay may say that Taintward evicts', () => {
+  const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>])[] = [
+    ['when all is as it ought to be', {}],
+    ['while policy pauses: nobody else is to evict either', { mode: 'paused' }],
+  ];
+  for (const [when, given] of rows)
+    test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), undefined));
+});
+
+describe('it may not, and says why,', () => {
+  const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>, why: string])[] = [
+    ['while policy only observes', { mode: 'observe' }, 'the policy is in observe mode: set mode to enforce'],
+    [
+      'when policy does not read the taints as NoExecute',
+      { virtualKeys: ['b'] },
+      'policy does not name a in treatAsNoExecute',
+    ],
+    [
+      'without a guard',
+      { guarded: false },
+      'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun',
+    ],
+    [
+      'when policy reads none of them so',
+      { virtualKeys: [] },
+      'policy does not name a and b in treatAsNoExecute',
+    ],
+    [
+      'before it knows the cluster',
+      { connectionState: 'syncing' },
+      "the relay hasn't listed the whole cluster yet",
+    ],
+    [
+      'when it does not hear the cluster',
+      { connectionState: 'disconnected' },
+      'the relay is disconnected from the cluster',
+    ],
+    [
+      'when its lease was not renewed in time',
+      { holdsLease: false },
+      "the relay couldn't renew the cluster's lease in time",
+    ],
+    ['by a clock that may be wrong', { skewMs: undefined }, "the API server's clock is not known yet"],
+    ['by clocks that differ', { clocksApart: 'the clock is 60 s behind' }, 'the clock is 60 s behind'],
+  ];
+  for (const [when, given, why] of rows)
+    test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), why));
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setImmediate as tick } from 'node:timers/promises';
+import fc from 'fast-check';
+import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts';
+
+/** Turns whose work is ended by hand, and the names of those who got theirs, in order. */
+function bench(atOnce: number) {
+  const turns = new PrioritySemaphore(atOnce);
+  const begun: string[] = [];
+  const ends = new Map<string, (failure?: Error) => void>();
+  const take = (name: string, inHurry = false) =>
+    turns.run(
+      () =>
+        new Promise<string>((resolve, reject) => {
+          begun.push(name);
+          ends.set(name, (failure) => (failure ? reject(failure) : resolve(name)));
+        }),
+      { inHurry },
+    );
+  return { begun, take, end: (name: string, failure?: Error) => ends.get(name)?.(failure) };
+}
+
+test('so many run at once, the others in the order in which they came', async () => {
+  const { begun, take, end } = bench(2);
+  const all = ['a', 'b', 'c', 'd'].map((name) => take(name));
+  assert.deepEqual(begun, ['a', 'b']);
+  end('b');
+  await tick();
+  end('a');
+  await tick();
+  assert.deepEqual(begun, ['a', 'b', 'c', 'd']);
+  end('c');
+  end('d');
+  assert.deepEqual(await Promise.all(all), ['a', 'b', 'c', 'd']);
+});
+
+test('those in a hurry go before those with time, in the order in which they came', async () => {
+  const { begun, take, end } = bench(1);
+  const all = [take('first'), take('patient'), take('urgent 1', true), take('urgent 2', true)];
+  for (const name of ['first', 'urgent 1', 'urgent 2', 'patient']) {
+    end(name);
+    await tick();
+  }
+  await Promise.all(all);
+  assert.deepEqual(begun, ['first', 'urgent 1', 'urgent 2', 'patient']);
+});
+
+test('a turn that fails ends like any other', async () => {
+  const { begun, take, end } = bench(1);
+  const failing = take('a');
+  const next = take('b');
+  end('a', new Error('no'));
+  await assert.rejects(failing, /no/);
+  await tick();
+  assert.deepEqual(begun, ['a', 'b']);
+  end('b');
+  await next;
+});
+
+test('whoever comes, in whatever order they end, never more run at once, and all run', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 5 }),
+      fc.array(fc.record({ inHurry: fc.boolean(), ticks: fc.nat(3), fails: fc.boolean() }), {
+        maxLength: 30,
+      }),
+      async (atOnce, calls) => {
+        const turns = new PrioritySemaphore(atOnce);
+        let running = 0;
+        let run = 0;
+        const all = calls.map(({ inHurry, ticks, fails }) =>
+          turns.run(
+            async () => {
+              run += 1;
+              running += 1;
+              assert.ok(running <= atOnce);
+              for (let i = 0; i < ticks; i++) await null;
+              running -= 1;
+              if (fails) throw new Error('no');
+            },
+            { inHurry },
+          ),
+        );
+        await Promise.allSettled(all);
+        assert.equal(run, calls.length);
+      },
+    ),
+  );
+});

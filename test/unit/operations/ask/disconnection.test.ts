@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { disconnectionOf } from '#shared/operations/ask/disconnection.ts';
+import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
+import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
+import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
+import { VERSION } from '#shared/version.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+import { heardCluster } from '#test/world/heard-cluster.ts';
+
+const CLUSTER = clusterName('prod');
+const LONG_AGO = NOW - DISCONNECTED_AFTER_MS - 1;
+const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
+
+/** The deafness of a cluster whose lease says it was heard long ago, with this word of its process. */
+async function deafness(t: TestContext, service: Fleet['service']) {
+  const { fleet, leases } = embeddedFleet(t, { clusters: [CLUSTER], clock: { now: () => NOW } }, { service });
+  await heardCluster(leases, CLUSTER, LONG_AGO);
+  return disconnectionOf(fleet, CLUSTER, NOW);
+}
+
+const saying =
+  (view: Pick<ServiceClusterView, 'state' | 'heardAt'>): Fleet['service'] =>
+  async () => ({ version: VERSION, startedAt: 0, queues: {}, clusters: { [CLUSTER]: { ...VIEW, ...view } } });
+
+test('a cluster is as deaf as its process says, which renews the lease later than it hears', async (t) => {
+  assert.equal(await deafness(t, saying({ state: 'live', heardAt: NOW })), undefined);
+  assert.deepEqual(
+    await deafness(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
+    {
+      since: NOW - 2 * DISCONNECTED_AFTER_MS,
+    },
+  );
+});
+
+test('a cluster that its process reads for the first time is not called deaf', async (t) => {
+  assert.equal(await deafness(t, saying({ state: 'syncing' })), undefined);
+});
+
+test('a process that does not answer leaves what the lease says', async (t) => {
+  const silent = async () => {
+    throw new FleetError('The process does not answer.');
+  };
+  assert.deepEqual(await deafness(t, silent), { since: LONG_AGO });
+});

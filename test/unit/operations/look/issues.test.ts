@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import {
+  type ClusterFacts,
+  connectionStatusOf,
+  issuesOf,
+  latenessOf,
+} from '#shared/operations/look/issues.ts';
+import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
+import { aNode, aRecord, NOW } from '#test/contracts/partition-builders.ts';
+
+const cluster = clusterName('prod');
+const VIEW = { nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0, breakerOpen: false };
+const kindsOf = (facts: Partial<ClusterFacts>) =>
+  issuesOf({
+    at: NOW,
+    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', ...facts }],
+  }).map(({ type }) => type);
+
+test('a cluster is deaf when it was not heard for as long as the heartbeat waits', () => {
+  assert.equal(connectionStatusOf(NOW - DISCONNECTED_AFTER_MS, NOW), 'connected');
+  assert.equal(connectionStatusOf(NOW - DISCONNECTED_AFTER_MS - 1, NOW), 'disconnected');
+  assert.equal(connectionStatusOf(undefined, NOW), 'never-connected');
+  assert.deepEqual(kindsOf({ connection: 'disconnected' }), ['disconnected']);
+});
+
+test('a cluster that is not let in, or only now read, is not called deaf as well', () => {
+  assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'access-denied' } }), [
+    'access-denied',
+  ]);
+  assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'syncing' } }), []);
+});
+
+test('a cluster that is heard and does not answer needs somebody, whoever knows that', () => {
+  assert.deepEqual(kindsOf({ breakerOpen: true }), ['api-server-unreachable']);
+  assert.deepEqual(kindsOf({ service: { ...VIEW, state: 'live', breakerOpen: true } }), [
+    'api-server-unreachable',
+  ]);
+});
+
+test('clocks that differ need somebody, as does a taint that names a time in the future', () => {
+  const error = 'The clock is 60 s behind: evictions are held.';
+  const faults = [
+    { type: 'taint-time-in-future', since: NOW, error },
+    { type: 'clocks-differ', since: NOW, error },
+  ] as const;
+  const needs = issuesOf({
+    at: NOW,
+    clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', faults }],
+  });
+  assert.deepEqual(
+    needs.map(({ type, message }) => [type, message]),
+    [
+      ['clocks-differ', error],
+      ['taint-time-in-future', error],
+    ],
+  );
+  for (const { remediation } of needs) assert.match(remediation ?? '', /^Synchronize /);
+});
+
+test('of a cluster that cannot be read nothing else is said', () => {
+  assert.deepEqual(kindsOf({ error: 'It is away.', stuck: 1 }), ['unreadable']);
+});
+
+test('an eviction is late from its own moment on, and not while something holds it', () => {
+  const fireAt = NOW - 120_000;
+  const of = (...records: Parameters<typeof aRecord>[0][]) =>
+    latenessOf(
+      records.map((each) => ({ record: aRecord({ fireAt, ...each }), state: undefined })),
+      NOW,
+    );
+  assert.equal(of({}, { fireAt: NOW - 60_000 }), 120_000);
+  assert.equal(of({ turnAt: NOW - 30_000 }), 30_000);
+  assert.equal(of({ fireAt: NOW + 1 }), 0);
+  const blocked = { since: fireAt, nextTryAt: fireAt, reason: 'a budget' };
+  const state = { ...aNode(), blocked: { attempts: 5, nextTryAt: NOW - 10_000 } };
+  assert.equal(latenessOf([{ record: aRecord({ fireAt, blocked }), state }], NOW), 10_000);
+  assert.equal(of({ held: { by: { kind: 'observe' }, since: fireAt } }, { gaveUpAt: NOW }), 0);
+  assert.deepEqual(kindsOf({ delayMs: 59_999 }), []);
+  assert.deepEqual(kindsOf({ delayMs: 60_000 }), ['delayed']);
+});

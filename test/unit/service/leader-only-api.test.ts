@@ -1,0 +1,27 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LeaderOnlyApi } from '#functions/service/leader-only-api.ts';
+import { podUid } from '#shared/eviction/identity.ts';
+import { systemClock } from '#shared/time/clock.ts';
+
+test('a replica that does not lead asks for nothing to be done to a pod, and no server hears of it', async (t) => {
+  const asked: string[] = [];
+  const connection = {
+    host: 'nowhere',
+    requestOptions: async () => {
+      asked.push('something');
+      throw new Error('asked');
+    },
+  };
+  const api = new LeaderOnlyApi(connection, { clock: systemClock, installation: 'a', mayAct: () => false });
+  t.after(() => api.close());
+  const pod = { namespace: 'default', name: 'web-0' };
+  const refusal = {
+    name: 'ApiError',
+    message: /default\/web-0: this replica doesn't hold the lease\.$/,
+  };
+  await assert.rejects(api.deletePod(pod, { uid: podUid('u') }), refusal);
+  await assert.rejects(api.evictPod(pod, { uid: podUid('u') }), refusal);
+  await assert.rejects(api.markDisrupted(pod, podUid('u'), 0), refusal);
+  assert.deepEqual(asked, []);
+});

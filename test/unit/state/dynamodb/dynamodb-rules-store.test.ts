@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { BatchGetItemCommand } from '@aws-sdk/client-dynamodb';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
+import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
+
+function aRulebook() {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const commands: string[] = [];
+  const client = fakeClient(async (command) => {
+    commands.push((command as object).constructor.name);
+    return fake.perform(command);
+  });
+  return {
+    fake,
+    commands,
+    rulesStore: new DynamoDbRulesStore(new DynamoDbTable({ client, tableName: 'table' })),
+  };
+}
+
+rulebookContract('DynamoDbRulesStore over the fake DynamoDB', async () => ({
+  rulesStore: aRulebook().rulesStore,
+  close: async () => undefined,
+}));
+
+const [prod, other] = [clusterName('prod'), clusterName('other')];
+
+/** An item of which a newer release wrote one attribute. */
+const newer = (pk: string, sk: string, attributes: object) => toAttributes({ pk, sk, ...attributes });
+
+test('what a newer release ordered is not taken for nothing: that cluster alone cannot be read', async () => {
+  for (const item of [
+    newer('CLUSTER#prod', 'POLICY', { revision: 1, freeze: true }),
+    newer('CLUSTER#prod', 'POLICY', { revision: 1, holds: [{ id: 'h', target: { kind: 'zone' } }] }),
+    newer('LEASE#prod', 'GUARD', { revision: 1, trips: [{ scope: 'rack' }] }),
+  ]) {
+    const { fake, rulesStore } = aRulebook();
+    fake.set(item, item);
+    await assert.rejects(rulesStore.read(prod), { name: 'StoreError', message: /newer release/ });
+    assert.deepEqual([...(await rulesStore.readAll([prod, other])).keys()], [other]);
+  }
+});
+
+test('a stop of all clusters that cannot be read leaves no cluster readable', async () => {
+  const { fake, rulesStore } = aRulebook();
+  const item = newer('FLEET', 'STOP', { stop: { scope: 'region' }, stoppedAt: 1 });
+  fake.set(item, item);
+  await assert.rejects(rulesStore.read(prod), { name: 'StoreError' });
+  await assert.rejects(rulesStore.readAll([prod]), { name: 'StoreError' });
+});
+
+test('a cluster takes one call to read, and so do 49', async () => {
+  const { commands, rulesStore } = aRulebook();
+  await rulesStore.read(prod);
+  await rulesStore.readAll(Array.from({ length: 49 }, (_, index) => clusterName(`c${index}`)));
+  assert.deepEqual(commands, ['BatchGetItemCommand', 'BatchGetItemCommand']);
+});
+
+test('what is known of all clusters is not read again with one of them', async () => {
+  const fake = new FakeDynamoDb({ now: () => NOW });
+  const asked: unknown[] = [];
+  const client = fakeClient(async (command) => {
+    const { RequestItems = {} } = (command as BatchGetItemCommand).input;
+    asked.push(...Object.values(RequestItems).flatMap(({ Keys = [] }) => Keys.map(({ pk }) => pk?.S)));
+    return fake.perform(command);
+  });
+  const rulesStore = new DynamoDbRulesStore(new DynamoDbTable({ client, tableName: 'table' }));
+  const known = { fleetRevision: 3, fleetStop: aStop };
+  const storedRules = await rulesStore.read(prod, known);
+  assert.deepEqual([storedRules.fleetRevision, storedRules.fleetStop], [3, aStop]);
+  assert.deepEqual(asked, ['CLUSTER#prod', 'LEASE#prod']);
+});
+
+test('of orders only what changed is written, so that who may hold need not be allowed to write a policy', async () => {
+  const { fake, rulesStore } = aRulebook();
+  const { orders } = await rulesStore.read(prod);
+  const hold = {
+    id: 'h',
+    who: 'anna',
+    at: NOW,
+    why: 'x',
+    target: { kind: 'pod', namespace: 'a', name: 'b' },
+  } as const;
+  const entry = { cluster: prod, who: 'anna', at: NOW, kind: 'hold', what: 'held pod a/b' } as const;
+  await rulesStore.changeOrders(prod, orders, { ...orders, holds: [hold] }, entry);
+  const written = [...fake.items()].find(({ sk }) => sk?.S === 'POLICY');
+  assert.deepEqual(Object.keys(written ?? {}).toSorted(), ['holds', 'pk', 'revision', 'sk']);
+});
+
+const aStop = { who: 'anna', at: NOW, why: 'x', scope: 'fleet' } as const;
+const anEntry = { who: 'anna', at: NOW, kind: 'stop', what: 'stopped evictions' } as const;
+const daysKept = (fake: FakeDynamoDb) =>
+  [...fake.items()]
+    .filter(({ sk }) => sk?.S?.startsWith('AUDIT#'))
+    .map(({ ttl }) => (Number(ttl?.N) - Math.ceil(NOW / 1000)) / 86_400);
+
+test('the audit is kept for as long as the table is tagged with, which is read once', async () => {
+  const { fake, commands, rulesStore } = aRulebook();
+  fake.tags = [
+    { Key: 'team', Value: 'platform' },
+    { Key: 'taintward:history-days', Value: '90' },
+  ];
+  await rulesStore.changeFleetStop(undefined, aStop, anEntry);
+  await rulesStore.changeFleetStop(aStop, undefined, anEntry);
+  assert.deepEqual(daysKept(fake), [90, 90]);
+  assert.equal(commands.filter((name) => name === 'DescribeTableCommand').length, 1);
+});
+
+test('who may not read tags, or finds none of use, keeps the audit for a week: what he says counts', async () => {
+  for (const tags of [[], [{ Key: 'taintward:history-days', Value: 'for ever' }]]) {
+    const { fake, rulesStore } = aRulebook();
+    fake.tags = tags;
+    await rulesStore.changeFleetStop(undefined, aStop, anEntry);
+    assert.deepEqual(daysKept(fake), [7]);
+  }
+  const { fake, rulesStore } = aRulebook();
+  Object.defineProperty(fake, 'tags', {
+    get: () => {
+      throw Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });
+    },
+  });
+  assert.equal(await rulesStore.changeFleetStop(undefined, aStop, anEntry), 'changed');
+  assert.deepEqual(daysKept(fake), [7]);
+});

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, test } from 'node:test';
+import { clusterName } from '#shared/eviction/identity.ts';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
+import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
+import type { AuditEntry } from '#shared/state/rules-store.ts';
+import { NOW } from '#test/contracts/partition-builders.ts';
+import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { FakeObjects } from '#test/world/fake-objects.ts';
+
+const own = clusterName('in-cluster');
+
+rulebookContract('ObjectRulesStore', async () => ({
+  rulesStore: new ObjectRulesStore({ objects: new FakeObjects() }),
+  close: async () => undefined,
+}));
+
+describe('ObjectRulesStore', () => {
+  let objects: FakeObjects;
+  let rulesStore: ObjectRulesStore;
+  beforeEach(() => {
+    objects = new FakeObjects();
+    rulesStore = new ObjectRulesStore({ objects });
+  });
+
+  const entry = (at: number, fields: Partial<AuditEntry> = {}): AuditEntry => ({
+    ...{ cluster: own, who: 'anna', at, kind: 'hold', what: 'held node n1' },
+    ...fields,
+  });
+  const audited = async () => (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ at }) => at - NOW);
+
+  test('an object has the name of its cluster, and says in words what stands', async () => {
+    const { orders } = await rulesStore.read(own);
+    const stop = { who: 'anna', at: NOW, why: 'an incident', scope: 'cluster' } as const;
+    await rulesStore.changeOrders(own, orders, { ...orders, stop }, entry(NOW));
+    const { mode, stopped, holds, trips } = fieldsOf(fieldsOf(await objects.get('in-cluster'))['status']);
+    assert.deepEqual({ mode, stopped, holds, trips }, { mode: 'observe', stopped: true, holds: 0, trips: 0 });
+  });
+
+  test('who is overtaken by what concerns something else tries again, and both stand', async () => {
+    const { orders, guard } = await rulesStore.read(own);
+    const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
+    const results = await Promise.all([
+      rulesStore.changeOrders(own, orders, { holds: [] }, entry(NOW)),
+      rulesStore.changeGuard(own, guard, [trip]),
+      rulesStore.note(entry(NOW + 1, { kind: 'retry' })),
+    ]);
+    assert.deepEqual(results.slice(0, 2), ['changed', 'changed']);
+    const now = await rulesStore.read(own);
+    assert.deepEqual([now.orders.revision, now.guard.trips], [1, [trip]]);
+    assert.deepEqual(await audited(), [1, 0]);
+  });
+
+  test('of two processes that apply their files, the one that read before the other wrote is in conflict', async () => {
+    const { orders } = await rulesStore.read(own);
+    const found = { orders, file: await rulesStore.appliedFile(own) };
+    const file = (hash: string) => ({ hash, writtenAt: NOW });
+    assert.equal(await rulesStore.noteFile(own, found, file('a')), 'changed');
+    assert.equal(await rulesStore.noteFile(own, found, file('b')), 'conflict');
+    assert.deepEqual(await rulesStore.appliedFile(own), file('a'));
+  });
+
+  test('orders leave what was released of the guard as it is', async () => {
+    const { orders, guard } = await rulesStore.read(own);
+    const released = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;
+    await rulesStore.changeGuard(own, guard, [released]);
+    await rulesStore.changeOrders(own, orders, { holds: [] }, entry(NOW));
+    assert.deepEqual((await rulesStore.read(own)).guard, { revision: 1, trips: [], released: [released] });
+  });
+
+  test('of an audit that is too long, or too old, the oldest is forgotten', async () => {
+    for (let second = 0; second < 400; second++) {
+      const noise = Array.from({ length: 10 }, () => Math.random().toString(36)).join('');
+      await rulesStore.note(entry(NOW + second, { what: noise }));
+    }
+    const told = await audited();
+    assert.ok(told.length > 100 && told.length < 400, `${told.length} are left`);
+    assert.equal(told[0], 399);
+    await rulesStore.note(entry(NOW + 8 * 24 * 3_600_000));
+    assert.equal((await audited()).length, 1);
+  });
+
+  test('a field that this release does not know keeps the whole from being read, and no other cluster', async () => {
+    await rulesStore.changeOrders(own, { revision: 0, holds: [] }, { holds: [] }, entry(NOW));
+    const object = (await objects.get('in-cluster')) as KubernetesObject & { readonly status: object };
+    const orders = { ...fieldsOf(fieldsOf(object.status)['orders']), never: true };
+    const changed = { ...object, status: { ...object.status, orders } };
+    await objects.replace(changed);
+    await assert.rejects(rulesStore.read(own), {
+      name: 'StoreError',
+      message: /rules of cluster in-cluster cannot be read .*never.*newer release/,
+    });
+    const other = clusterName('other');
+    assert.deepEqual([...(await rulesStore.readAll([own, other])).keys()], [other]);
+  });
+});

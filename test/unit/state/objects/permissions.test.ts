@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { loadAll } from 'js-yaml';
+import * as z from 'zod';
+import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
+import {
+  EVICTION_API_PERMISSIONS,
+  NEEDED_PERMISSIONS,
+  NODE_LEASE_PERMISSION,
+} from '#shared/kubernetes/permissions.ts';
+import { WORKLOAD_PERMISSIONS } from '#shared/kubernetes/replicas.ts';
+import { nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+
+const DEPLOY = join(import.meta.dirname, '../../../../deploy/in-cluster');
+const ACCOUNT = { kind: 'ServiceAccount', name: 'taintward', namespace: 'taintward' };
+
+const Manifest = z.object({
+  kind: z.string(),
+  metadata: z.object({ name: z.string(), namespace: z.string().optional() }),
+  rules: z
+    .array(
+      z.object({
+        apiGroups: z.array(z.string()),
+        resources: z.array(z.string()),
+        verbs: z.array(z.string()),
+      }),
+    )
+    .default([]),
+  roleRef: z.object({ kind: z.string(), name: z.string() }).optional(),
+  subjects: z
+    .array(z.object({ kind: z.string(), name: z.string(), namespace: z.string().optional() }))
+    .default([]),
+});
+
+const read = (file: string) =>
+  loadAll(readFileSync(join(DEPLOY, file), 'utf8')).map((each) => Manifest.parse(each));
+/** As `verb resource`, of all roles of a kind in a file. */
+const granted = (file: string, kind: string) =>
+  read(file)
+    .filter((each) => each.kind === kind)
+    .flatMap(({ rules }) =>
+      rules.flatMap(({ resources, verbs }) =>
+        resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+      ),
+    );
+const named = (permissions: typeof NEEDED_PERMISSIONS) =>
+  permissions.map(({ verb, resource }) => `${verb} ${resource}`);
+
+test('a replica may do in the whole cluster what is checked before it is managed, and nothing more', () => {
+  assert.deepEqual(granted('rbac.yaml', 'ClusterRole').toSorted(), named(NEEDED_PERMISSIONS).toSorted());
+});
+
+test('a replica may read the Leases of nodes, where they are and nowhere else', () => {
+  for (const file of ['rbac.yaml', '../agent/rbac.yaml']) {
+    const [role] = read(file).filter(
+      ({ kind, metadata }) => kind === 'Role' && metadata.namespace === NODE_LEASE_PERMISSION.namespace,
+    );
+    const { verb, resource, group = '' } = NODE_LEASE_PERMISSION;
+    assert.deepEqual(role?.rules, [{ apiGroups: [group], resources: [resource], verbs: [verb] }], file);
+    const [binding] = read(file).filter(
+      ({ kind, metadata }) =>
+        kind === 'RoleBinding' && metadata.namespace === NODE_LEASE_PERMISSION.namespace,
+    );
+    assert.equal(binding?.roleRef?.name, role?.metadata.name);
+  }
+});
+
+test('where policy asks for the Eviction API it may use that besides', () => {
+  assert.deepEqual(granted('eviction-api.yaml', 'ClusterRole'), named(EVICTION_API_PERMISSIONS));
+});
+
+test('where policy counts replicas it may read what has them besides', () => {
+  assert.deepEqual(granted('replicas.yaml', 'ClusterRole'), named(WORKLOAD_PERMISSIONS));
+});
+
+test('where the cluster is taken over it may do what the role of the takeover says', () => {
+  const [binding] = read('takeover.yaml');
+  const renewer = nodeTakeover({ keys: [], lapseSeconds: 90 }).find(({ kind }) => kind === 'ClusterRole');
+  assert.equal(binding?.roleRef?.name, fieldsOf(renewer?.metadata)['name']);
+});
+
+test('every role of a replica is bound to its account, and each binding names a role that is there', () => {
+  for (const file of ['rbac.yaml', 'eviction-api.yaml', 'replicas.yaml']) {
+    const all = read(file);
+    const roles = all.filter(({ rules }) => rules.length > 0);
+    const bindings = all.filter(({ roleRef }) => roleRef);
+    assert.deepEqual(
+      bindings.map(({ roleRef }) => `${roleRef?.kind} ${roleRef?.name}`),
+      roles.map(({ kind, metadata }) => `${kind} ${metadata.name}`),
+    );
+    for (const { subjects } of bindings) assert.deepEqual(subjects, [ACCOUNT]);
+  }
+});
+
+test('of what is kept, viewers may change nothing, and operators no eviction', () => {
+  const roles = read('operators.yaml').filter(({ kind }) => kind === 'Role');
+  const [viewer, operator] = ['taintward-viewer', 'taintward-operator'].map((name) =>
+    roles.find(({ metadata }) => metadata.name === name),
+  );
+  const changes = (role: z.output<typeof Manifest> | undefined) =>
+    (role?.rules ?? []).flatMap(({ resources, verbs }) =>
+      verbs.some((verb) => verb !== 'get' && verb !== 'list') ? resources : [],
+    );
+  assert.deepEqual(changes(viewer), []);
+  assert.deepEqual([...new Set(changes(operator))], ['evictionrules', 'configmaps']);
+});

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+
+rulebookContract('SqliteRulesStore', async () => {
+  const database = openDatabase(':memory:');
+  return { rulesStore: new SqliteRulesStore({ database }), close: async () => database.close() };
+});
+
+const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
+
+const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
+
+test('entries of the audit go when their time is over', async () => {
+  const database = openDatabase(':memory:');
+  const rulesStore = new SqliteRulesStore({ database });
+  await rulesStore.changeFleetStop(undefined, undefined, entry);
+  const told = async () => (await rulesStore.audit({ from: 0, to: 1 })).length;
+  rulesStore.purge(KEPT_MS - 1);
+  assert.equal(await told(), 1);
+  rulesStore.purge(KEPT_MS, HISTORY_DAYS + 1);
+  assert.equal(await told(), 1);
+  rulesStore.purge(KEPT_MS);
+  assert.equal(await told(), 0);
+  database.close();
+});

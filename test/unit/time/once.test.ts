@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { once } from '#shared/time/once.ts';
+
+test('what is asked for several times is made once, for the first who asks', async (t) => {
+  const make = t.mock.fn(async () => ({}));
+  const made = once(make);
+  assert.equal(make.mock.callCount(), 0);
+  const [first, second] = await Promise.all([made(), made()]);
+  assert.equal(first, second);
+  assert.equal(await made(), first);
+  assert.equal(make.mock.callCount(), 1);
+});
+
+test('what could not be made fails for all who wait for it, and is made anew for who asks next', async (t) => {
+  const make = t.mock.fn(async () => 'made');
+  make.mock.mockImplementationOnce(() => Promise.reject(new Error('not now')));
+  const made = once(make);
+  const asked = [made(), made()];
+  for (const each of asked) await assert.rejects(each, { message: 'not now' });
+  assert.equal(await made(), 'made');
+  assert.equal(make.mock.callCount(), 2);
+});

@@ -2,12 +2,13 @@ import { type Metric, Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import { localContext } from '#functions/agent/lambda-context.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
-import { Emf, emfEvictionMetrics, type MetricUnit } from '#shared/aws/emf.ts';
+import { Emf, emfEvictionMetrics } from '#shared/aws/emf.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { DELTA_QUEUES } from '#shared/engine/watch/outbox.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
+import type { MetricUnit } from '#shared/telemetry/metrics.ts';
 
 /** Who counts a metric. */
 export type Counted = 'relay' | 'agent' | 'npm start';

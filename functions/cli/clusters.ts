@@ -1,6 +1,6 @@
 import { Argument, type Command } from 'commander';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import {
@@ -24,6 +24,7 @@ import {
   type RegisteredCluster,
 } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
 import { noteAct } from './note-act.ts';

@@ -1,6 +1,7 @@
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Cause } from '#shared/explain/cause.ts';
 import type { EntryOutput } from '#shared/operations/look/output-records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causesJson, causeTexts } from './causes.ts';
 import { tableText } from './output.ts';

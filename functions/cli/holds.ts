@@ -1,6 +1,6 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { isTarget } from '#shared/eviction/gate.ts';
-import { type ClusterName, type EpochMs, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { ShownAct } from '#shared/explain/gates.ts';
 import { kept, released, zonesText } from '#shared/operations/acts/effect.ts';
@@ -18,6 +18,7 @@ import { pendingLook } from '#shared/operations/look/pending.ts';
 import { targetText } from '#shared/state/operator.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
 import {

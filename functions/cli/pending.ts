@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Blocked } from '#shared/eviction/records.ts';
 import { causesOf } from '#shared/explain/cause.ts';
 import { clusterOrAll, type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
@@ -11,6 +11,7 @@ import { heldForClocks, heldText } from '#shared/operations/look/pending-state.t
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { causeTexts } from './causes.ts';
 import type { CliDeps } from './command.ts';

@@ -1,5 +1,4 @@
 import { CommanderError } from 'commander';
-import { QueueError } from '#shared/aws/sender.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { operatorText } from '#shared/files/system-error.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -8,6 +7,7 @@ import { FleetError, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError } from '#shared/operations/takeover/label-selector.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { escapeForDisplay, shownLines } from '#shared/text/escape-for-display.ts';
 import { type CliDeps, CliError } from './command.ts';

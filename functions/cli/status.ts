@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { clusterOrAll } from '#shared/operations/fleet/fleet.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import type { Issue } from '#shared/operations/look/issues.ts';
@@ -12,6 +11,7 @@ import {
 } from '#shared/operations/look/status.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS } from '#shared/state/lease.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';

@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { StuckOutput } from '#shared/operations/look/output-records.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type Column, type Shown, tableOf } from './output.ts';

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A moment as it was given: so long ago, or as a date. */
 export type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };

@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { tripText } from '#shared/eviction/guard.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Forecast } from '#shared/explain/forecast.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { Break, BudgetForecast, Stay, WorkloadForecast } from '#shared/explain/what-if.ts';
@@ -9,6 +8,7 @@ import { theCluster } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError, parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import { parseTaint, TaintArgumentError } from '#shared/taints/taint-argument.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { CliDeps } from './command.ts';
 import { EXIT } from './exit-codes.ts';

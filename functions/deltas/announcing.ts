@@ -1,6 +1,6 @@
 import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/aws/due-message.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import type { ApplyDeltasDeps } from '#shared/engine/decide/apply-deltas.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
 /** Announces by messages on `evictions-due`. */

@@ -3,12 +3,12 @@ import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
 import type { CanSend } from '#shared/aws/lease-senders.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
 import { passProbeOn } from '#shared/engine/decide/probe.ts';
 import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { probeOf } from '#shared/eviction/probe.ts';
 import type { ProbeTrace } from '#shared/state/proofs.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import { announcingBy } from './announcing.ts';
 
 /** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */

@@ -1,7 +1,7 @@
 import middy from '@middy/core';
 import type { Emf } from '#shared/aws/emf.ts';
 import { invocation } from '#shared/aws/invocation.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DISCONNECTED_AFTER_MS,
   LEASE_TTL_MS,
@@ -14,6 +14,7 @@ import type { ClusterRegistry, RegisteredCluster } from '#shared/state/registry.
 import type { Log } from '#shared/telemetry/log.ts';
 import { LAST_CONTACT_AGE, UNWATCHED_CLUSTERS } from '#shared/telemetry/metrics.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 export interface HeartbeatDeps {

@@ -1,10 +1,11 @@
 import type { Timers } from '#shared/engine/timers.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';
-import { type EpochMs, type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';
+import { type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface EvictionsDeps {
   /** Looks at a node; resolves with when to look again. `failedBefore`: the look before could not be finished. */

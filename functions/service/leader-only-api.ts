@@ -1,9 +1,10 @@
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
 import type { DeletePreconditions, EvictionAnswer, LivePod, PodRef } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface LeaderOnlyApiOptions {
   readonly clock: Clock;

@@ -1,9 +1,10 @@
 import { clusterGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { isOn } from '#shared/eviction/in-force.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Summarizes each cluster's rules, in one line for all clusters with the same summary. */
 export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs): readonly string[] {

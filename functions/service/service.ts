@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { localUser } from '#shared/access/local-user.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import { type News, parseDueMessage } from '#shared/aws/due-message.ts';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
 import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
   type ClusterState,
@@ -18,10 +18,11 @@ import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import { ReportingStore } from '#shared/engine/evict/reporting-store.ts';
 import { tryAgain } from '#shared/engine/evict/try-again.ts';
+import type { News } from '#shared/engine/news.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
-import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
@@ -34,6 +35,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
 import { Decisions } from './decisions.ts';

@@ -1,9 +1,9 @@
 import { DescribeClusterCommand, type EKSClient } from '@aws-sdk/client-eks';
 import { SignatureV4 } from '@smithy/signature-v4';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
 import { type Obtained, RefreshingCache } from './refreshing-cache.ts';

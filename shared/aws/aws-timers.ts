@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
 import { type Timers, timerError } from '#shared/engine/timers.ts';
-import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { dueGroupId, encodeDue } from './due-message.ts';
 import { MAX_DELAY_SECONDS } from './limits.ts';
-import type { QueueSender } from './sender.ts';
 
 /*
  * Limits of Amazon EventBridge Scheduler. Source: EventBridge Scheduler User Guide, "Schedule types", and the API

@@ -6,11 +6,13 @@ import {
 } from '@aws-lambda-powertools/batch';
 import middy from '@middy/core';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
+import type { Again } from '#shared/engine/again.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { invocation } from './invocation.ts';
 import { RejectedMessageError } from './rejected-message.ts';
-import type { QueueSender, VisibilityControl } from './sender.ts';
+import type { VisibilityControl } from './sqs-visibility.ts';
 
 /** How a function deals with one queue's messages. */
 export interface Consumption<Message> {
@@ -55,11 +57,6 @@ export interface Delivery {
   readonly groupId: string | undefined;
   /** Its text, for who sends it on. */
   readonly body: string;
-}
-
-/** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
-export interface Again {
-  readonly againInSeconds: number;
 }
 
 export interface ConsumerDeps {

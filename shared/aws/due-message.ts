@@ -1,19 +1,17 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
-import type { Version } from '#shared/eviction/facts.ts';
+import type { SetAside } from '#shared/engine/evict/pass.ts';
+import type { CancelledPod, CancelledPods, Countdown } from '#shared/engine/news.ts';
 import {
   type ClusterName,
   clusterName,
-  type EpochMs,
   type NodeRef,
   nodeName,
   type PodUid,
   podUid,
 } from '#shared/eviction/identity.ts';
-import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts';
-import type { PodRef } from '#shared/kubernetes/api.ts';
-import { taintText } from '#shared/taints/taint.ts';
-import { epochMs } from '#shared/time/epoch-ms.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
+import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_ID_CHARACTERS } from './limits.ts';
 import { messageJson } from './message-json.ts';
 import { parseMessage } from './rejected-message.ts';
@@ -80,60 +78,6 @@ const dueMessage = z.discriminatedUnion('kind', [
  * - `retry`: try these pods again that were given up. A dead letter of this kind tells what was given up.
  */
 export type DueMessage = z.output<typeof dueMessage>;
-
-/** A pod whose eviction was cancelled. */
-export interface CancelledPod extends PodRef {
-  readonly uid: PodUid;
-}
-
-/** A pod whose countdown started, or moved. */
-export interface Countdown extends CancelledPod {
-  readonly fireAt: EpochMs;
-  /** It was to go at another moment before. */
-  readonly moved: boolean;
-  /** The taints that set the moment, as kubectl prints them; which toleration of the pod counts, and for how long. */
-  readonly because: readonly Because[];
-}
-
-export interface Because {
-  readonly taint: string;
-  /** Its place in the pod's list; absent: none tolerates the taint. */
-  readonly toleration?: number;
-  readonly seconds: number;
-}
-
-/** What a reason of an eviction says, in few words. */
-export const becauseOf = ({ taint, toleration, seconds }: DeadlineCause): Because => ({
-  taint: taintText(taint),
-  ...(toleration === undefined ? {} : { toleration }),
-  seconds,
-});
-
-/** When and why a scheduled pod goes, as it is announced. */
-export const countdownOf = ({
-  uid,
-  namespace,
-  name,
-  fireAt,
-  reasons,
-}: EvictionRecord): Omit<Countdown, 'moved'> => ({
-  uid,
-  namespace,
-  name,
-  fireAt,
-  because: reasons.map(becauseOf),
-});
-
-export interface CancelledPods extends NodeRef {
-  readonly version: Version;
-  readonly pods: readonly CancelledPod[];
-}
-
-/** What there is to announce of a node: what deltas of those versions cancelled, and whose countdowns started or moved. */
-export interface News {
-  readonly cancelled: readonly Pick<CancelledPods, 'version' | 'pods'>[];
-  readonly countdowns: readonly Countdown[];
-}
 
 /** "Look at that node at that time", as the text of one message. */
 export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
@@ -210,3 +154,19 @@ type EncodedMessage = z.input<typeof dueMessage>;
  * fault, for anything that is not exactly a message of this version.
  */
 export const parseDueMessage = (body: string): DueMessage => parseMessage('due message', dueMessage, body);
+
+/**
+ * Copies failed evictions into a dead-letter queue, as messages that retry them when they are redriven. Rejects when the queue does not
+ * take one.
+ */
+export const settingAside =
+  (deadLetters: QueueSender): SetAside =>
+  async (ref, pods, reason) => {
+    const message = {
+      body: encodeRetry({ ...ref, pods }),
+      groupId: dueGroupId(ref.cluster),
+      attributes: { reason },
+    };
+    const [failure] = await deadLetters.send([message]);
+    if (failure) throw new Error(`the dead-letter queue rejected a failed eviction: ${failure.reason}`);
+  };

@@ -6,15 +6,13 @@ import {
   type EvictionMetrics,
   GIVEN_UP,
   MESSAGES_FAILING,
+  type MetricUnit,
   OUT_OF_REACH,
   POD_DELETION_DURATION,
   POD_DELETIONS,
   RIVALS,
 } from '#shared/telemetry/metrics.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
-
-/** CloudWatch's names of the units we use. */
-export type MetricUnit = 'Count' | 'Seconds';
 
 /** Values of one metric in one document (CloudWatch embedded metric format). */
 const MAX_VALUES = 100;

@@ -1,5 +1,5 @@
+import type { OutgoingMessage, SendFailure } from '#shared/state/sender.ts';
 import { MAX_DELAY_SECONDS, MAX_ID_CHARACTERS, MAX_MESSAGE_ATTRIBUTES, MAX_MESSAGE_BYTES } from './limits.ts';
-import type { OutgoingMessage, SendFailure } from './sender.ts';
 
 /** The data type of every attribute we send. */
 export const ATTRIBUTE_TYPE = 'String';

@@ -1,6 +1,6 @@
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import type { OutgoingMessage, QueueSender, SendFailure } from './sender.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 /** Queues of what is due: the service's own, and those of agents. */
 export interface DueQueues {

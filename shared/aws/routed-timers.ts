@@ -1,6 +1,7 @@
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { type Timers, timerError } from '#shared/engine/timers.ts';
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface RoutedTimersDeps {
   /** Those of what `evict` carries out. */

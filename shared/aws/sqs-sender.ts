@@ -4,10 +4,15 @@ import {
   type SendMessageBatchRequestEntry,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
+import {
+  type OutgoingMessage,
+  QueueError,
+  type QueueSender,
+  type SendFailure,
+} from '#shared/state/sender.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
-import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from './sender.ts';
 
 /**
  * Sends to an SQS queue. Of two messages of a group in one call SQS may take the second and not the first: both

@@ -1,7 +1,7 @@
 import { ChangeMessageVisibilityBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { Log } from '#shared/telemetry/log.ts';
 import { MAX_BATCH_MESSAGES, MAX_VISIBILITY_SECONDS } from './limits.ts';
-import type { VisibilityControl } from './sender.ts';
+
 import { queueName } from './sqs-sender.ts';
 
 type Retry = Parameters<VisibilityControl['retryIn']>[0][number];
@@ -43,4 +43,10 @@ export class SqsVisibility implements VisibilityControl {
   #unchanged(reason: unknown): void {
     this.#log.warn('message.visibility-update-failed', { queue: queueName(this.#queueUrl), error: reason });
   }
+}
+
+/** A received message's time until it is seen again can be changed. */
+export interface VisibilityControl {
+  /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
+  retryIn(messages: readonly { receiptHandle: string; seconds: number }[]): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import type * as z from 'zod';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
@@ -11,6 +11,7 @@ import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { once } from '#shared/time/once.ts';
 import { VERSION } from '#shared/version.ts';
 import { performAct, previewAct } from './acts.ts';

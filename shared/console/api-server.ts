@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type * as z from 'zod';
-import { QueueError } from '#shared/aws/sender.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { LabelSelectorError } from '#shared/operations/takeover/label-selector.ts';
 import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { TaintArgumentError } from '#shared/taints/taint-argument.ts';
 import type { Log } from '#shared/telemetry/log.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
@@ -15,6 +15,7 @@ import { PENDING_STATES, type PendingState } from '#shared/operations/look/pendi
 import type { FleetStatus } from '#shared/operations/look/status.ts';
 import { NO_REASON } from '#shared/state/operator.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
  * What the console's page asks and is answered, in JSON; times are epoch ms. Paths are relative to where the page is. A

@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { type Snapshot, type ViewedFleet, view } from '#shared/operations/look/look.ts';
 import { firstDue, type PendingLook } from '#shared/operations/look/pending.ts';
@@ -7,6 +7,7 @@ import type { StoredRules } from '#shared/state/rules-store.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingDelta, PendingRow } from './api.ts';
 
 /** No more than this part of the time is spent on reading, so that nothing else in this process waits long. */

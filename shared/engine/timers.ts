@@ -1,5 +1,6 @@
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
  * Says "look at this node at that time" to `evict`, by a due message on the queue `evictions-due`. A timer

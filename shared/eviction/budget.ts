@@ -1,5 +1,6 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
-import type { EpochMs, PodUid } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodUid } from './identity.ts';
 import type { Method } from './policy.ts';
 import type { Block, Blocked, EvictionRecord, NodeBlocked, Partition } from './records.ts';
 

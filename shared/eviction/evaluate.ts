@@ -5,10 +5,11 @@ import {
   type Taint,
   type Toleration,
 } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { meansOf } from './budget.ts';
 import type { Deletion } from './facts.ts';
 import { type DuePod, type EvictionGate, findGate, isOfTaints, leaseNoteOn } from './gate.ts';
-import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import type { NodeName, PodUid } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';
 import { type PodDeadline, podDeadlines } from './pod-deadline.ts';

@@ -1,5 +1,6 @@
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
-import type { EpochMs, NodeRef, PodUid } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { NodeRef, PodUid } from './identity.ts';
 
 /** How often a relay sends everything tainted again, so that whatever was missed heals. */
 export const RESYNC_MS = 10 * 60_000;

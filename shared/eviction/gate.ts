@@ -1,6 +1,7 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodFacts } from './facts.ts';
-import type { EpochMs, NodeName } from './identity.ts';
+import type { NodeName } from './identity.ts';
 import { isOn, modeOf } from './in-force.ts';
 import { matchesPattern } from './namespace-pattern.ts';
 import type { Lapse, NodeLife } from './node-life.ts';

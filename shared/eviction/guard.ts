@@ -1,4 +1,4 @@
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GuardPolicy, ReleasedTrip, Threshold, Trip } from './policy.ts';
 
 /** For so long fewer than half of what trips it must be affected before the guard lets go by itself. */

@@ -8,9 +8,6 @@ export type NodeName = Branded<'NodeName'>;
 /** `Pod.metadata.uid`; a pod recreated under the same name has another one. */
 export type PodUid = Branded<'PodUid'>;
 
-/** Milliseconds since the Unix epoch. */
-export type EpochMs = number;
-
 export const clusterName = (text: string): ClusterName => text as ClusterName;
 export const nodeName = (text: string): NodeName => text as NodeName;
 export const podUid = (text: string): PodUid => text as PodUid;

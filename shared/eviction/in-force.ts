@@ -1,4 +1,4 @@
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Mode, Policy } from './policy.ts';
 
 /** Whether what ends at `until` counts at `now`; absent: it never ends. */

@@ -1,4 +1,4 @@
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A node's Lease in `kube-node-lease`, as it was read. The kubelet renews it: by default every 10 s, for 40 s. */
 export interface NodeLease {

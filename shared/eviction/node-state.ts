@@ -1,8 +1,8 @@
 import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { begunBy, compareVersions, type Delta, isAhead, latestOf, newer, type SeenTaint } from './facts.ts';
-import type { EpochMs } from './identity.ts';
 import type { NodeState, TimedTaint } from './records.ts';
 import { MAX_ASKED_MS } from './retry.ts';
 

@@ -1,8 +1,9 @@
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { afterBlocks } from './budget.ts';
 import type { ClocksApart, EvictionDecision } from './evaluate.ts';
 import { compareVersions, type Version } from './facts.ts';
 import { mayStillHold } from './gate.ts';
-import type { EpochMs, PodUid } from './identity.ts';
+import type { PodUid } from './identity.ts';
 import type { Lapse } from './node-life.ts';
 import { changeOf } from './noted.ts';
 import type { Rules } from './policy.ts';

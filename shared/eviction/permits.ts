@@ -1,4 +1,5 @@
-import type { EpochMs, PodUid } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodUid } from './identity.ts';
 
 /** So many pods of a workload are evicted within any span of time of that length. */
 export interface PermitLimit {

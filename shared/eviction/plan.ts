@@ -1,3 +1,4 @@
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   begunBy,
   compareVersions,
@@ -10,7 +11,6 @@ import {
   type Version,
 } from './facts.ts';
 import { isOfPod, isOfTaints, mayStillHold } from './gate.ts';
-import type { EpochMs } from './identity.ts';
 import { mergeNodeState, raiseStarts, sameFacts, tellsOf } from './node-state.ts';
 import { dueAt, type PodDeadline, podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';

@@ -1,6 +1,6 @@
 import { type Cause, type Deadline, deadlineFor, saturate } from '#shared/taints/deadline.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rules } from './policy.ts';
 import type { DeadlineCause, EvictionRecord, TimedTaint } from './records.ts';
 

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { duration } from '#shared/time/written.ts';
-import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import type { NodeName, PodUid } from './identity.ts';
 import { contradiction } from './label-contradiction.ts';
 import { isPattern } from './namespace-pattern.ts';
 import {

@@ -1,5 +1,6 @@
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Delta } from './facts.ts';
-import { type ClusterName, type EpochMs, type NodeRef, nodeName, podUid } from './identity.ts';
+import { type ClusterName, type NodeRef, nodeName, podUid } from './identity.ts';
 import { MAX_SKEW_MS } from './skew.ts';
 
 /**

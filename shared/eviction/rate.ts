@@ -1,4 +1,4 @@
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionRecord } from './records.ts';
 
 /** Turns are given out for so long ahead; who gets none asks again after that time. */

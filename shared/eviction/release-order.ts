@@ -1,4 +1,5 @@
-import type { EpochMs, PodUid } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodUid } from './identity.ts';
 
 /** A pod that is to go when it is let go. */
 export interface HeldPod {

@@ -1,4 +1,5 @@
-import type { EpochMs, PodUid } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodUid } from './identity.ts';
 import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './records.ts';
 
 /** The first retry comes so soon, each later one after twice the time, up to the longest. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { dnsLabelFaults, labelKeyFaults, labelValueFaults } from '#shared/taints/validation.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { moment } from '#shared/time/written.ts';
-import type { EpochMs } from './identity.ts';
 
 /* The forms that settings of a policy have: what a document may say, and what is read of it. */
 

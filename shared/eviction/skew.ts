@@ -1,4 +1,4 @@
-import type { EpochMs } from './identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** By how much another clock is ahead of ours: at the least, and at the most. Negative: it is behind. */
 export interface SkewRange {

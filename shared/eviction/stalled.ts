@@ -1,5 +1,6 @@
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodFacts, SeenTaint } from './facts.ts';
-import type { EpochMs, NodeName, PodUid } from './identity.ts';
+import type { NodeName, PodUid } from './identity.ts';
 import { isSameTaint } from './node-state.ts';
 import { podDeadlines } from './pod-deadline.ts';
 import type { Rules } from './policy.ts';

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 
 /** Whether the controller that is built into Kubernetes evicts in a cluster, and by which evidence. */

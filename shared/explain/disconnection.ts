@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** That no relay hears a cluster: what changes there is not noticed, while what is scheduled goes on. */
 export interface Disconnection {

@@ -1,7 +1,7 @@
 import { evaluate, type NodeObservation, type SeenPod } from '#shared/eviction/evaluate.ts';
 import type { Delta, NodeFacts, SeenTaint } from '#shared/eviction/facts.ts';
 import { type EvictionGate, nextExpiry } from '#shared/eviction/gate.ts';
-import { type EpochMs, type NodeName, podUid } from '#shared/eviction/identity.ts';
+import { type NodeName, podUid } from '#shared/eviction/identity.ts';
 import type { NodeLife } from '#shared/eviction/node-life.ts';
 import { mergeNodeState } from '#shared/eviction/node-state.ts';
 import { plan } from '#shared/eviction/plan.ts';
@@ -18,6 +18,7 @@ import { momentOf } from '#shared/eviction/retry.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf, refuses } from './budgets.ts';
 import { type Cause, causesOf } from './cause.ts';
 

@@ -1,6 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GateAccount } from './gates.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */

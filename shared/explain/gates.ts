@@ -1,7 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
 import { reportOf, tripText } from '#shared/eviction/guard.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { HoldTarget, OperatorAction, Rules } from '#shared/eviction/policy.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { wordsOf } from './gate-text.ts';
 
 /** An operator's action, as programs read it. */

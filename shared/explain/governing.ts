@@ -1,8 +1,8 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Forecast } from './forecast.ts';
 
 /** How a cluster's policy evicts, by the names of its settings; without those that select pods, and the guard's. */

@@ -1,6 +1,6 @@
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Cause } from './cause.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
 import type { Forecast } from './forecast.ts';

@@ -1,8 +1,9 @@
 import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Budget } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import { originOf, type TaintOrigin } from './cause.ts';

@@ -1,8 +1,9 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { CancelReason, DeadlineCause, Outcome } from '#shared/eviction/records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Cause, causesOf } from './cause.ts';
 
 /** Something that history tells of a pod. */

@@ -1,9 +1,9 @@
 import { type EvictionGate, findGate, mayStillHold } from '#shared/eviction/gate.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { causesOf } from './cause.ts';
 import { type Forecast, gaveUp, retrying } from './forecast.ts';
 import { allGates } from './gates.ts';

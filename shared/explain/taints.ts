@@ -1,4 +1,3 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
@@ -6,6 +5,7 @@ import { INT64_MAX } from '#shared/taints/int64.ts';
 import { tolerates } from '#shared/taints/match.ts';
 import { evicts, type Taint, type Toleration } from '#shared/taints/taint.ts';
 import { asExecuting } from '#shared/taints/virtual.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { originOf, settingOf, type TaintOrigin } from './cause.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 

@@ -1,9 +1,10 @@
 import { type ClusterGate, clusterGate } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Budget, budgetsOf } from './budgets.ts';
 import { type AskedPod, type Forecast, forecastPod } from './forecast.ts';
 import { type Workload, workloadText } from './workload.ts';

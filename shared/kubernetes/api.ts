@@ -1,8 +1,9 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rival } from './marker.ts';
 import type { Permission } from './permissions.ts';
 import type { WorkloadRef } from './replicas.ts';

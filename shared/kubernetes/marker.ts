@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FIELD_MANAGER } from './http/announcement.ts';
 import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 

@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { fieldsOf, textOf } from './http/api-json.ts';
 
 /** The namespace in which every node has a Lease of its name. */

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { taintText } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { KubernetesApi, Takeover } from './api.ts';
 import { ApiError } from './http/api-error.ts';

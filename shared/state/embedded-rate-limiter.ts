@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   type AskingPod,
   type Bucket,
@@ -8,6 +8,7 @@ import {
   type Turn,
 } from '#shared/eviction/rate.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
 /**

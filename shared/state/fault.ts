@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Every kind of fault that the holder of a cluster's lease reports, the most urgent first. */
 export const FAULT_TYPES = [

@@ -1,6 +1,6 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type {
   CancelReason,
@@ -9,6 +9,7 @@ import type {
   EvictionRecord,
   Outcome,
 } from '#shared/eviction/records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What happened to a pod's eviction: it was scheduled, something became of it, or it ended. */
 export interface HistoryEntry {

@@ -1,8 +1,9 @@
 import * as z from 'zod';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { cached } from '#shared/time/cached.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fault } from './fault.ts';
 
 /**

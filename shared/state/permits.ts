@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { PermitLimit } from '#shared/eviction/permits.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Gives out permits to evict, for each workload of a cluster to all processes together. They outlive every process. */
 export interface Permits {

@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { dump, load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Policy, policyDocument } from '#shared/eviction/policy.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { momentText } from '#shared/time/written.ts';
 import { policyFaults } from './policy-faults.ts';
 import { type FormerName, withPresentNames } from './policy-names.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { whenApplied } from '#shared/eviction/settings.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Why a policy that can be read is not to be applied. */
 export interface PolicyFault {

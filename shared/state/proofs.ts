@@ -1,4 +1,5 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What is stored of the proofs that evictions work in a cluster. */
 export interface StoredProofs {

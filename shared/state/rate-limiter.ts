@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Gives out permits to evict at the rates of each cluster, to all processes together. */
 export interface RateLimiter {

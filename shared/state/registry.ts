@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
  * Ours: leaves a node's name its 253 characters, and a moment, within the 1,024 bytes of an index key. Long enough

@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
   type FreshRelease,
@@ -12,6 +12,7 @@ import {
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
 /** What operators have said of a cluster; changed as a whole, by whoever saw it last. */

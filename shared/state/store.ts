@@ -1,5 +1,5 @@
 import { DELTA_MAX_AGE_MS } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { changeOf, type Noted } from '#shared/eviction/noted.ts';
 import {
   type EndedPod,
@@ -11,6 +11,7 @@ import {
 } from '#shared/eviction/records.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /**

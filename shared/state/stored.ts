@@ -1,11 +1,11 @@
 import * as z from 'zod';
-import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import { podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { epochMs } from '#shared/time/epoch-ms.ts';
+import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
 /** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */

@@ -1,11 +1,12 @@
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Lapse } from '#shared/eviction/node-life.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';
 import type { CancelReason, EvictionRecord, FinalRecord } from '#shared/eviction/records.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** An error, of which only the message is written, or a sentence about one. */
 type Failure = { readonly error: unknown };

@@ -63,3 +63,12 @@ export interface EvictionMetrics {
   /** Writes what was counted, where that does not happen by itself. */
   flush?(): void;
 }
+
+/** CloudWatch's names of the units we use. */
+export type MetricUnit = 'Count' | 'Seconds';
+
+/** Where metrics are written that alarms need. */
+export interface MetricSink {
+  put(name: string, unit: MetricUnit, value: number): void;
+  flush(): void;
+}

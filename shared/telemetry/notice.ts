@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { GATE_KINDS } from '#shared/explain/gate-text.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionFields, EvictionRef, LogLine } from './log-events.ts';
 
 /** RFC 3339, in UTC. */

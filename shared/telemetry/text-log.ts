@@ -1,11 +1,11 @@
 import { styleText } from 'node:util';
 import { tripText } from '#shared/eviction/guard.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { shownLine } from '#shared/text/escape-for-display.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Log, type LogFields, logTo } from './log.ts';
 import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events.ts';
 

@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Clock, stopwatchMs } from './clock.ts';
+import type { EpochMs } from './epoch-ms.ts';
 
 /**
  * The time since the age was made, between two bounds. Neither clock of a process tells it alone: the wall clock may be set, and the

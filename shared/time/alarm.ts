@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from './clock.ts';
+import type { EpochMs } from './epoch-ms.ts';
 
 /** So often it looks at the clock, which may have been set forward. */
 const LOOK_MS = 1_000;

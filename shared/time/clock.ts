@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from './epoch-ms.ts';
 
 /** Milliseconds since some moment, for durations: unlike a clock it is never set, so it never leaps or goes back. */
 export type Stopwatch = () => number;

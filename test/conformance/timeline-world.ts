@@ -1,7 +1,8 @@
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type EpochMs, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { World } from '#test/world/world.ts';
 import type { Played, Timeline, TimelineEvent } from './timeline.ts';
 

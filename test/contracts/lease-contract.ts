@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/state/lease.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { VERSION } from '#shared/version.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 

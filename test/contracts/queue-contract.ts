@@ -4,7 +4,8 @@ import { describe, type TestContext, test } from 'node:test';
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
 import { QUEUES, type QueueSpec } from '#shared/aws/queue-set.ts';
-import type { QueueSender, VisibilityControl } from '#shared/aws/sender.ts';
+import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { RecordingLog } from './recording-log.ts';
 
 export type Handler = (event: SQSEvent) => Promise<SQSBatchResponse>;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type AskingPod, type Pace, TURNS_AHEAD_MS } from '#shared/eviction/rate.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** Limiters under contract. */

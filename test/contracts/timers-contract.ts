@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import type { Timers } from '#shared/engine/timers.ts';
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { aRef } from './partition-builders.ts';
 
 /** Timers, and what arrives in the queue that they send to. */

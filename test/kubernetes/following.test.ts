@@ -3,7 +3,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as passes } from 'node:timers/promises';
 import pMap from 'p-map';
 import { Registry } from 'prom-client';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';

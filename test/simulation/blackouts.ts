@@ -1,10 +1,11 @@
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
 import {
   type LiveTaint,
   NODE_NOT_READY,
   NODE_OUT_OF_SERVICE,
   NODE_UNREACHABLE,
 } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { Episode } from './weather.ts';

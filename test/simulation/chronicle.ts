@@ -1,5 +1,5 @@
 import { isNewer } from '#shared/engine/watch/resource-version.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A change of an object. `state`: of a node, its state that came of it, by its number in the truth. */
 export interface Happening<T> {

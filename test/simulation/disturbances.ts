@@ -1,5 +1,6 @@
 import { RESYNC_MS } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 const MINUTE_MS = 60_000;
 

@@ -1,12 +1,12 @@
 import type { Context, DynamoDBBatchResponse, DynamoDBStreamEvent } from 'aws-lambda';
 import type { QueueKey } from '#shared/aws/queue-set.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import type { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import type { GuardController } from '#shared/engine/watch/guard-controller.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { leaseEpochs } from '#shared/state/lease.ts';
 import type { RulesReader, RulesStore } from '#shared/state/rules-store.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';

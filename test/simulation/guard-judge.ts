@@ -1,7 +1,8 @@
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { GuardPolicy, Threshold, Trip } from '#shared/eviction/policy.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, isHeldBy, policyOf } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';

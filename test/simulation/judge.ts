@@ -1,11 +1,12 @@
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { GuardJudge } from './guard-judge.ts';
 import type { House } from './house.ts';
 import { policyOf } from './law.ts';

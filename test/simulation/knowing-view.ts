@@ -1,7 +1,8 @@
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Onlooker } from './simulated-api.ts';
 import type { Truth } from './truth.ts';
 

@@ -1,6 +1,7 @@
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { DELTA_MAX_AGE_MS, type Delta } from '#shared/eviction/facts.ts';
-import { type EpochMs, type NodeName, nodeName, type PodUid } from '#shared/eviction/identity.ts';
+import { type NodeName, nodeName, type PodUid } from '#shared/eviction/identity.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What one relay has seen of each node, in order: numbers of states. */
 type Seen = Map<NodeName, number[]>;

@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
   type Hold,
@@ -8,6 +8,7 @@ import {
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { endsOf, type SimulatedRulebook } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 

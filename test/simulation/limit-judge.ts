@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';

@@ -1,5 +1,6 @@
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { Knowledge } from './knowledge.ts';
 import type { RecordJudge } from './record-judge.ts';

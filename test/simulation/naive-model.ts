@@ -1,4 +1,5 @@
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { secondsBorne, type Taint, type Toleration } from '#test/naive/rule.ts';
 
 /** A taint that may say when it was set. */

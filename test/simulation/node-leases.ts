@@ -1,5 +1,6 @@
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 const RENEWED_EVERY_MS = 10_000;
 const DURATION_MS = 40_000;

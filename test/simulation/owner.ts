@@ -1,4 +1,3 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import {
   DEFAULT_POLICY,
   type GuardPolicy,
@@ -8,6 +7,7 @@ import {
   type Selection,
 } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { SeededRandom } from './seeded-random.ts';

@@ -1,6 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';

@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 
 /** What somebody is going to do in a history, numbered as it is planned; what is left out just does not happen. */

@@ -1,9 +1,10 @@
 import type { NodeTally } from '#shared/engine/watch/node-tally.ts';
 import type { Affected } from '#shared/eviction/guard.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClimateName } from './climates.ts';
 import type { Hooks } from './fault.ts';
 import { instead } from './instead.ts';

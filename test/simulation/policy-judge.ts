@@ -1,14 +1,9 @@
-import {
-  type ClusterName,
-  type EpochMs,
-  type NodeRef,
-  nodeKey,
-  type PodUid,
-} from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Commit, Store } from '#shared/state/store.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
 import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';

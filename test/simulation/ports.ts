@@ -1,11 +1,13 @@
 import { CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
-import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/aws/sender.ts';
+import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { type RulesReader, rulesOf, rulesReader } from '#shared/state/rules-store.ts';
+import type { OutgoingMessage, QueueSender } from '#shared/state/sender.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { GuardBook } from './fault.ts';
 import type { Process, Surroundings } from './process.ts';

@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
 /** Clocks that are kept by NTP differ by so much, and drift by so many parts of a million. */

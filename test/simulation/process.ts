@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Disturbances } from './disturbances.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { SimulationClock } from './simulation-clock.ts';

@@ -1,7 +1,8 @@
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Forecast, forecastPod } from '#shared/explain/forecast.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { rulesOf } from '#shared/state/rules-store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { enforcing } from '#test/world/enforced-rules.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MATCHING, type Scene } from './scene.ts';

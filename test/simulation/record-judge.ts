@@ -3,7 +3,6 @@ import { QUEUES } from '#shared/aws/queue-set.ts';
 import { RESYNC_MS, type Version } from '#shared/eviction/facts.ts';
 import {
   type ClusterName,
-  type EpochMs,
   type NodeName,
   type NodeRef,
   nodeKey,
@@ -14,6 +13,7 @@ import type { EvictionRecord, FinalRecord, NodeState } from '#shared/eviction/re
 import { isAnnounced } from '#shared/eviction/records.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type Commit, ENDED_WINDOW_MS, type Store } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { IDLE_NODE } from './simulated-user.ts';

@@ -1,6 +1,7 @@
-import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import type { Access } from '#shared/state/registry.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { CLIMATE_NAMES, CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { Disturbances } from './disturbances.ts';
 import { type Hooks, SOUND } from './fault.ts';

@@ -1,5 +1,5 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
@@ -19,6 +19,7 @@ import { ClockSkew } from '#shared/kubernetes/http/clock-skew.ts';
 import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rooms } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Process } from './process.ts';

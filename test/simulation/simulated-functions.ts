@@ -1,6 +1,7 @@
 import { createHandler as createDeltaHandler, DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
+import { settingAside } from '#shared/aws/due-message.ts';
 import type { QueueKey } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
 import type { Timers } from '#shared/engine/timers.ts';
@@ -60,8 +61,11 @@ function queueFunctions(scene: Scene): readonly FunctionSettings[] {
       queue: 'evictionsDue',
       batchSize: EVICT_BATCH_SIZE,
       instances: INSTANCES.evict,
-      start: (process) =>
-        scene.fault.handler(createEvictHandler(portsAt(process, 'evictionsDue')), 'evictionsDue', scene),
+      start: (process) => {
+        const ports = portsAt(process, 'evictionsDue');
+        const handler = createEvictHandler({ ...ports, setAside: settingAside(ports.deadLetters) });
+        return scene.fault.handler(handler, 'evictionsDue', scene);
+      },
     },
   ];
 }

@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import type { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
@@ -10,6 +9,7 @@ import type { Outbox } from '#shared/engine/watch/outbox.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import type { Guard } from './fault.ts';
 import { KnowingView } from './knowing-view.ts';

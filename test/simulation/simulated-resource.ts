@@ -1,6 +1,7 @@
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Chronicle, Happening } from './chronicle.ts';
 import type { Process, Surroundings } from './process.ts';
 

@@ -1,7 +1,8 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Hold, Policy, ReleasedTrip, Stop, Trip } from '#shared/eviction/policy.ts';
 import type { AuditEntry, Change, GuardState, RulesStore, StoredRules } from '#shared/state/rules-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What was written of a cluster, and since when it stood. */
 export interface Ruling {

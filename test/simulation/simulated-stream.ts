@@ -1,8 +1,8 @@
 import type { AttributeValue, Context, DynamoDBBatchResponse, DynamoDBRecord } from 'aws-lambda';
 import { TTL_IDENTITY } from '#functions/expiry/expired-record.ts';
 import { EXPIRY_BATCH_SIZE } from '#functions/expiry/handler.ts';
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { Item } from '#test/world/fake-dynamodb.ts';
 import type { ExpiryHandler } from './fault.ts';
 import { Process } from './process.ts';

@@ -1,6 +1,7 @@
-import { type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { Blackouts } from './blackouts.ts';
 import type { LiveCluster, PodSpec } from './live-cluster.ts';
 import type { Scene } from './scene.ts';

@@ -1,11 +1,12 @@
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import { clusterName, type EpochMs, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { plan } from '#shared/eviction/plan.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { RequestAccess } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';
 import type { OtherHistory } from './history-kinds.ts';
@@ -142,7 +143,6 @@ async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stag
         },
       },
       dueQueue: { send: async () => [] },
-      deadLetters: { send: async () => [] },
     } as never);
     const { scheduled, node } = await store.load(ref, clock.now());
     if (scheduled.size === 0) return;

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What happened, line by line, in seconds after the start; the log of the service is part of it. */
 export class Story {

@@ -1,6 +1,7 @@
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface TakeoverBench {
   readonly clock: Clock;

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { BEHIND_PATIENCE_MS } from '#shared/eviction/evaluate.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { firstMatch } from '#shared/taints/match.ts';
 import type { LiveTaint, MatchOptions, Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Disturbances } from './disturbances.ts';
 import { Knowledge } from './knowledge.ts';
 

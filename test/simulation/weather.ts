@@ -1,7 +1,8 @@
-import { QueueError } from '#shared/aws/sender.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Whims } from '#test/world/fake-dynamodb.ts';
 import type { Climate } from './climates.ts';
 import type { Disturbances } from './disturbances.ts';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type {
@@ -21,6 +21,7 @@ import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FakeResource } from './fake-resource.ts';
 
 /** A deletion that succeeded. */

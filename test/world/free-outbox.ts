@@ -3,7 +3,8 @@ import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts'
 import { DELTA_QUEUES, type DeltaQueue } from '#shared/engine/watch/outbox.ts';
 import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What sends the deltas of a cluster whose queues are always free. */
 export class FreeOutbox {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Leases } from '#shared/state/lease.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Has a relay hear from a cluster at that moment. */
 export async function heardCluster(leases: Leases, cluster: ClusterName, at: EpochMs): Promise<void> {

@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/state/proofs.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Proofs as a test has them noted. */
 export class ProofsInMemory implements ProofNotes, ProbeTrace, ProofReader {

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/aws/sender.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 /** A queue that keeps what it is sent, until it is told to refuse. */
 export class ScriptedQueue implements QueueSender {

@@ -1,6 +1,7 @@
-import type { EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Commit, StoreError } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** The embedded store, and what goes wrong with it next. */
 export class ScriptedStore extends SqliteStore {

@@ -1,8 +1,9 @@
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FreeOutbox } from './free-outbox.ts';
 
 /**

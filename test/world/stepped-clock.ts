@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A clock that is set now and then, and a stopwatch that stands while its process is frozen. */
 export class SteppedClock implements Required<Clock> {

@@ -2,17 +2,19 @@ import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
-import { encodeDue } from '#shared/aws/due-message.ts';
-import type { OutgoingMessage, QueueSender, VisibilityControl } from '#shared/aws/sender.ts';
+import { encodeDue, settingAside } from '#shared/aws/due-message.ts';
+import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type ClusterName, clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import type { OutgoingMessage, QueueSender } from '#shared/state/sender.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
 import type { LogEvent } from '#shared/telemetry/log-events.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { enforcing } from './enforced-rules.ts';
 import { FakeCluster } from './fake-cluster.ts';
@@ -92,6 +94,7 @@ export class World {
       pod: createDeltaHandler({ ...common, dueQueue }),
       evict: createEvictHandler({
         ...common,
+        setAside: settingAside(deadLetters),
         clusters: { api: async () => this.cluster },
         rates: new EmbeddedRateLimiter(() => clock.now()),
         permits: new ObjectPermits(new FakeObjects()),

@@ -8,12 +8,12 @@ import {
   tableText,
   withExamples,
 } from '#functions/cli/output.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { isAlive, isInForce } from '#shared/kubernetes/takeover.ts';
 import { builtInOf } from '#shared/operations/look/built-in.ts';
 import { ago, type TakeoverState, takeoverState } from '#shared/operations/takeover/state.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 /** `taintward takeover status`: what is installed, whether it is alive, and whether the built-in controller runs. */

@@ -1,6 +1,7 @@
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { Connect } from '#shared/access/connect.ts';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
+import { settingAside } from '#shared/aws/due-message.ts';
 import type {
   deadLetterVariables,
   historyVariables,
@@ -58,12 +59,14 @@ export function createAwsHandler(
     ...{ registry, connect, clock },
     installation: environment.INSTALLATION_NAME,
   });
+  const deadLetters = new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL });
   return createHandler({
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
     clusters: new CheckedAccess({ clusters, rules: rules.call, clock, log }),
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
-    deadLetters: new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL }),
+    deadLetters,
+    setAside: settingAside(deadLetters),
     rates: new DynamoDbRateLimiter(table),
     permits: new DynamoDbPermits(table),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),

@@ -1,7 +1,9 @@
-import { type Again, type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
+import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
+import type { Again } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/announce.ts';
 import { type EvictDeps, evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { SetAside } from '#shared/engine/evict/pass.ts';
 import { whyNotEvicting } from '#shared/engine/evict/probe.ts';
 import { tryAgain } from '#shared/engine/evict/try-again.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
@@ -11,6 +13,7 @@ import { SingleFlight } from './single-flight.ts';
 
 export type EvictHandlerDeps = EvictDeps &
   ConsumerDeps & {
+    readonly setAside: SetAside;
     /**
      * Sends a message on that somebody else is to carry out; resolves with whether it was. Rejects with `RejectedMessageError` for one
      * that nobody is, and with what kept it from being sent. Absent: all that comes is ours.

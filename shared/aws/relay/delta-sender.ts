@@ -1,9 +1,9 @@
-import type { QueueSender } from '#shared/aws/sender.ts';
 import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
 import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/outbox.ts';
 import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type ClusterOutbox, DeltaBatcher } from './delta-batcher.ts';

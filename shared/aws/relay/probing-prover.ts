@@ -1,11 +1,12 @@
 import { deduplicationId, encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import type { Proof, Prover } from '#shared/engine/watch/prover.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
 import type { ProofReader, StoredProofs } from '#shared/state/proofs.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** The pauses before each look for the proof: warm functions take some hundred milliseconds, cold ones some seconds. */

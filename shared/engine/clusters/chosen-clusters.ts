@@ -1,5 +1,4 @@
-import { resolve } from 'node:path';
-import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { contextConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import {
@@ -8,7 +7,6 @@ import {
   readKubeconfig,
 } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
-import type { ReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import type { ChosenCluster } from './managed-clusters.ts';
 
@@ -34,12 +32,6 @@ export function chosenClusters(
   return [...new Set(contexts)].map((name) =>
     chosenCluster(name, () => contextConnection(name, kubeconfig), apiOf),
   );
-}
-
-/** How each of them is reached, for others than this process. */
-export function reachedBy({ contexts, kubeconfig }: ClusterChoice): ReadonlyMap<ClusterName, ReachedBy> {
-  const file = kubeconfig === undefined ? {} : { kubeconfig: resolve(kubeconfig) };
-  return new Map(contexts.map((context) => [clusterName(context), { context, ...file }] as const));
 }
 
 /**

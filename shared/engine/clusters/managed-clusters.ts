@@ -9,7 +9,7 @@ import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { ClusterFaults } from './cluster-faults.ts';
+import { ClusterFaults } from '../watch/cluster-faults.ts';
 import type { ClusterState } from './probe-server.ts';
 
 /** How soon a cluster is tried again: one that an operator has to mend, and one that comes back by itself. */

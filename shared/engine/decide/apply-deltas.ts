@@ -1,7 +1,7 @@
-import { type Countdown, countdownOf, type News } from '#shared/aws/due-message.ts';
+import { type Countdown, countdownOf, type News } from '#shared/engine/news.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';
-import { type EpochMs, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
+import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import {
@@ -17,6 +17,7 @@ import { commitUnderLock, type Store } from '#shared/state/store.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What applying deltas needs of the world. */
 export interface ApplyDeltasDeps {

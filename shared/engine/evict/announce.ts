@@ -1,5 +1,5 @@
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { News } from '#shared/aws/due-message.ts';
+import type { News } from '#shared/engine/news.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import { countingDown } from './countdown-events.ts';
 import { cancellingDeletion, logLost, postEvents } from './events.ts';

@@ -1,4 +1,4 @@
-import { type Because, becauseOf, type Countdown } from '#shared/aws/due-message.ts';
+import { type Because, becauseOf, type Countdown } from '#shared/engine/news.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { gateText } from '#shared/explain/gate-text.ts';

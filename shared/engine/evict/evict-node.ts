@@ -1,10 +1,11 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { Again } from '#shared/aws/consumer.ts';
-import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { Again } from '#shared/engine/again.ts';
+import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
 import { isComplete } from '#shared/eviction/outcome.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { markingForDeletion, postEvents } from './events.ts';
 import type { NotedProofs } from './noted-proofs.ts';
 import { Pass, type PassDeps } from './pass.ts';

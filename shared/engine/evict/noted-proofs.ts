@@ -1,8 +1,9 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ProofNotes } from '#shared/state/proofs.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** After so long without a probe, proofs aren't needed. */
 const ASKED_FOR_MS = 10 * 60_000;

@@ -1,9 +1,8 @@
 import pMap from 'p-map';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { type EvictionDecision, evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
 import { asksLease, clusterGate } from '#shared/eviction/gate.ts';
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
@@ -27,6 +26,7 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Timers } from '../timers.ts';
 import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
@@ -41,6 +41,9 @@ const MAX_LOOKS = 10;
 /** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
 export const LEASE_MAX_AGE_MS = 10_000;
 
+/** Keeps a copy of evictions of a node that failed, with the error. */
+export type SetAside = (ref: NodeRef, pods: readonly PodUid[], reason: string) => Promise<void>;
+
 /** What a pass needs of the world. */
 export interface PassDeps {
   readonly store: Store;
@@ -52,8 +55,8 @@ export interface PassDeps {
   readonly rates: RateLimiter;
   readonly permits: Permits;
   readonly timers: Timers;
-  /** Where evictions go that are given up, to be redriven by an operator. Absent: the store alone says what was. */
-  readonly deadLetters?: QueueSender;
+  /** Keeps a copy of failed evictions for an operator to redrive. Absent: the store alone keeps them. */
+  readonly setAside?: SetAside;
 }
 
 /** A look at the node, live and stored, and what decides pods by it. */

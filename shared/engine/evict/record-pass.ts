@@ -1,6 +1,6 @@
 import type { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { Again } from '#shared/aws/consumer.ts';
-import { countdownOf, dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
+import type { Again } from '#shared/engine/again.ts';
+import { countdownOf } from '#shared/engine/news.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import {
   type DonePass,
@@ -147,13 +147,10 @@ export async function endUnregistered(
 async function setAside(
   ref: NodeRef,
   records: readonly EvictionRecord[],
-  { deadLetters }: PassDeps,
+  deps: PassDeps,
   reason = records[0]?.failure?.error ?? '',
 ): Promise<void> {
-  if (!deadLetters || records.length === 0) return;
-  const body = encodeRetry({ ...ref, pods: records.map(({ uid }) => uid) });
-  const [failure] = await deadLetters.send([
-    { body, groupId: dueGroupId(ref.cluster), attributes: { reason: reason || 'unknown' } },
-  ]);
-  if (failure) throw new Error(`the dead-letter queue rejected a failed eviction: ${failure.reason}`);
+  if (records.length === 0) return;
+  const pods = records.map(({ uid }) => uid);
+  await deps.setAside?.(ref, pods, reason || 'unknown');
 }

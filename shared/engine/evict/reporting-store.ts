@@ -1,6 +1,7 @@
-import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { FinalRecord, Partition } from '#shared/eviction/records.ts';
 import type { Commit, Store, TaintedNode } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Is told of each write of a cluster that it succeeded or, with an error, that it did not. */
 export type Stored = (cluster: ClusterName, error?: unknown) => void;

@@ -1,10 +1,11 @@
-import type { ClusterName, EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { PodOutcome } from '#shared/eviction/outcome.ts';
 import { PERMIT_LASTS_MS, permitted, type Workload, workloadOf } from '#shared/eviction/permits.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PassDeps } from './pass.ts';
 
 /** Where replicas may not be counted, pods ask again after so long. */

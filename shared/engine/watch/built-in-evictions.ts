@@ -1,12 +1,13 @@
 import { type EvictionGate, findGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import type { ClusterFaults } from '../clusters/cluster-faults.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 

@@ -14,23 +14,24 @@ import {
   type SeenTaint,
   type Version,
 } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { isDoubtful } from '#shared/eviction/node-state.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import { type HeldPod, releaseOrder } from '#shared/eviction/release-order.ts';
 import type { DownNode } from '#shared/eviction/stalled.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { NodeTally } from './node-tally.ts';
 import { PodRoom } from './pod-room.ts';
 import { TerminatingPods } from './terminating-pods.ts';

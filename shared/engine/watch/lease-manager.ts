@@ -1,4 +1,4 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import {
   LEASE_TTL_MS,
@@ -12,6 +12,7 @@ import {
 import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Fleet } from './fleet.ts';
 

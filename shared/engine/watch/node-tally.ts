@@ -1,11 +1,12 @@
 import type { SeenTaint } from '#shared/eviction/facts.ts';
 import type { Affected, GuardCounts } from '#shared/eviction/guard.ts';
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { countdownIdentity } from '#shared/taints/deadline.ts';
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** How a node stands; `joining`: it came down, as nodes do, and was not up yet. */
 type Standing = 'up' | 'down' | 'joining';

@@ -1,5 +1,6 @@
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './outbox.ts';
 

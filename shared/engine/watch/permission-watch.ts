@@ -3,7 +3,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { type Permission, permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { pause } from '#shared/time/pause.ts';
-import type { ClusterFaults } from '../clusters/cluster-faults.ts';
+import type { ClusterFaults } from './cluster-faults.ts';
 
 /** With a renewal of the lease, what is lost is reported within 15 s. */
 export const CHECK_PERMISSIONS_MS = 10_000;

@@ -1,4 +1,5 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A proof that evictions work, or why there is none that is new. */
 export type Proof =

@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Emf } from '#shared/aws/emf.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { FAULT_TYPES, type Fault } from '#shared/state/fault.ts';
+import type { MetricSink } from '#shared/telemetry/metrics.ts';
 import {
   CLOCK_SKEW,
   GUARD_TRIPS,
@@ -39,8 +39,8 @@ export interface ClusterStanding {
   readonly faults: readonly Fault[];
 }
 
-/** What the relay counts. What CloudWatch is to ring an alarm for goes to `emf` too, where there is one. */
-export function relayMetrics(registry: Registry, emf?: Emf) {
+/** What the relay counts. What CloudWatch alarms need is put into `emf` too, if it is given. */
+export function relayMetrics(registry: Registry, emf?: MetricSink) {
   const registers = [registry];
   const labelNames = ['cluster'] as const;
   const refused = new Counter({

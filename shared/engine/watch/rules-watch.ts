@@ -1,9 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { nextExpiry } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /** How often rules are read: what an operator allows is to be under way within 5 s. What is forbidden, handlers see sooner. */

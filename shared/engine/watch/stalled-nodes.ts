@@ -1,10 +1,11 @@
 import pMap from 'p-map';
 import type { SeenTaint } from '#shared/eviction/facts.ts';
-import type { ClusterName, EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { MAX_OVERDUE_MS, type Stall, stallOf, stallText } from '#shared/eviction/stalled.ts';
 import type { Store } from '#shared/state/store.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView } from './cluster-view.ts';
 
 /** Partitions that are read at a time. */

@@ -1,6 +1,7 @@
-import type { EpochMs, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A pod may take so much longer than its grace period. */
 const PATIENCE_MS = 60_000;

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { Alarm } from '#shared/time/alarm.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Keys by the moments at which they are due, any number of them: one alarm rings for all, at the first moment. */
 export class Moments<Key> {

@@ -1,5 +1,6 @@
 import { hash as digest } from 'node:crypto';
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { PodEvent } from '../api.ts';
 

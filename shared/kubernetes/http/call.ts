@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { AnswerKind } from './answer-limits.ts';
 
 /** One call to an API server, in the words of its authorisation (RBAC). */

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** One answer's evidence. */
 export interface DatedAnswer {

@@ -1,6 +1,6 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
 import { type Clock, stopwatchMs, systemClock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { discard, wholeBody } from './answer-body.ts';
 import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
 import {

@@ -1,7 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { keptLabel } from '#shared/explain/gate-text.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingLook } from '../look/pending.ts';
 
 /** What an order does to the pods that are to be evicted. */

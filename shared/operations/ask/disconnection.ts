@@ -1,5 +1,6 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Disconnection } from '#shared/explain/disconnection.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { connectionStatusOf } from '../look/issues.ts';
 

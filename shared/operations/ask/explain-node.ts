@@ -1,5 +1,5 @@
 import pMap from 'p-map';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { nodeHeadline } from '#shared/explain/headline.ts';
 import { type Known, known, knownOr } from '#shared/explain/known.ts';
@@ -8,6 +8,7 @@ import { projectPod } from '#shared/kubernetes/project.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';

@@ -1,4 +1,4 @@
-import { type ClusterName, type EpochMs, type NodeName, nodeName } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { headline } from '#shared/explain/headline.ts';
@@ -9,6 +9,7 @@ import { projectPod } from '#shared/kubernetes/project.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from '../look/built-in.ts';

@@ -1,11 +1,12 @@
 import { YAMLException } from 'js-yaml';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type Finding, LINT_RULES, lintTemplate, lintWhitelist } from '#shared/explain/lint.ts';
 import { controllerOf } from '#shared/kubernetes/controller-of.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import { DOWN_KEYS, type MatchOptions, type Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { OPTED_IN, POD_TAKEOVER, TAKEOVER_LABEL } from '../takeover/at-pods.ts';

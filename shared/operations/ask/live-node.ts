@@ -1,8 +1,9 @@
-import type { EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { NodeName } from '#shared/eviction/identity.ts';
 import { nodeLife } from '#shared/eviction/node-life.ts';
 import type { NodeCase } from '#shared/explain/forecast.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { factOf } from './facts.ts';
 

@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Functions that queues feed, as their names end. */
 export const FED_FUNCTIONS = ['node-delta', 'pod-delta', 'evict'] as const;

@@ -1,4 +1,4 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A message that nobody could handle. */
 export interface DeadLetter {

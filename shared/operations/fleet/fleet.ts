@@ -1,12 +1,12 @@
 import pMap from 'p-map';
 import type { AccessAnswer, AccessQuestion } from '#shared/access/access-check.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { type ClusterRegistry, clusterNameSchema } from '#shared/state/registry.ts';
 import type { RulesStore, StoredRules } from '#shared/state/rules-store.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { Account } from './account.ts';
 import type { DeadLetterBox } from './dead-letters.ts';

@@ -1,4 +1,6 @@
+import { resolve } from 'node:path';
 import * as z from 'zod';
+import type { ClusterChoice } from '#shared/engine/clusters/chosen-clusters.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 
@@ -27,4 +29,10 @@ export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy>
   if (text === undefined) return new Map();
   const found = schema.parse(JSON.parse(text));
   return new Map(Object.entries(found).map(([name, by]) => [clusterName(name), by]));
+}
+
+/** How each of them is reached, for others than this process. */
+export function reachedBy({ contexts, kubeconfig }: ClusterChoice): ReadonlyMap<ClusterName, ReachedBy> {
+  const file = kubeconfig === undefined ? {} : { kubeconfig: resolve(kubeconfig) };
+  return new Map(contexts.map((context) => [clusterName(context), { context, ...file }] as const));
 }

@@ -1,11 +1,12 @@
 import { type TripReport, tripText } from '#shared/eviction/guard.ts';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { overdueFrom } from '#shared/eviction/retry.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { durationText } from '#shared/time/duration.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { StopOutput } from './output-records.ts';
 
 /** What is past its moment for so long, and held by nothing, is late. */

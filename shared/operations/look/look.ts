@@ -1,15 +1,16 @@
 import pMap from 'p-map';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { isSameLease, LEASE_TTL_MS, type LeaseRecord } from '#shared/state/lease.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Clusters, ContextFleet, Fleet } from '../fleet/fleet.ts';
 import { builtInOf } from './built-in.ts';

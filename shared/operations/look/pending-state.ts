@@ -1,9 +1,9 @@
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import { GATE_KINDS, gateText } from '#shared/explain/gate-text.ts';
 import { accountOfGate } from '#shared/explain/gates.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { MATCHING, type PendingLook } from './pending.ts';
 

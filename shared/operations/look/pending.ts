@@ -1,11 +1,12 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeName } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { storedGates } from '#shared/explain/recorded-forecast.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import type { Store, TaintedNode } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 
 /** Nodes that are read at a time. */

@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** No more than these are told of one pod or node. */
 const MAX_ENTRIES = 50;

@@ -1,9 +1,9 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Takeover } from '#shared/kubernetes/api.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { isAlive } from '#shared/kubernetes/takeover.ts';
 import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   type Faults,
   type InstalledNodeTakeover,

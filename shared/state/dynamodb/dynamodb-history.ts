@@ -1,13 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
-import {
-  type ClusterName,
-  type EpochMs,
-  type NodeName,
-  type NodeRef,
-  nodeKey,
-} from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   entriesOf,
   type GonePod,

@@ -1,9 +1,10 @@
 import * as z from 'zod';
-import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { parseStored } from '#shared/state/stored.ts';
-import { type StuckPod, stuckSchema } from '#shared/state/stuck.ts';
+import { stuckSchema } from '#shared/state/stuck.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { epochMs } from '#shared/time/epoch-ms.ts';
+import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import { faultsSchema } from '../fault.ts';
 import {

@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import { type ClusterName, type EpochMs, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import { type ClusterName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import { grantPermits, PERMIT_LASTS_MS, type PermitLimit } from '#shared/eviction/permits.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Permits } from '../permits.ts';
 import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';

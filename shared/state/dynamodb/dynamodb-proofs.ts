@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import { type ClusterName, type EpochMs, nodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { probeRef } from '#shared/eviction/probe.ts';
 import { parseStored } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proofs.ts';
 import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
 import type { DynamoDbTable, Key } from './dynamodb-table.ts';

@@ -1,6 +1,7 @@
 import * as z from 'zod';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { type AskingPod, givePermits, type Pace, type Turn } from '#shared/eviction/rate.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { RateLimiter } from '../rate-limiter.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { takePermits } from './permit-item.ts';

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { historyTtl, parseStored } from '#shared/state/stored.ts';
 import { readAs } from '#shared/text/read-as.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type {
   AuditEntry,
   AuditQuery,

@@ -1,12 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import {
-  type ClusterName,
-  type EpochMs,
-  type NodeRef,
-  nodeKey,
-  type PodUid,
-} from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, FinalRecord, Partition } from '#shared/eviction/records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Commit, ENDED_WINDOW_MS, partitionOf, type Store, type TaintedNode } from '../store.ts';
 import { HISTORY_DAYS, nodeTtl } from '../stored.ts';
 import {

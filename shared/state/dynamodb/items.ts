@@ -2,7 +2,6 @@ import { hash } from 'node:crypto';
 import * as z from 'zod';
 import {
   type ClusterName,
-  type EpochMs,
   type NodeRef,
   nodeKey,
   nodeName,
@@ -18,6 +17,7 @@ import type {
   FinalRecord,
   NodeState,
 } from '#shared/eviction/records.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GonePod } from '../history.ts';
 import {
   endedSchema,

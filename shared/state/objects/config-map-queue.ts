@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/aws/sender.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';
 

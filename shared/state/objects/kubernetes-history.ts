@@ -1,4 +1,4 @@
-import { type ClusterName, type EpochMs, type NodeName, nodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeName, nodeKey } from '#shared/eviction/identity.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import {
   entriesOf,
@@ -10,6 +10,7 @@ import {
   nodesWithEvictions,
   type RecentEvictions,
 } from '#shared/state/history.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { GonePods } from './gone-pods.ts';
 import type { KubernetesStore } from './kubernetes-store.ts';
 import { distinct, historyOf, type KeptNode, labelsOf } from './node-eviction.ts';

@@ -1,8 +1,9 @@
-import type { ClusterName, EpochMs, NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { EndedPod } from '#shared/eviction/records.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import { ENDED_WINDOW_MS, StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, historyBefore } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { changeObject, writeObject } from './change-object.ts';
 import {
   historyOf,

@@ -1,4 +1,5 @@
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import {
   LEASE_TTL_MS,
   type Lease,
@@ -8,9 +9,9 @@ import {
   type LeaseRequest,
   type Leases,
 } from '#shared/state/lease.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface LeadershipDeps {
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;

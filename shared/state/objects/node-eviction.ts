@@ -3,7 +3,6 @@ import * as z from 'zod';
 import {
   type ClusterName,
   clusterName,
-  type EpochMs,
   type NodeRef,
   nodeKey,
   nodeName,
@@ -23,6 +22,7 @@ import {
   recordSchema,
   revisionSchema,
 } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pack, unpack } from './packed.ts';
 
 /** The API group and version of what the service keeps in a cluster. */

@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { type ClusterName, clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { faultsSchema } from '#shared/state/fault.ts';
 import {
@@ -16,7 +17,8 @@ import {
 } from '#shared/state/lease.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
-import { type StuckPod, stuckSchema } from '#shared/state/stuck.ts';
+import { stuckSchema } from '#shared/state/stuck.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
 import { changeObject } from './change-object.ts';
 import { clusterKey } from './node-eviction.ts';

@@ -1,8 +1,9 @@
 import * as z from 'zod';
-import { type ClusterName, type EpochMs, type PodUid, podUid } from '#shared/eviction/identity.ts';
+import { type ClusterName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import { counts, grantPermits, type PermitLimit } from '#shared/eviction/permits.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import type { Permits } from '#shared/state/permits.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { clusterKey } from './node-eviction.ts';
 import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';

@@ -1,10 +1,4 @@
-import {
-  type ClusterName,
-  type EpochMs,
-  type NodeRef,
-  nodeKey,
-  type PodUid,
-} from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
 import type {
   EndedPod,
   EvictionRecord,
@@ -15,6 +9,7 @@ import type {
 import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/sqlite/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { untilWritten } from './change-object.ts';
 import { isRunning, type KeptNode, type Moment, type Standings, standingsOf } from './node-eviction.ts';
 

@@ -1,6 +1,7 @@
-import type { EpochMs, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
 import { type EndedPod, isTombstone } from '#shared/eviction/records.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GonePods, KeptNode, PastSlots } from './node-eviction.ts';
 
 /*

@@ -1,9 +1,9 @@
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
 import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { ServiceState, ServiceStore } from '#shared/state/sqlite/service-state.ts';
 
 /** What of a service is kept by clusters. */

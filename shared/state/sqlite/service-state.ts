@@ -1,8 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { QUEUES } from '#shared/aws/queue-set.ts';
-import type { OutgoingMessage } from '#shared/aws/sender.ts';
 import type { EvictionGate } from '#shared/eviction/gate.ts';
-import type { ClusterName, EpochMs, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { History, RecentEvictions } from '#shared/state/history.ts';
 import type { LeaseReader, Leases } from '#shared/state/lease.ts';
@@ -11,9 +9,11 @@ import { ObjectLeases, releasedLease } from '#shared/state/objects/object-leases
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type { OutgoingMessage } from '#shared/state/sender.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { checkCommits, openDatabase } from './sqlite-database.ts';
 import { SqliteHistory } from './sqlite-history.ts';
 import { bringOver } from './sqlite-migration.ts';
@@ -132,7 +132,7 @@ export async function takeAsked(database: DatabaseSync): Promise<readonly Outgoi
 async function askForLetters(database: DatabaseSync): Promise<void> {
   if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'dead_letters'").get()) return;
   const rows = database.prepare('SELECT body FROM dead_letters WHERE redrive AND queue = ? ORDER BY id');
-  const asked = rows.all(QUEUES.evictionsDue.name).map(({ body }) => ({ body: String(body) }));
+  const asked = rows.all('evictions-due').map(({ body }) => ({ body: String(body) }));
   const drop = () => database.exec('DROP TABLE dead_letters');
   if (asked.length === 0) drop();
   else await sqliteAsked(database, drop).send(asked);

@@ -2,7 +2,6 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import * as z from 'zod';
 import {
   type ClusterName,
-  type EpochMs,
   type NodeName,
   nodeName,
   parseNodeKey,
@@ -19,6 +18,7 @@ import {
   type RecentEvictions,
 } from '#shared/state/history.ts';
 import { endedSchema, notedSchema, parseStored, parseStoredText } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 import { readNodeText } from './sqlite-store.ts';

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import * as z from 'zod';
-import type { ClusterName, EpochMs } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop } from '#shared/eviction/policy.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import { rulesName } from '#shared/state/objects/eviction-rules.ts';
@@ -14,6 +14,7 @@ import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { auditSchema, storedAudit } from '#shared/state/stored-rules.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { RulesRevision } from './rules-revision.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';

@@ -3,7 +3,6 @@ import * as z from 'zod';
 import {
   type ClusterName,
   clusterName,
-  type EpochMs,
   type NodeRef,
   nodeKey,
   nodeName,
@@ -27,6 +26,7 @@ import {
   parseStored,
   parseStoredText,
 } from '#shared/state/stored.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { inTransaction, openDatabase, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 

@@ -4,16 +4,18 @@ import { createHandler as createDeltaHandler } from '#functions/deltas/handler.t
 import { AwsTimers, SCHEDULE_LEAD_SECONDS } from '#shared/aws/aws-timers.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
-import type { QueueSender } from '#shared/aws/sender.ts';
+import { settingAside } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { clusterName, type EpochMs } from '#shared/eviction/identity.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
 import { logTo } from '#shared/telemetry/log.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { CountedTable } from '#test/costs/counted-table.ts';
 import { PRICES, perMillion } from '#test/costs/prices.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
@@ -89,6 +91,7 @@ export class CountedAccount {
       }),
       evict: createEvictHandler({
         ...common,
+        setAside: settingAside(nothing),
         clusters: { api: async () => this.cluster },
         rates: new DynamoDbRateLimiter(table),
         permits: new DynamoDbPermits(table),

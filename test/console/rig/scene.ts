@@ -1,9 +1,10 @@
 import type { TestContext } from 'node:test';
 import type { Console } from '#shared/console/server.ts';
-import { clusterName, type EpochMs, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type DeadlineCause, type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { unansweredConsole } from './unanswered-console.ts';
 

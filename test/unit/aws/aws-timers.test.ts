@@ -13,9 +13,9 @@ import {
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
 import { messageFault } from '#shared/aws/message-fault.ts';
-import { QueueError } from '#shared/aws/sender.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { recordingSender } from './recording-sender.ts';
 import { scriptedScheduler } from './scripted-scheduler.ts';
 

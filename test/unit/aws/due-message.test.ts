@@ -2,9 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
-  becauseOf,
-  type CancelledPod,
-  countdownOf,
   encodeCancelled,
   encodeCountdowns,
   encodeDue,
@@ -13,6 +10,7 @@ import {
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
 import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
+import { becauseOf, type CancelledPod, countdownOf } from '#shared/engine/news.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { aReason, aRecord } from '#test/contracts/partition-builders.ts';
 

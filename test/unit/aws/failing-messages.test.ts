@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { type Again, consume } from '#shared/aws/consumer.ts';
+import { consume } from '#shared/aws/consumer.ts';
 import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
-import { QueueError } from '#shared/aws/sender.ts';
+import type { Again } from '#shared/engine/again.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/aws/sender.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 export interface RecordingSender extends QueueSender {
   /** What was sent, call by call. */

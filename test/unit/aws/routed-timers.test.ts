@@ -3,8 +3,9 @@ import { describe, test } from 'node:test';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { RoutedTimers } from '#shared/aws/routed-timers.ts';
 import { TimerError, type Timers } from '#shared/engine/timers.ts';
-import { clusterName, type EpochMs, type NodeRef } from '#shared/eviction/identity.ts';
+import { clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { StoreError } from '#shared/state/store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { aRef, NOW } from '#test/contracts/partition-builders.ts';
 
 const OPEN = aRef(clusterName('open'));

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/aws/limits.ts';
 import { messageBytes } from '#shared/aws/message-fault.ts';
-import { type OutgoingMessage, QueueError } from '#shared/aws/sender.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
+import { type OutgoingMessage, QueueError } from '#shared/state/sender.ts';
 import { scriptedSqs } from './scripted-sqs.ts';
 
 const queueUrl = 'https://sqs.us-east-1.amazonaws.com/000000000000/node-deltas.fifo';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { commandLine, NOW } from './command-line.ts';
 

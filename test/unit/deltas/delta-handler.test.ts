@@ -8,9 +8,9 @@ import {
 } from '#functions/deltas/handler.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/aws/queue-set.ts';
-import { QueueError } from '#shared/aws/sender.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';

@@ -2,7 +2,7 @@ import { announcingBy } from '#functions/deltas/announcing.ts';
 import type { DeltaHandlerDeps } from '#functions/deltas/handler.ts';
 import type { ApplyDeltasDeps } from '#shared/engine/decide/apply-deltas.ts';
 import { TimerError } from '#shared/engine/timers.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { at, rules } from '#test/unit/eviction/builders.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';

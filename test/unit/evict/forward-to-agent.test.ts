@@ -5,7 +5,7 @@ import { forwardToAgent } from '#functions/evict/forward-to-agent.ts';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { createHandler } from '#shared/aws/due/handler.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
-import { QueueError } from '#shared/aws/sender.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingSender } from '#test/unit/aws/recording-sender.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { afterBlocks, BUDGET_RETRY_MS, meansOf } from '#shared/eviction/budget.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { after, at, nodeDelta, planned, pod, podDelta, recordIn, rules } from './builders.ts';
 
 const MINUTE_MS = 60_000;

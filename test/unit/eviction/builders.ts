@@ -6,7 +6,7 @@ import type {
   PodGoneDelta,
   SeenTaint,
 } from '#shared/eviction/facts.ts';
-import { clusterName, type EpochMs, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { type Moment, type Plan, type PodDecision, plan } from '#shared/eviction/plan.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import {
@@ -19,6 +19,7 @@ import {
 import { ownMomentOf } from '#shared/eviction/retry.ts';
 import { partitionOf } from '#shared/state/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** When tests start; a whole second. Other moments are given in seconds after it. */
 const START = Date.UTC(2026, 0, 1);

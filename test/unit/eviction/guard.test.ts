@@ -12,8 +12,8 @@ import {
   tripText,
   unheard,
 } from '#shared/eviction/guard.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type GuardPolicy, type ReleasedTrip, type Trip } from '#shared/eviction/policy.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at } from './builders.ts';
 
 const POLICY = DEFAULT_POLICY.guard;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { compareVersions, type Delta } from '#shared/eviction/facts.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, isAnnounced, isTombstone, type Partition } from '#shared/eviction/records.ts';
 import { firstMatch } from '#shared/taints/match.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   after,
   at,

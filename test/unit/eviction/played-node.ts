@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { evaluate } from '#shared/eviction/evaluate.ts';
 import type { Delta, PodFacts } from '#shared/eviction/facts.ts';
-import { type EpochMs, nodeName, type PodUid } from '#shared/eviction/identity.ts';
+import { nodeName, type PodUid } from '#shared/eviction/identity.ts';
 import type { HoldTarget, Policy, Rules, Selection } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type Partition } from '#shared/eviction/records.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
 import { partitionOf } from '#shared/state/store.ts';
 import { firstMatch } from '#shared/taints/match.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at, committed, emptyPartition, planned, ref, rules } from './builders.ts';
 import { longRelayHistory } from './relay-history.ts';
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { Delta, PodFacts, SeenTaint } from '#shared/eviction/facts.ts';
-import { type EpochMs, podUid } from '#shared/eviction/identity.ts';
+import { podUid } from '#shared/eviction/identity.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at, pod, ref, taint, tolerating } from './builders.ts';
 
 /** What happens on one node. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { NodeState, Partition } from '#shared/eviction/records.ts';
 import {
   afterFailures,
@@ -12,6 +11,7 @@ import {
   nextMomentOf,
   retryWaitMs,
 } from '#shared/eviction/retry.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { after, at, nodeDelta, planned, pod, podDelta, rules, tolerating } from './builders.ts';
 
 const { giveUpAfterMs } = rules.policy;

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { NodeDelta, PodFacts } from '#shared/eviction/facts.ts';
 import { nextExpiry } from '#shared/eviction/gate.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules, Selection } from '#shared/eviction/policy.ts';
 import { nextMomentOf } from '#shared/eviction/retry.ts';
 import { type AskedPod, type Forecast, forecastPod } from '#shared/explain/forecast.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { rules as enforced, ref } from '#test/unit/eviction/builders.ts';
 import { act, governed, labelsOf, ofIndex, type PlayedNode, play } from '#test/unit/eviction/played-node.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { CALM_MS, type Episode, type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
 import { clusterName } from '#shared/eviction/identity.ts';

@@ -2,6 +2,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import { DEFAULT_POLICY, type Policy, type Stop } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, ending, type NodeState } from '#shared/eviction/records.ts';
+import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
@@ -17,7 +18,6 @@ import type { AppliedFile, FileRulesStore } from '#shared/state/policy-of-file.t
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
 import type { AuditEntry, GuardState, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
-import type { StuckPod } from '#shared/state/stuck.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';
 

@@ -4,13 +4,18 @@ import fc from 'fast-check';
 import { Registry } from 'prom-client';
 import { parseDelta } from '#shared/aws/delta-message.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { type OutgoingMessage, QueueError, type QueueSender, type SendFailure } from '#shared/aws/sender.ts';
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { Outbox } from '#shared/engine/watch/outbox.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { compareVersions, type Delta, onlyPod, type PodFacts, type Version } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import {
+  type OutgoingMessage,
+  QueueError,
+  type QueueSender,
+  type SendFailure,
+} from '#shared/state/sender.ts';
 import { pause } from '#shared/time/pause.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';

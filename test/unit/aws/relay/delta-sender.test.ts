@@ -5,21 +5,15 @@ import { deduplicationId, messageGroupId, parseDelta } from '#shared/aws/delta-m
 import { Emf } from '#shared/aws/emf.ts';
 import { MAX_BATCH_BYTES } from '#shared/aws/limits.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
-import { type OutgoingMessage, QueueError, type SendFailure } from '#shared/aws/sender.ts';
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { Outbox } from '#shared/engine/watch/outbox.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { onlyPod } from '#shared/eviction/facts.ts';
-import {
-  clusterName,
-  type EpochMs,
-  type NodeName,
-  nodeName,
-  type PodUid,
-  podUid,
-} from '#shared/eviction/identity.ts';
+import { clusterName, type NodeName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import { type OutgoingMessage, QueueError, type SendFailure } from '#shared/state/sender.ts';
 import { REFUSED_DELTAS, UNSENT_DELTAS } from '#shared/telemetry/metrics.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';

@@ -1,6 +1,6 @@
 import { parseDelta } from '#shared/aws/delta-message.ts';
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/aws/sender.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 /** A queue that does as told with each call; without orders it takes everything. */
 export class OrderedQueue implements QueueSender {

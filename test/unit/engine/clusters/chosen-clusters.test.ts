@@ -3,12 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { chosenCluster, chosenClusters, reachedBy } from '#shared/engine/clusters/chosen-clusters.ts';
+import { chosenCluster, chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { reachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { json, scriptedServer } from '../../kubernetes/scripted-server.ts';
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
-import { QueueError } from '#shared/aws/sender.ts';
 import { applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { ContendedPartitionError, StoreError } from '#shared/state/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import {

@@ -1,8 +1,8 @@
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import type { EvictHandlerDeps } from '#shared/aws/due/handler.ts';
+import { settingAside } from '#shared/aws/due-message.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
@@ -10,6 +10,7 @@ import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { type RecordingLog, recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
@@ -53,6 +54,7 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
     cluster,
     store,
     deadLetters: new ScriptedQueue(),
+    setAside: (...failed) => settingAside(bench.deadLetters)(...failed),
     log: recordingLog(),
     rules: async () => bench.ruling,
     ruling: rules,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
-import { type EpochMs, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
+import { type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
@@ -10,6 +10,7 @@ import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limite
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import {
   at,

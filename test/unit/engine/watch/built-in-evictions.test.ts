@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
 import { BuiltInEvictions, REPORTED_FOR_MS } from '#shared/engine/watch/built-in-evictions.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';

@@ -6,9 +6,9 @@ import { forwardToAgent } from '#functions/evict/forward-to-agent.ts';
 import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of.ts';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
+import { settingAside } from '#shared/aws/due-message.ts';
 import { ProbingProver } from '#shared/aws/relay/probing-prover.ts';
 import { RoutedTimers } from '#shared/aws/routed-timers.ts';
-import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/aws/sender.ts';
 import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
 import { keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
@@ -23,6 +23,7 @@ import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
+import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { scriptedScheduler } from '#test/unit/aws/scripted-scheduler.ts';
@@ -139,6 +140,7 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   });
   const evict = createEvictHandler({
     ...{ ...ports, timers, rules: rulesOf('evict'), metrics: NO_METRICS },
+    setAside: settingAside(ports.deadLetters),
     store: new DynamoDbStore(tableOf('evict')),
     ...(counted
       ? { sendOn: forwardToAgent({ ofAgent: () => dueQueue }, { agentOf: agentOf('evict'), log }) }

@@ -3,14 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import {
-  clusterName,
-  type EpochMs,
-  type NodeName,
-  nodeName,
-  type PodUid,
-} from '#shared/eviction/identity.ts';
+import { clusterName, type NodeName, nodeName, type PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at } from '#test/unit/eviction/builders.ts';
 import { FreeOutbox } from '#test/world/free-outbox.ts';
 import { liveNode, livePod } from './live-objects.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';

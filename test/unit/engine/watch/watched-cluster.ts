@@ -1,5 +1,5 @@
-import type { EpochMs } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { ScriptedResource } from './scripted-resource.ts';
 

@@ -32,12 +32,6 @@ export interface QueueSender {
   send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]>;
 }
 
-/** A received message's time until it is seen again can be changed. */
-export interface VisibilityControl {
-  /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
-  retryIn(messages: readonly { receiptHandle: string; seconds: number }[]): Promise<void>;
-}
-
 /** The queue could not be reached; the message says which and what to do. */
 export class QueueError extends Error {
   override readonly name = 'QueueError';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClusterFaults } from '#shared/engine/clusters/cluster-faults.ts';
+import { ClusterFaults } from '#shared/engine/watch/cluster-faults.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { FAULT_TYPES, faultsSchema, MAX_FAULT_TEXT, MAX_FAULTS } from '#shared/state/fault.ts';
 

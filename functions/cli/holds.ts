@@ -2,7 +2,7 @@ import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { ShownAct } from '#shared/explain/gates.ts';
+import type { ShownAct } from '#shared/explain/gate-text.ts';
 import { kept, released, zonesText } from '#shared/operations/acts/effect.ts';
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import {

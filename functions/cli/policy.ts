@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';

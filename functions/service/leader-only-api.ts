@@ -1,7 +1,8 @@
-import type { PodUid } from '#shared/eviction/identity.ts';
-import type { DeletePreconditions, EvictionAnswer, LivePod, PodRef } from '#shared/kubernetes/api.ts';
+import type { PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { DeletePreconditions, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -15,7 +15,7 @@ import { listenOnSocket, SOCKET_FILE } from '#shared/operations/fleet/state-sock
 import { OperatorError } from '#shared/state/operator.ts';
 import { PolicyError } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
-import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { STORE_FILE, StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { shownLines } from '#shared/text/escape-for-display.ts';

@@ -30,7 +30,7 @@ import type { Fault } from '#shared/state/fault.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
-import type { ServiceState } from '#shared/state/sqlite/service-state.ts';
+import type { ServiceState } from '#shared/state/service-state.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';

@@ -1,4 +1,4 @@
-import type { ServiceStore } from '#shared/state/sqlite/service-state.ts';
+import type { ServiceStore } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { evictionFields } from '#shared/telemetry/log-events.ts';
 

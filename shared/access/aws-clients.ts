@@ -1,9 +1,8 @@
 import { EKSClient, type EKSClientConfig } from '@aws-sdk/client-eks';
 import { SecretsManagerClient } from '@aws-sdk/client-secrets-manager';
 import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
-import type { AssumedRole } from '#shared/state/registry.ts';
+import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import { CLIENT_SETTINGS } from './client-settings.ts';
-import type { EksWay } from './eks-connection.ts';
 
 /** Names us in the CloudTrail of the account whose role is assumed. */
 const SESSION_NAME = 'taintward';
@@ -60,3 +59,6 @@ function kept<T>(clients: Map<string, T>, key: string, make: () => T): T {
   clients.set(key, client);
   return client;
 }
+
+/** An EKS cluster as one part of the service reaches it: as itself, or by a role. */
+export type EksWay = Omit<EksAccess, 'role'> & { readonly role?: AssumedRole };

@@ -8,8 +8,8 @@ import {
 } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError } from './access-error.ts';
-import type { AwsClients } from './aws-clients.ts';
-import { type EksWay, eksConnection } from './eks-connection.ts';
+import type { AwsClients, EksWay } from './aws-clients.ts';
+import { eksConnection } from './eks-connection.ts';
 import { kubeconfigSecretConnection } from './kubeconfig-secret-connection.ts';
 
 /**

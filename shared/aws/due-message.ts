@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import * as z from 'zod';
-import type { SetAside } from '#shared/engine/evict/pass.ts';
+import type { SetAside } from '#shared/engine/evict/ports.ts';
 import type { CancelledPod, CancelledPods, Countdown } from '#shared/engine/news.ts';
 import {
   type ClusterName,

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
-import { type EvictionGate, isTarget } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { type Effect, kept, released, retried, zonesText } from '#shared/operations/acts/effect.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';

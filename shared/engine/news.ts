@@ -1,7 +1,6 @@
 import type { Version } from '#shared/eviction/facts.ts';
-import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts';
-import type { PodRef } from '#shared/kubernetes/api.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 

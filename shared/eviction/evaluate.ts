@@ -7,8 +7,9 @@ import {
 } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { meansOf } from './budget.ts';
+import type { EvictionGate } from './eviction-gate.ts';
 import type { Deletion } from './facts.ts';
-import { type DuePod, type EvictionGate, findGate, isOfTaints, leaseNoteOn } from './gate.ts';
+import { type DuePod, findGate, isOfTaints, leaseNoteOn } from './gate.ts';
 import type { NodeName, PodUid } from './identity.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
 import { isDoubtful, timeLiveTaints } from './node-state.ts';

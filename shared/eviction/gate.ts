@@ -1,52 +1,19 @@
 import { DOWN_KEYS, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
 import type { PodFacts } from './facts.ts';
 import type { NodeName } from './identity.ts';
 import { isOn, modeOf } from './in-force.ts';
+import type { LabelExpression, LabelSelector } from './label-selector.ts';
 import { matchesPattern } from './namespace-pattern.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
-import type { Hold, HoldTarget, LabelExpression, LabelSelector, Rules, Selection, Trip } from './policy.ts';
+import type { Hold, HoldTarget, Rules, Selection, Trip } from './policy.ts';
 import type { EvictionRecord } from './records.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
 /** A node that was down for so long when the guard tripped is none of those it tripped for. */
 const DOWN_BEFORE_MS = 15 * 60_000;
-
-/** What keeps a pod that is due from being evicted. */
-export type EvictionGate =
-  /** The cluster is only observed: so it is told what would have happened. */
-  | { readonly kind: 'observe' }
-  | { readonly kind: 'paused'; readonly until?: EpochMs }
-  | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
-  | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
-  /** Policy excludes it, or does not name it. */
-  | (OfTaints & { readonly kind: 'excluded' })
-  | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs })
-  /** Its node is called unreachable, and renews its Lease. `until`: the Lease has expired by then at the latest. */
-  | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs })
-  /**
-   * As many pods of its workload (`kind/name`) went within the time as policy permits. `until`: then it asks again. Without `count` nobody
-   * may count the replicas by which policy limits them.
-   */
-  | (OfTaints & {
-      readonly kind: 'workload-limit';
-      readonly workload: string;
-      readonly count?: number;
-      readonly windowMs: number;
-    });
-
-/**
- * What is said of each taint that makes the pod go, of one by policy and of another by the guard or the node's Lease perhaps: so it
- * may be over with any change of these.
- */
-interface OfTaints {
-  /** Of the policy, and of the guard. */
-  readonly revision: number;
-  readonly guardRevision: number;
-  /** When the first of it ends by itself. */
-  readonly until?: EpochMs;
-}
 
 /** A pod that is due, and what of it and its node policy asks for. */
 export interface DuePod {
@@ -96,9 +63,6 @@ export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'u
 
 /** Whether policy wants the Lease of a node to have expired before pods go because the node is called unreachable. */
 export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
-
-/** What keeps every pod of a cluster that is due. */
-export type ClusterGate = Extract<EvictionGate, { readonly kind: 'observe' | 'paused' | 'stopped' }>;
 
 /** What forbids every eviction in a cluster at `now`; one that is observed has nothing to stop. */
 export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate | undefined {

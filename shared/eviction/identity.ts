@@ -26,3 +26,8 @@ export function parseNodeKey(key: string): NodeRef {
   const at = key.lastIndexOf('#');
   return { cluster: clusterName(key.slice(0, at)), node: nodeName(key.slice(at + 1)) };
 }
+
+export interface PodRef {
+  readonly namespace: string;
+  readonly name: string;
+}

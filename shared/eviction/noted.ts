@@ -1,5 +1,5 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { EvictionGate } from './gate.ts';
+import type { EvictionGate } from './eviction-gate.ts';
 import type { DeadlineCause, EvictionRecord } from './records.ts';
 
 /** Something that became of an eviction that is still to come. */

@@ -3,7 +3,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { duration } from '#shared/time/written.ts';
 import type { NodeName, PodUid } from './identity.ts';
-import { contradiction } from './label-contradiction.ts';
+import { contradiction, type LabelSelector } from './label-selector.ts';
 import { isPattern } from './namespace-pattern.ts';
 import {
   byTaintKey,
@@ -305,11 +305,6 @@ export type Threshold = NonNullable<GuardPolicy['cluster']>;
 
 /** Some evictions: those that meet all that is said here. */
 export type Selection = Policy['exclude'][number];
-
-/** `meta/v1.LabelSelector`. */
-export type LabelSelector = NonNullable<Selection['labels']>;
-
-export type LabelExpression = NonNullable<LabelSelector['matchExpressions']>[number];
 
 /** Who did something by hand, when, and why. */
 export interface OperatorAction {

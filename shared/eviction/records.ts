@@ -1,7 +1,7 @@
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { EvictionGate } from './eviction-gate.ts';
 import type { Deletion, Evidence, Version } from './facts.ts';
-import type { EvictionGate } from './gate.ts';
 import type { NodeRef, PodUid } from './identity.ts';
 
 /** A taint of a node that evicts, with the moment its countdown started. */

@@ -1,5 +1,5 @@
 import { matchesLabels } from '#shared/eviction/gate.ts';
-import type { LabelSelector } from '#shared/eviction/policy.ts';
+import type { LabelSelector } from '#shared/eviction/label-selector.ts';
 
 /** A disruption budget, as its controller left it. */
 export interface Budget {

@@ -1,6 +1,7 @@
 import { evaluate, type NodeObservation, type SeenPod } from '#shared/eviction/evaluate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Delta, NodeFacts, SeenTaint } from '#shared/eviction/facts.ts';
-import { type EvictionGate, nextExpiry } from '#shared/eviction/gate.ts';
+import { nextExpiry } from '#shared/eviction/gate.ts';
 import { type NodeName, podUid } from '#shared/eviction/identity.ts';
 import type { NodeLife } from '#shared/eviction/node-life.ts';
 import { mergeNodeState } from '#shared/eviction/node-state.ts';

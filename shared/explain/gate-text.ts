@@ -1,11 +1,10 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { Rules } from '#shared/eviction/policy.ts';
+import type { HoldTarget, Rules } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { GateAccount } from './gates.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
-interface BrakeWords<By extends EvictionGate> {
+interface GateWords<By extends EvictionGate> {
   /** What a pod is, in a table or after "is due and": "on hold". */
   readonly label: string;
   /** Policy says so in general, or it is the order of the day: a hold, a stop, a guard that tripped. */
@@ -19,67 +18,66 @@ interface BrakeWords<By extends EvictionGate> {
 }
 
 /** Types are all that this file imports, because the console's page, which has no build, is served it as it is. */
-const BRAKES: { readonly [Kind in EvictionGate['kind']]: BrakeWords<Extract<EvictionGate, { kind: Kind }>> } =
-  {
-    observe: {
-      label: 'observe mode',
-      from: 'policy',
-      name: () => 'the policy (observe mode)',
-      release: (_, cluster) => applyPolicy(cluster),
-      without: (rules) => withPolicy(rules, { mode: 'enforce' }),
-    },
-    paused: {
-      label: 'paused',
-      from: 'incident',
-      name: () => 'the policy (paused)',
-      release: (_, cluster) => `taintward resume ${cluster} --reason 'REASON'`,
-      without: (rules) => withPolicy(rules, { mode: 'enforce' }),
-    },
-    stopped: {
-      label: 'stopped',
-      from: 'incident',
-      name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
-      release: ({ scope }, cluster) =>
-        `taintward resume ${scope === 'fleet' ? '--all' : cluster} --reason 'REASON'`,
-      without: (rules, by) => ({ ...rules, stops: rules.stops.filter(({ scope }) => scope !== by.scope) }),
-    },
-    hold: {
-      label: 'on hold',
-      from: 'incident',
-      name: ({ id }) => `hold ${id}`,
-      release: ({ id }) => `taintward release ${id} --reason 'REASON'`,
-      without: (rules, by) => ({ ...rules, holds: rules.holds.filter(({ id }) => id !== by.id) }),
-    },
-    excluded: {
-      label: 'excluded by policy',
-      from: 'policy',
-      name: () => 'the policy (excluded)',
-      release: (_, cluster) => applyPolicy(cluster),
-      without: (rules) => withPolicy(rules, { exclude: [], only: [] }),
-    },
-    guard: {
-      label: 'held by the guard',
-      from: 'incident',
-      name: () => 'the guard',
-      release: (_, cluster) => `taintward release guard ${cluster} --reason 'REASON'`,
-      without: (rules) => ({ ...rules, trips: [] }),
-    },
-    'node-alive': {
-      label: 'on a live node',
-      from: 'incident',
-      name: () => 'its node, which is alive',
-      release: (_, cluster) => applyPolicy(cluster),
-      without: (rules) => withPolicy(rules, { requireExpiredLease: false }),
-    },
-    'workload-limit': {
-      label: 'over the limit of its workload',
-      from: 'policy',
-      name: (by) => `the limit of its workload (${limitText(by)})`,
-      release: (_, cluster) => applyPolicy(cluster),
-      // It counts under the policy by which it was said.
-      without: (rules) => ({ ...rules, policyRevision: rules.policyRevision + 1 }),
-    },
-  };
+const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<EvictionGate, { kind: Kind }>> } = {
+  observe: {
+    label: 'observe mode',
+    from: 'policy',
+    name: () => 'the policy (observe mode)',
+    release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { mode: 'enforce' }),
+  },
+  paused: {
+    label: 'paused',
+    from: 'incident',
+    name: () => 'the policy (paused)',
+    release: (_, cluster) => `taintward resume ${cluster} --reason 'REASON'`,
+    without: (rules) => withPolicy(rules, { mode: 'enforce' }),
+  },
+  stopped: {
+    label: 'stopped',
+    from: 'incident',
+    name: ({ scope }) => `the stop of ${scope === 'fleet' ? 'all clusters' : 'the cluster'}`,
+    release: ({ scope }, cluster) =>
+      `taintward resume ${scope === 'fleet' ? '--all' : cluster} --reason 'REASON'`,
+    without: (rules, by) => ({ ...rules, stops: rules.stops.filter(({ scope }) => scope !== by.scope) }),
+  },
+  hold: {
+    label: 'on hold',
+    from: 'incident',
+    name: ({ id }) => `hold ${id}`,
+    release: ({ id }) => `taintward release ${id} --reason 'REASON'`,
+    without: (rules, by) => ({ ...rules, holds: rules.holds.filter(({ id }) => id !== by.id) }),
+  },
+  excluded: {
+    label: 'excluded by policy',
+    from: 'policy',
+    name: () => 'the policy (excluded)',
+    release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { exclude: [], only: [] }),
+  },
+  guard: {
+    label: 'held by the guard',
+    from: 'incident',
+    name: () => 'the guard',
+    release: (_, cluster) => `taintward release guard ${cluster} --reason 'REASON'`,
+    without: (rules) => ({ ...rules, trips: [] }),
+  },
+  'node-alive': {
+    label: 'on a live node',
+    from: 'incident',
+    name: () => 'its node, which is alive',
+    release: (_, cluster) => applyPolicy(cluster),
+    without: (rules) => withPolicy(rules, { requireExpiredLease: false }),
+  },
+  'workload-limit': {
+    label: 'over the limit of its workload',
+    from: 'policy',
+    name: (by) => `the limit of its workload (${limitText(by)})`,
+    release: (_, cluster) => applyPolicy(cluster),
+    // It counts under the policy by which it was said.
+    without: (rules) => ({ ...rules, policyRevision: rules.policyRevision + 1 }),
+  },
+};
 
 /** How many pods of its workload may go. */
 const limitText = ({
@@ -98,11 +96,11 @@ const withPolicy = (rules: Rules, policy: Partial<Rules['policy']>): Rules => ({
   policy: { ...rules.policy, ...policy },
 });
 
-export const GATE_KINDS = Object.keys(BRAKES) as readonly EvictionGate['kind'][];
+export const GATE_KINDS = Object.keys(GATES) as readonly EvictionGate['kind'][];
 
 /** The words for a brake, or for all of its kind. */
-export const wordsOf = ({ kind }: { readonly kind: EvictionGate['kind'] }): BrakeWords<EvictionGate> =>
-  BRAKES[kind];
+export const wordsOf = ({ kind }: { readonly kind: EvictionGate['kind'] }): GateWords<EvictionGate> =>
+  GATES[kind];
 
 /** What keeps pods for no known time. */
 export type KeptBy = EvictionGate['kind'] | 'blocked' | 'rejected' | 'failed';
@@ -115,7 +113,7 @@ const OTHERS = {
 
 /** What a pod is, in a table: "on hold", "refused by admission". */
 export const keptLabel = (by: KeptBy): string =>
-  by in OTHERS ? OTHERS[by as keyof typeof OTHERS] : BRAKES[by as EvictionGate['kind']].label;
+  by in OTHERS ? OTHERS[by as keyof typeof OTHERS] : GATES[by as EvictionGate['kind']].label;
 
 /** What keeps a pod, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
 export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
@@ -124,4 +122,22 @@ export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) =
   if (by.kind === 'node-alive')
     return `${told}: its Lease was renewed at ${moment(by.renewedAt)}, and is read again when it expires`;
   return 'until' in by && by.until !== undefined ? `${told} until ${moment(by.until)}` : told;
+}
+
+/** What keeps a pod, and who said so. */
+export interface GateAccount {
+  readonly by: EvictionGate;
+  /** With a stop or a hold, where it still stands. */
+  readonly act?: ShownAct;
+  /** With a hold: whom it is about. */
+  readonly target?: HoldTarget;
+  /** With the guard: what tripped it, for people. */
+  readonly trip?: string;
+}
+
+/** An operator's action, as programs read it. */
+export interface ShownAct {
+  readonly actor: string;
+  readonly at: EpochMs;
+  readonly reason: string;
 }

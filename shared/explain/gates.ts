@@ -1,26 +1,7 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { reportOf, tripText } from '#shared/eviction/guard.ts';
-import type { HoldTarget, OperatorAction, Rules } from '#shared/eviction/policy.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { wordsOf } from './gate-text.ts';
-
-/** An operator's action, as programs read it. */
-export interface ShownAct {
-  readonly actor: string;
-  readonly at: EpochMs;
-  readonly reason: string;
-}
-
-/** What keeps a pod, and who said so. */
-export interface GateAccount {
-  readonly by: EvictionGate;
-  /** With a stop or a hold, where it still stands. */
-  readonly act?: ShownAct;
-  /** With a hold: whom it is about. */
-  readonly target?: HoldTarget;
-  /** With the guard: what tripped it, for people. */
-  readonly trip?: string;
-}
+import type { OperatorAction, Rules } from '#shared/eviction/policy.ts';
+import { type GateAccount, type ShownAct, wordsOf } from './gate-text.ts';
 
 /** What the rules of now say of a brake. */
 export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules): GateAccount {

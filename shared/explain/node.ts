@@ -1,5 +1,5 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy, type Evidence } from '#shared/eviction/facts.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Partition } from '#shared/eviction/records.ts';
 import { evicts, type MatchOptions, type Taint } from '#shared/taints/taint.ts';
@@ -9,8 +9,8 @@ import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import { originOf, type TaintOrigin } from './cause.ts';
 import type { DisconnectionAccount } from './disconnection.ts';
 import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
-import { type KeptBy, wordsOf } from './gate-text.ts';
-import { accountOfGate, allGates, type GateAccount } from './gates.ts';
+import { type GateAccount, type KeptBy, wordsOf } from './gate-text.ts';
+import { accountOfGate, allGates } from './gates.ts';
 import {
   builtInRules,
   gatesOf,

@@ -1,5 +1,5 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { begunBy } from '#shared/eviction/facts.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
@@ -9,8 +9,8 @@ import { type Budget, budgetsOf } from './budgets.ts';
 import { type BuiltIn, builtInDeadline } from './built-in.ts';
 import type { Disconnection, DisconnectionAccount } from './disconnection.ts';
 import { type AskedPod, type Forecast, forecastPod, type NodeCase } from './forecast.ts';
-import { wordsOf } from './gate-text.ts';
-import { accountOfGate, allGates, type GateAccount } from './gates.ts';
+import { type GateAccount, wordsOf } from './gate-text.ts';
+import { accountOfGate, allGates } from './gates.ts';
 import {
   builtInRules,
   gatesOf,

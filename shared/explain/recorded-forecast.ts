@@ -1,4 +1,5 @@
-import { type EvictionGate, findGate, mayStillHold } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { findGate, mayStillHold } from '#shared/eviction/gate.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';

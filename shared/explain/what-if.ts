@@ -1,4 +1,5 @@
-import { type ClusterGate, clusterGate } from '#shared/eviction/gate.ts';
+import type { ClusterGate } from '#shared/eviction/eviction-gate.ts';
+import { clusterGate } from '#shared/eviction/gate.ts';
 import { type GuardCounts, reportOf, reviewGuard, type TripReport } from '#shared/eviction/guard.ts';
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';

@@ -1,11 +1,13 @@
 import type { Deletion } from '#shared/eviction/facts.ts';
-import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { PodEvent } from './announcement.ts';
 import type { Rival } from './marker.ts';
-import type { Permission } from './permissions.ts';
 import type { WorkloadRef } from './replicas.ts';
 
 /** The few fields of a Node that deciding needs. */
@@ -129,21 +131,6 @@ export interface Resource<T> {
   watch(options: WatchOptions): AsyncIterable<WatchEvent<T>>;
 }
 
-export interface PodRef {
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** A `core/v1.Event` about a pod, as the built-in controller writes it. */
-export interface PodEvent {
-  readonly pod: PodRef;
-  /** Names the Event: posting the same key twice is one Event. */
-  readonly key: string;
-  readonly type: 'Normal' | 'Warning';
-  readonly reason: string;
-  readonly message: string;
-}
-
 /**
  * `takeovers/live`: by it, the API server knows that Taintward evicts in the built-in controller's place, and keeps the
  * node controller's NoExecute taints out for as long. Made by `taintward takeover apply`.
@@ -168,15 +155,6 @@ export interface DeletePreconditions {
   /** Nothing about the pod has changed since this version. */
   readonly resourceVersion?: string;
 }
-
-/** What the Eviction API said to a request. */
-export type EvictionAnswer =
-  | { readonly kind: 'evicted' }
-  /**
-   * This pod is refused for now: by its disruption budget (or the API, because it has several), or by admission, which is a webhook
-   * or a policy. `reason`: a sentence with the server's words.
-   */
-  | { readonly kind: 'blocked'; readonly by: 'budget' | 'admission'; readonly reason: string };
 
 /**
  * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not

@@ -1,5 +1,5 @@
+import { FIELD_MANAGER } from '#shared/kubernetes/http/call.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { FIELD_MANAGER } from './http/announcement.ts';
 import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 
 /** Another installation of this service that marks pods of the same cluster. */

@@ -1,23 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Policy } from '#shared/eviction/policy.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { ApiError } from './http/api-error.ts';
-import type { Verb } from './http/call.ts';
 import { NODE_LEASE_NAMESPACE } from './node-lease.ts';
 import { WORKLOAD_PERMISSIONS } from './replicas.ts';
 import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
-
-/** A verb on a resource; a subresource stands behind a slash, as in a Role. */
-export interface Permission {
-  readonly verb: Verb;
-  readonly resource: string;
-  /** Its API group; absent: the core group. */
-  readonly group?: string;
-  /** Of one object alone; absent: of all. */
-  readonly name?: string;
-  /** Absent: in every namespace. */
-  readonly namespace?: string;
-}
 
 /** Who can ask the API server what its own credentials may do (`SelfSubjectAccessReview`). */
 export interface PermissionReview {

@@ -6,11 +6,12 @@
 import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
+import { FIELD_MANAGER } from '#shared/kubernetes/http/call.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { ownSeconds, TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
+import { EVICTION_API_REASON, TAINT_MANAGER_REASON } from './announcement.ts';
 import type { LiveNode, LivePod, PodOwner } from './api.ts';
 import { controllerOf } from './controller-of.ts';
-import { EVICTION_API_REASON, FIELD_MANAGER, TAINT_MANAGER_REASON } from './http/announcement.ts';
 import { ApiError } from './http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 

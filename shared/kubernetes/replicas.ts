@@ -1,5 +1,5 @@
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { fieldsOf } from './http/api-json.ts';
-import type { Permission } from './permissions.ts';
 
 /** A workload, by its kind and its name in a namespace. */
 export interface WorkloadRef {

@@ -1,23 +1,16 @@
 import pMap from 'p-map';
-import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { Age } from '#shared/time/age.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type {
-  DeletePreconditions,
-  EvictionAnswer,
-  KubernetesApi,
-  LiveNode,
-  LivePod,
-  PodEvent,
-  PodRef,
-  Resource,
-  Takeover,
-} from './api.ts';
-import { disruptionPatch, eventBody } from './http/announcement.ts';
+import type { PodEvent } from './announcement.ts';
+import { disruptionPatch, eventBody } from './announcement.ts';
+import type { DeletePreconditions, KubernetesApi, LiveNode, LivePod, Resource, Takeover } from './api.ts';
 import { ApiError } from './http/api-error.ts';
 import { fieldsOf, textOf } from './http/api-json.ts';
 import { trimNode, trimPod } from './http/bulk.ts';
@@ -27,7 +20,7 @@ import { blockedBy } from './http/eviction-refusal.ts';
 import { Transport } from './http/transport.ts';
 import { Marker, type Rival } from './marker.ts';
 import { NODE_LEASE_NAMESPACE, projectNodeLease } from './node-lease.ts';
-import type { Permission, PermissionReview } from './permissions.ts';
+import type { PermissionReview } from './permissions.ts';
 import { projectNode, projectPod } from './project.ts';
 import { projectReplicas, replicasCall, type WorkloadRef } from './replicas.ts';
 import { RestResource } from './rest-resource.ts';

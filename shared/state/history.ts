@@ -1,5 +1,5 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type {

@@ -1,5 +1,5 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Lapse } from '#shared/eviction/node-life.ts';
 import type { Mode, Trip } from '#shared/eviction/policy.ts';

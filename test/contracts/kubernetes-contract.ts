@@ -1,15 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { PodRef } from '#shared/eviction/identity.ts';
 import { type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
-import type {
-  KubernetesApi,
-  LivePod,
-  PodEvent,
-  PodOwner,
-  PodRef,
-  Resource,
-  WatchEvent,
-} from '#shared/kubernetes/api.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
+import type { KubernetesApi, LivePod, PodOwner, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';

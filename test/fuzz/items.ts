@@ -12,10 +12,10 @@ import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-tab
 import type { History } from '#shared/state/history.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
-import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/service-state.ts';
 import { SqliteHistory } from '#shared/state/sqlite/sqlite-history.ts';
 import { KINDS } from '#shared/state/sqlite/sqlite-objects.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
+import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

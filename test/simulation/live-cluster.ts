@@ -1,13 +1,8 @@
+import type { PodRef } from '#shared/eviction/identity.ts';
 import { type ClusterName, type NodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
-import type {
-  DeletePreconditions,
-  EvictionAnswer,
-  LiveNode,
-  LivePod,
-  PodOwner,
-  PodRef,
-} from '#shared/kubernetes/api.ts';
+import type { DeletePreconditions, LiveNode, LivePod, PodOwner } from '#shared/kubernetes/api.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { type LiveTaint, NODE_UNREACHABLE, type Toleration } from '#shared/taints/taint.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { Chronicle, type Happening } from './chronicle.ts';

@@ -1,4 +1,4 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

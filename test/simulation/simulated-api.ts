@@ -1,21 +1,20 @@
 import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { Method } from '#shared/eviction/policy.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type {
   DeletePreconditions,
-  EvictionAnswer,
   KubernetesApi,
   LiveNode,
   LivePod,
-  PodEvent,
-  PodRef,
   Takeover,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { Breaker } from '#shared/kubernetes/http/breaker.ts';
 import { ClockSkew } from '#shared/kubernetes/http/clock-skew.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';

@@ -1,22 +1,21 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeName, PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { SkewRange } from '#shared/eviction/skew.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type {
   DeletePreconditions,
-  EvictionAnswer,
   KubernetesApi,
   LiveNode,
   LivePod,
-  PodEvent,
-  PodRef,
   Resource,
   Takeover,
 } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import type { EvictionAnswer } from '#shared/kubernetes/http/eviction-refusal.ts';
 import { blockedBy } from '#shared/kubernetes/http/eviction-refusal.ts';
 import type { Rival } from '#shared/kubernetes/marker.ts';
-import type { Permission } from '#shared/kubernetes/permissions.ts';
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import { isAlive, NEVER_RENEWED } from '#shared/kubernetes/takeover.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';

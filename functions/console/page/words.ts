@@ -1,4 +1,4 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
 import type { Cause } from '#shared/explain/cause.ts';

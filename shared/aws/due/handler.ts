@@ -3,7 +3,7 @@ import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
 import type { Again } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/announce.ts';
 import { type EvictDeps, evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { SetAside } from '#shared/engine/evict/pass.ts';
+import type { SetAside } from '#shared/engine/evict/ports.ts';
 import { whyNotEvicting } from '#shared/engine/evict/probe.ts';
 import { tryAgain } from '#shared/engine/evict/try-again.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';

@@ -1,12 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import type { Registry } from 'prom-client';
+import type { ClusterRelayState } from '#shared/engine/watch/cluster-state.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { type Listener, type ListenerLog, openListener } from '#shared/http/listener.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
-import type { ClusterRelayState } from '../watch/cluster-relay.ts';
 
 /** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };

@@ -1,8 +1,8 @@
 import { type Because, becauseOf, type Countdown } from '#shared/engine/news.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { gateText } from '#shared/explain/gate-text.ts';
-import type { PodEvent } from '#shared/kubernetes/api.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
 /*

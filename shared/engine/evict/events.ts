@@ -1,7 +1,8 @@
 import pMap from 'p-map';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
-import type { PodUid } from '#shared/eviction/identity.ts';
-import type { KubernetesApi, PodEvent, PodRef } from '#shared/kubernetes/api.ts';
+import type { PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
+import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';

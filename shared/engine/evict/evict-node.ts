@@ -8,7 +8,8 @@ import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { markingForDeletion, postEvents } from './events.ts';
 import type { NotedProofs } from './noted-proofs.ts';
-import { Pass, type PassDeps } from './pass.ts';
+import { Pass } from './pass.ts';
+import type { PassDeps } from './ports.ts';
 import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
 /** What evicting needs of the world. */

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { ServiceStore } from '#shared/state/sqlite/service-state.ts';
+import type { ServiceStore } from '#shared/state/service-state.ts';
 import {
   API_REFUSALS,
   CLOCK_SKEW,

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { BEING_MOVED } from '#shared/eviction/budget.ts';
 import { type EvictionDecision, evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
 import { asksLease, clusterGate } from '#shared/eviction/gate.ts';
-import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { PodUid } from '#shared/eviction/identity.ts';
 import { type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { PodOutcome, Settled } from '#shared/eviction/outcome.ts';
 import type { Method, Rules } from '#shared/eviction/policy.ts';
@@ -17,17 +17,10 @@ import {
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { refuserOf } from '#shared/kubernetes/http/eviction-refusal.ts';
-import type { Permits } from '#shared/state/permits.ts';
-import type { RateLimiter } from '#shared/state/rate-limiter.ts';
-import type { RulesReader } from '#shared/state/rules-store.ts';
-import type { Store } from '#shared/state/store.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
-import type { Log } from '#shared/telemetry/log.ts';
 import { evictionRef } from '#shared/telemetry/log-events.ts';
-import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
-import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { Timers } from '../timers.ts';
+import type { PassDeps } from './ports.ts';
 import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
 /** Pods of one node that are evicted at a time. */
@@ -40,24 +33,6 @@ const MARK_MAX_AGE_MS = 250;
 const MAX_LOOKS = 10;
 /** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
 export const LEASE_MAX_AGE_MS = 10_000;
-
-/** Keeps a copy of evictions of a node that failed, with the error. */
-export type SetAside = (ref: NodeRef, pods: readonly PodUid[], reason: string) => Promise<void>;
-
-/** What a pass needs of the world. */
-export interface PassDeps {
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: EvictionMetrics;
-  /** What governs a cluster; with a look's age, at most a second old. */
-  readonly rules: RulesReader;
-  readonly rates: RateLimiter;
-  readonly permits: Permits;
-  readonly timers: Timers;
-  /** Keeps a copy of failed evictions for an operator to redrive. Absent: the store alone keeps them. */
-  readonly setAside?: SetAside;
-}
 
 /** A look at the node, live and stored, and what decides pods by it. */
 interface NodeView {

@@ -12,12 +12,12 @@ import {
 } from '#shared/eviction/outcome.ts';
 import { type EvictionRecord, ending, isTainted, type Partition } from '#shared/eviction/records.ts';
 import { dueOf } from '#shared/eviction/retry.ts';
-import type { PodEvent } from '#shared/kubernetes/api.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
 import { blockedEviction, countingDown, heldBack } from './countdown-events.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
-import type { PassDeps } from './pass.ts';
+import type { PassDeps } from './ports.ts';
 
 /** How soon a node is looked at again that changed, or is about to, while it was looked at. SQS makes it a second. */
 const AGAIN_SECONDS = 0.25;

@@ -6,7 +6,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { KubernetesApi, LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { PassDeps } from './pass.ts';
+import type { PassDeps } from './ports.ts';
 
 /** Where replicas may not be counted, pods ask again after so long. */
 const FORBIDDEN_RETRY_MS = 60_000;

@@ -1,4 +1,5 @@
-import { type EvictionGate, findGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { findGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import { podDeadlines } from '#shared/eviction/pod-deadline.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';

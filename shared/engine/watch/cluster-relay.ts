@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type ClusterGate, clusterGate } from '#shared/eviction/gate.ts';
+import { clusterGate } from '#shared/eviction/gate.ts';
 import type { GuardCounts } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules, Trip } from '#shared/eviction/policy.ts';
@@ -17,8 +17,9 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { BuiltInEvictions } from './built-in-evictions.ts';
 import { ClusterFaults } from './cluster-faults.ts';
+import type { ClusterRelayState, ModeInForce } from './cluster-state.ts';
 import { ClusterView, type ViewCounts } from './cluster-view.ts';
-import { ClusterWatch, type ConnectionState } from './cluster-watch.ts';
+import { ClusterWatch } from './cluster-watch.ts';
 import type { PodFollowLimits } from './follow-pods.ts';
 import { GuardController } from './guard-controller.ts';
 import { type LeaseEnd, LeaseManager, type LeaseManagerDeps } from './lease-manager.ts';
@@ -52,12 +53,6 @@ export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly prover: Prover;
   readonly metrics: RelayMetrics;
 }
-
-/** What a cluster's policy says and its stops let through. */
-export type ModeInForce = 'enforce' | ClusterGate['kind'];
-
-/** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
-export type ClusterRelayState = { readonly kind: 'standby' } | ConnectionState;
 
 /** What it takes to see a cluster, and to say there that somebody does. */
 interface LeaseSession {

@@ -14,6 +14,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import type { ClusterFaults } from './cluster-faults.ts';
+import type { ConnectionState } from './cluster-state.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
 import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
@@ -28,14 +29,6 @@ const RESYNC = 'resync';
 const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
 /** Pods, and nodes, of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
 const MAX_WRONG_TIMES = 100;
-
-/**
- * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
- * Deaf is worse than syncing: what was listed before gets old.
- */
-export type ConnectionState =
-  | { readonly kind: 'syncing' | 'live' }
-  | { readonly kind: 'disconnected'; readonly since: EpochMs };
 
 export interface ClusterWatchDeps {
   readonly store: Pick<Store, 'taintedNodes'>;

@@ -1,6 +1,7 @@
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { type Permission, permissionText } from '#shared/kubernetes/permissions.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
+import { permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterFaults } from './cluster-faults.ts';

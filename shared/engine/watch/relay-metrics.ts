@@ -13,7 +13,7 @@ import {
   TAKEOVERS_WITHHELD,
   UNSENT_DELTAS,
 } from '#shared/telemetry/metrics.ts';
-import type { ClusterRelayState, ModeInForce } from './cluster-relay.ts';
+import type { ClusterRelayState, ModeInForce } from './cluster-state.ts';
 import type { ViewCounts } from './cluster-view.ts';
 import { DELTA_QUEUES } from './outbox.ts';
 import type { TakeoverState } from './takeover-heartbeat.ts';

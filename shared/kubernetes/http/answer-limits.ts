@@ -1,4 +1,4 @@
-import type { Call } from './call.ts';
+import type { AnswerKind, Call } from './call.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -21,9 +21,7 @@ export const ANSWER_BYTES = {
   object: 10 * MIB,
   /** One page. 500 pods of 12 KB take 6 MB, 50 nodes 1 MB. */
   list: 32 * MIB,
-} as const;
-
-export type AnswerKind = keyof typeof ANSWER_BYTES;
+} as const satisfies Readonly<Record<AnswerKind, number>>;
 
 /**
  * Limits of what one answer holds, whatever its bytes: a JSON text of 31 MB can hold ten million objects, which overflow a

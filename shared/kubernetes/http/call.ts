@@ -1,5 +1,4 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { AnswerKind } from './answer-limits.ts';
 
 /** One call to an API server, in the words of its authorisation (RBAC). */
 export interface Call {
@@ -42,3 +41,21 @@ export const METHODS: Readonly<Record<Verb, string>> = {
 /** The call in words: `patch pods/status default/web-0`. */
 export const callText = (call: Call): string =>
   [call.verb, call.resource, ...(call.object === undefined ? [] : [call.object])].join(' ');
+
+/** A verb on a resource; a subresource stands behind a slash, as in a Role. */
+export interface Permission {
+  readonly verb: Verb;
+  readonly resource: string;
+  /** Its API group; absent: the core group. */
+  readonly group?: string;
+  /** Of one object alone; absent: of all. */
+  readonly name?: string;
+  /** Absent: in every namespace. */
+  readonly namespace?: string;
+}
+
+/** Kinds of answers, each with its limits (`ANSWER_BYTES`). */
+export type AnswerKind = 'short' | 'refusal' | 'object' | 'list';
+
+/** As whom the API server notes us where we write: it takes the user agent. Marks go by this and the installation's name. */
+export const FIELD_MANAGER = 'taintward';

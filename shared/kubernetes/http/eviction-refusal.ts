@@ -1,5 +1,3 @@
-import type { EvictionAnswer } from '../api.ts';
-
 /**
  * Who refused a call that was to remove a pod.
  * - `budget`: the pod's disruption budget, or the Eviction API because the pod has several.
@@ -55,3 +53,12 @@ export function blockedBy(refusal: Refusal): Extract<EvictionAnswer, { kind: 'bl
   const by = refuserOf(refusal);
   return by === 'budget' || by === 'admission' ? { kind: 'blocked', by, reason: refusal.message } : undefined;
 }
+
+/** What the Eviction API said to a request. */
+export type EvictionAnswer =
+  | { readonly kind: 'evicted' }
+  /**
+   * This pod is refused for now: by its disruption budget (or the API, because it has several), or by admission, which is a webhook
+   * or a policy. `reason`: a sentence with the server's words.
+   */
+  | { readonly kind: 'blocked'; readonly by: 'budget' | 'admission'; readonly reason: string };

@@ -2,7 +2,7 @@ import type { SkewRange } from '#shared/eviction/skew.ts';
 import { type Clock, stopwatchMs, systemClock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { discard, wholeBody } from './answer-body.ts';
-import { ANSWER_BYTES, type AnswerKind, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
+import { ANSWER_BYTES, AnswerLimitError, answerKind, UnderWay } from './answer-limits.ts';
 import {
   ApiError,
   failure,
@@ -16,7 +16,7 @@ import {
 import { parseInt64Json } from './api-json.ts';
 import { Breaker } from './breaker.ts';
 import type { Trim } from './bulk.ts';
-import type { Call } from './call.ts';
+import type { AnswerKind, Call } from './call.ts';
 import { ClockSkew } from './clock-skew.ts';
 import type { Connection, RequestAccess } from './connection.ts';
 import { UNANSWERED_WRITE } from './eviction-refusal.ts';

@@ -1,4 +1,4 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { keptLabel } from '#shared/explain/gate-text.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

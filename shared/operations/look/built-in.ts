@@ -1,5 +1,5 @@
 import type { BuiltIn } from '#shared/explain/built-in.ts';
-import { TAINT_MANAGER_REASON } from '#shared/kubernetes/http/announcement.ts';
+import { TAINT_MANAGER_REASON } from '#shared/kubernetes/announcement.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';

@@ -6,11 +6,11 @@ import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { textOf } from '#shared/kubernetes/http/api-json.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   missingPermissions,
   NEEDED_PERMISSIONS,
   nodeLeaseHint,
-  type Permission,
   type PermissionReview,
   permissionsNeededBy,
   TAKEOVER_PERMISSIONS,

@@ -1,11 +1,12 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { Hold, Stop } from '#shared/eviction/policy.ts';
 import type { CancelReason } from '#shared/eviction/records.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { type Cause, causesOf } from '#shared/explain/cause.ts';
-import { type ShownAct, shownAct } from '#shared/explain/gates.ts';
+import type { ShownAct } from '#shared/explain/gate-text.ts';
+import { shownAct } from '#shared/explain/gates.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

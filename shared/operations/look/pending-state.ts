@@ -1,4 +1,4 @@
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { isHeldText } from '#shared/eviction/skew.ts';
 import { GATE_KINDS, gateText } from '#shared/explain/gate-text.ts';
 import { accountOfGate } from '#shared/explain/gates.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import pMap from 'p-map';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState, Partition } from '#shared/eviction/records.ts';
 import { storedGates } from '#shared/explain/recorded-forecast.ts';

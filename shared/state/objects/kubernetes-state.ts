@@ -2,7 +2,7 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
-import type { ServiceState } from '#shared/state/sqlite/service-state.ts';
+import type { ServiceState } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

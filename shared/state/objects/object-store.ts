@@ -6,7 +6,7 @@ import type {
   NodeState,
   Partition,
 } from '#shared/eviction/records.ts';
-import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/sqlite/service-state.ts';
+import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -4,7 +4,7 @@ import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
 import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
-import type { ServiceState, ServiceStore } from '#shared/state/sqlite/service-state.ts';
+import type { ServiceState, ServiceStore } from '#shared/state/service-state.ts';
 
 /** What of a service is kept by clusters. */
 export type KeptByCluster = Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'>;

@@ -5,12 +5,12 @@ import { describe, test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import * as z from 'zod';
 import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import {
   EVICT_PERMISSIONS,
   EVICTION_API_PERMISSIONS,
   NEEDED_PERMISSIONS,
   NODE_LEASE_PERMISSION,
-  type Permission,
   RELAY_PERMISSIONS,
   TAKEOVER_PERMISSIONS,
 } from '#shared/kubernetes/permissions.ts';

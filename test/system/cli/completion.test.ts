@@ -6,7 +6,7 @@ import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 

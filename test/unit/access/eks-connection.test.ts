@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type EksWay, eksConnection } from '#shared/access/eks-connection.ts';
+import type { EksWay } from '#shared/access/aws-clients.ts';
+import { eksConnection } from '#shared/access/eks-connection.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { load, loadAll } from 'js-yaml';
 import type { PodUid } from '#shared/eviction/identity.ts';
-import { disruptionPatch } from '#shared/kubernetes/http/announcement.ts';
+import { disruptionPatch } from '#shared/kubernetes/announcement.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import {
   type DuePod,
-  type EvictionGate,
   findGate,
   isOfPod,
   isOfTaints,

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { evaluate, type NodeObservation } from '#shared/eviction/evaluate.ts';
-import {
-  type DuePod,
-  type EvictionGate,
-  findGate,
-  leaseNoteOn,
-  mayStillHold,
-} from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { type DuePod, findGate, leaseNoteOn, mayStillHold } from '#shared/eviction/gate.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import { type NodeLease, type NodeLife, nodeLife } from '#shared/eviction/node-life.ts';
 import type { Rules } from '#shared/eviction/policy.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
-import type { PodEvent } from '#shared/kubernetes/api.ts';
+import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { startLocalService } from '#functions/service/service.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
-import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

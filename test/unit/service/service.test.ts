@@ -11,7 +11,7 @@ import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
-import { sqliteAsked, sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { sqliteAsked, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';

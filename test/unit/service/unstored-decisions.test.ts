@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { startLocalService } from '#functions/service/service.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { sqliteState } from '#shared/state/sqlite/service-state.ts';
+import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';

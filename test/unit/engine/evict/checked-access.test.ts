@@ -4,7 +4,7 @@ import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import type { Permission } from '#shared/kubernetes/permissions.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';

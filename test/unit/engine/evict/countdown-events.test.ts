@@ -7,7 +7,7 @@ import { countingDown, heldBack } from '#shared/engine/evict/countdown-events.ts
 import { EVENT_REASON } from '#shared/engine/evict/events.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { countdownOf } from '#shared/engine/news.ts';
-import type { EvictionGate } from '#shared/eviction/gate.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';

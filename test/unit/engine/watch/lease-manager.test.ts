@@ -7,8 +7,8 @@ import { LEASE_LOOK_MS, LEASE_RENEW_MS, LeaseManager } from '#shared/engine/watc
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import { LEASE_TTL_MS, type Lease, type LeaseRecord, type Leases } from '#shared/state/lease.ts';
-import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
+import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';

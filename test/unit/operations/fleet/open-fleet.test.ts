@@ -8,7 +8,7 @@ import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import { openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { REACHED_BY_FILE, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { listenOnSocket } from '#shared/operations/fleet/state-socket.ts';
-import { sqliteLeases } from '#shared/state/sqlite/service-state.ts';
+import { sqliteLeases } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

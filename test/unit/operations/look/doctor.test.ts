@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import type { Permission } from '#shared/kubernetes/permissions.ts';
+import type { Permission } from '#shared/kubernetes/http/call.ts';
 import { PROVEN_KUBERNETES } from '#shared/kubernetes/proven-versions.ts';
 import { TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import type { Account } from '#shared/operations/fleet/account.ts';

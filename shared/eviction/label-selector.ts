@@ -1,4 +1,15 @@
-import type { LabelSelector } from './policy.ts';
+/** `meta/v1.LabelSelector`. */
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly LabelExpression[];
+}
+
+/** `meta/v1.LabelSelectorRequirement`. */
+export interface LabelExpression {
+  readonly key: string;
+  readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
+  readonly values?: readonly string[];
+}
 
 /** The conditions of a selector on one label. */
 interface Conditions {

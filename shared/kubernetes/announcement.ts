@@ -1,17 +1,13 @@
 import { hash as digest } from 'node:crypto';
-import type { PodUid } from '#shared/eviction/identity.ts';
+import type { PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
-import type { PodEvent } from '../api.ts';
 
 /** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
 export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
 
 /** `v1.PodReasonEvictionByEvictionAPI`: the same, where the Eviction API set it. */
 export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
-
-/** As whom the API server notes us where we write: it takes the user agent. Marks go by this and the installation's name. */
-export const FIELD_MANAGER = 'taintward';
 
 /**
  * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
@@ -69,4 +65,14 @@ function eventName(pod: string, key: string): string {
   const hash = digest('sha256', key).slice(0, HASH_LENGTH);
   // A part of a DNS name must not end in what the cut may leave there.
   return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
+}
+
+/** A `core/v1.Event` about a pod, as the built-in controller writes it. */
+export interface PodEvent {
+  readonly pod: PodRef;
+  /** Names the Event: posting the same key twice is one Event. */
+  readonly key: string;
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly message: string;
 }

@@ -1,12 +1,14 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** What an agent counts of its queue of what is due. */
+/** Metrics of an agent's queue of due evictions. */
 export interface DueMetrics {
-  /** So many messages of a batch were done, and so many come again: they failed, or their moment has not come. */
+  /**
+   * Counts the messages of a batch. `kept` messages are redelivered: they failed, or they are not due yet.
+   */
   handled(done: number, kept: number): void;
-  /** The queue gave no answer. */
+  /** Counts a receive call that failed. */
   receiveFailed(): void;
-  /** Has the batches that are handled counted when they are asked for. */
+  /** Sets the source of the gauge of batches in flight. Each scrape calls `batchesInHand`. */
   observe(batchesInHand: () => number): void;
 }
 
@@ -23,7 +25,7 @@ export function dueMetrics(registry: Registry): DueMetrics {
     help: 'Failed calls to receive messages from the queue of due evictions.',
     registers,
   });
-  // A series that begins with 1 is no increase to Prometheus.
+  // Prometheus sees no increase in a series that begins with 1.
   for (const outcome of ['done', 'kept']) messages.inc({ outcome }, 0);
   let inHand = () => 0;
   new Gauge({

@@ -19,17 +19,18 @@ import { pause } from '#shared/time/pause.ts';
 import type { DueMetrics } from './due-metrics.ts';
 
 /**
- * Seconds for which one call waits for messages. A call that is broken off may have been given some, which nobody sees until
- * their visibility ends: who stops waits for it, and so it is no longer than a pod may take to stop.
+ * Seconds for which one receive call waits for messages. An aborted call may already have received messages,
+ * which stay invisible until their visibility timeout ends. So `stop` waits for the call, and the call must
+ * be shorter than a pod's time to stop.
  */
 export const WAIT_SECONDS = 10;
-/** Batches that are handled at a time: `evict` waits for API servers, many nodes at once. */
+/** Batches that are handled at a time. `evict` mostly waits for API servers, for many nodes in parallel. */
 export const MAX_CONCURRENT_BATCHES = 16;
-/** How soon a queue is asked again that gave no answer. */
+/** Delays between receive calls while the queue doesn't answer. */
 const RETRY: Backoff = { firstMs: 500, longestMs: 10_000 };
-/** A queue that gave no answer for so long is out of reach: less is a hiccup. */
+/** Time without an answer after which the queue counts as unreachable. Shorter outages are ignored. */
 export const UNREACHED_MS = 30_000;
-/** The same trouble is told again this often. */
+/** Interval at which an ongoing outage is logged again. */
 const TELL_AGAIN_MS = 10 * 60_000;
 
 const ATTRIBUTES: MessageSystemAttributeName[] = [
@@ -41,7 +42,7 @@ const ATTRIBUTES: MessageSystemAttributeName[] = [
 ];
 
 export interface DueSourceDeps {
-  /** Made with time for calls that wait: `SQS_WAITING_SETTINGS`. */
+  /** A client whose timeouts allow calls that wait: `SQS_WAITING_SETTINGS`. */
   readonly client: Pick<SQSClient, 'send'>;
   readonly queueUrl: string;
   readonly queueArn: string;
@@ -53,9 +54,12 @@ export interface DueSourceDeps {
 }
 
 /**
- * Hands what is due, from an SQS queue, to the handler of `evict`, as Lambda's event source mapping does with
- * `ReportBatchItemFailures`: what the handler does not report is deleted, and what it does comes when it said, or when its visibility
- * ends. While the queue cannot be reached it is asked again and again.
+ * Passes due messages from an SQS queue to the handler of `evict`, as Lambda's event source mapping does with
+ * `ReportBatchItemFailures`.
+ * - A message that the handler doesn't report as failed is deleted.
+ * - A message that the handler reports returns at the time that the handler set, or when its visibility
+ *   timeout ends.
+ * - While the queue is unreachable, the source retries indefinitely.
  */
 export class DueSource {
   readonly #deps: DueSourceDeps;
@@ -66,7 +70,7 @@ export class DueSource {
   #failing: Age | undefined;
   #told: Age | undefined;
 
-  /** Begins at once. */
+  /** Starts polling immediately. */
   constructor(deps: DueSourceDeps) {
     this.#deps = deps;
     this.#name = queueName(deps.queueUrl);
@@ -74,14 +78,17 @@ export class DueSource {
     this.#polling = this.#poll();
   }
 
-  /** Whether the queue answers, or did not long enough ago to tell. */
+  /**
+   * Reports whether the queue is reachable. An outage shorter than `UNREACHED_MS` still counts as reachable.
+   */
   get reaches(): boolean {
     return this.#failing === undefined || this.#failing.atLeastMs < UNREACHED_MS;
   }
 
   /**
-   * Takes no more messages; resolves when those that were taken are handled. What is not within `withinMs` of the last call's end is
-   * given back, so that another replica has it at once: handling it twice does no harm.
+   * Stops receiving, and resolves when the received messages are handled or returned. Messages that aren't
+   * handled `withinMs` after the last receive call are returned to the queue, so that another replica gets
+   * them immediately. Handling a message twice does no harm.
    */
   async stop(withinMs: number): Promise<void> {
     this.#stopping.abort();
@@ -119,8 +126,9 @@ export class DueSource {
         QueueUrl: queueUrl,
         MaxNumberOfMessages: EVICT_BATCH_SIZE,
         WaitTimeSeconds: WAIT_SECONDS,
-        // What is received is begun at once, and so is seen again as soon as it must be over: an agent that died is made good within
-        // a minute. The queue's own visibility is for Lambda, which may have to wait before it can begin.
+        // A received message is handled immediately, so it can become visible again as soon as its handling
+        // must be over. If an agent dies, another replica gets its messages within a minute. The queue's own
+        // visibility timeout is for Lambda, which may have to wait before it begins.
         VisibilityTimeout: QUEUES.evictionsDue.functionTimeoutSeconds,
         MessageSystemAttributeNames: ATTRIBUTES,
       }),
@@ -157,7 +165,7 @@ export class DueSource {
     }
   }
 
-  /** It is seen again, which does no harm. */
+  /** Logs the failure. The message is redelivered, which does no harm. */
   #notDeleted(record: SQSRecord | undefined, reason: unknown): void {
     const messageId = record?.messageId ?? '';
     this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, error: reason });
@@ -178,7 +186,7 @@ export class DueSource {
   }
 }
 
-/** A received message as Lambda would put it into an event. */
+/** Converts a received message to a record of a Lambda event. */
 function recordOf(message: Message, queueArn: string): SQSRecord {
   const { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} } = message;
   const { MessageGroupId } = Attributes;

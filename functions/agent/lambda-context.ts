@@ -1,8 +1,8 @@
 import type { Context } from 'aws-lambda';
 
 /**
- * What Lambda tells a function of itself, for handlers that run in this process. They get the time they would have
- * there: what does not end within it is given back to its queue.
+ * The Lambda context for handlers that run in this process. A handler has the same timeout as in Lambda:
+ * messages that aren't handled within it are returned to the queue.
  */
 export const localContext = (timeoutSeconds: number): Context => ({
   callbackWaitsForEmptyEventLoop: false,

@@ -38,12 +38,15 @@ import { type AgentOptions, parseOptions } from './options.ts';
 import { ownRegistration } from './own-registration.ts';
 import { rejectOtherClusters } from './reject-other-clusters.ts';
 
-/** Kubernetes kills 30 s after it asks to stop. What is not sent by then, the next relay sends anew. */
+/**
+ * Kubernetes kills the pod 30 s after it asks the pod to stop. The next relay sends any deltas that are
+ * unsent by then.
+ */
 const STOP_TIMEOUT_MS = 25_000;
-/** Of that, what is in hand may take so long once the last call for messages has ended. */
+/** Part of that time for the messages in hand, counted from the end of the last receive call. */
 const HANDLED_WITHIN_MS = 10_000;
 
-/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+/** Errors that the operator can cause. Their messages are written for the operator. */
 const OPERATOR_ERRORS = [ClustersRefusedError, EnvironmentError, KubeconfigError, ProbeAddressError];
 
 /** Runs the agent of one cluster until it is asked to stop. */
@@ -76,7 +79,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     sendOn: rejectOtherClusters(cluster, agent),
     metrics: prometheusEvictionMetrics(prometheus),
   });
-  // There is nobody to leave the cluster to but those that are for it, too.
+  // No capacity limit: only the agent's own replicas can take over the cluster.
   const { relay, stop: stopRelay } = await openAwsRelay(environment, {
     ...{ table, sqs, log, nodeBudget: Infinity },
     metrics: relayMetrics(prometheus),

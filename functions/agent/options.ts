@@ -3,13 +3,15 @@ import { agentEnvironment } from '#shared/aws/environment.ts';
 import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
-/** What an agent was asked on its command line: how it reaches its cluster, if not as a pod of it. */
+/**
+ * Command-line options of an agent. They select the cluster if the agent doesn't run as a pod of the cluster.
+ */
 export interface AgentOptions {
   readonly context: string | undefined;
   readonly kubeconfig: string | undefined;
 }
 
-/** What each variable of its environment is for. */
+/** Descriptions of the environment variables, for `--help`. */
 const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = {
   AGENT: "agent ID in the cluster's registration",
   CLUSTER: 'name of the registered cluster',
@@ -31,7 +33,10 @@ const PURPOSES: Readonly<Record<keyof typeof agentEnvironment.shape, string>> = 
 
 export const AGENT_VARIABLES = environmentVariables(agentEnvironment, PURPOSES);
 
-/** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
+/**
+ * Reads the command line. `--help` and `--version` print their text and exit. Invalid usage prints one
+ * sentence and exits.
+ */
 export function parseOptions(argv: readonly string[]): AgentOptions {
   const command = new Command('npm run agent --')
     .description(

@@ -4,16 +4,16 @@ import type { Log } from '#shared/telemetry/log.ts';
 
 export interface OwnRegistrationDeps {
   readonly registry: Pick<ClusterRegistry, 'get'>;
-  /** The one that the agent is for. */
+  /** The agent's cluster. */
   readonly cluster: ClusterName;
-  /** Its ID. */
+  /** The agent's ID. */
   readonly agent: string;
   readonly log: Log;
 }
 
 /**
- * The registry as an agent may read it: of its own cluster, while that is registered to be its. That it is not is told when it
- * begins. `list` rejects with `StoreError`.
+ * Returns the registry as an agent may read it: its own cluster, while that cluster is registered with this
+ * agent. A warning is logged when the registration ends. `list` rejects with `StoreError`.
  */
 export function ownRegistration({
   registry,

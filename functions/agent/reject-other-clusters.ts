@@ -1,7 +1,10 @@
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
 
-/** Has what is due in another cluster than an agent's own set aside, with a sentence: somebody registered that as this agent's. */
+/**
+ * Rejects messages that are due in a cluster other than the agent's own. Such a cluster was registered with
+ * this agent by mistake.
+ */
 export const rejectOtherClusters =
   (own: ClusterName, agent: string) =>
   async ({ cluster }: NodeRef): Promise<boolean> => {

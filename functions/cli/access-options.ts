@@ -25,13 +25,13 @@ const FLAGS = [
 ] as const;
 type Name = (typeof FLAGS)[number]['name'];
 
-/** How a cluster is to be reached, as flags say it. */
+/** Flags that define the access to a cluster. */
 export type AccessOptions = { readonly [N in Name]?: string };
 
 interface Way {
   readonly kind: Access['kind'];
   readonly flag: string;
-  /** What chooses it. */
+  /** Flags that select this kind of access. */
   readonly by: readonly Name[];
   readonly with: readonly Name[];
 }
@@ -80,7 +80,7 @@ export function addAccessOptions(command: Command): Command {
     .option('--agent <id>', 'ID of the agent that runs in the cluster; no other access is needed');
 }
 
-/** Throws `UsageError` when the flags do not make one way. */
+/** Returns the access that the flags define. Throws `UsageError` if they don't define exactly one. */
 export function parseAccess(options: AccessOptions): Access {
   const { kind } = wayOf(options);
   const { eks = '', context = '', kubeconfig, agent = '' } = options;
@@ -160,7 +160,10 @@ function secretOf(options: AccessOptions): ByPart<string> {
   return arn;
 }
 
-/** What was said for both parts, or for each. Throws `UsageError` when it was said for one alone. */
+/**
+ * Returns the value for both parts, or one value for each part. Throws `UsageError` if only one part has a
+ * value.
+ */
 function byPart(options: AccessOptions, both: Name, relay: Name, evict: Name): ByPart<string> | undefined {
   const [one, ofRelay, ofEvict] = [options[both], options[relay], options[evict]];
   if (ofRelay === undefined && ofEvict === undefined) return one;

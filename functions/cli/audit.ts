@@ -12,7 +12,7 @@ interface AuditOptions {
   readonly output: OutputFormat;
 }
 
-/** `taintward audit`: who changed what governs clusters, when, and why. */
+/** `taintward audit`: changes of the rules of clusters, with time, actor, and reason. */
 export function addAuditCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('audit')
@@ -35,7 +35,7 @@ export function addAuditCommand(program: Command, deps: CliDeps): void {
         const now = deps.clock.now();
         const found = await fleet.rulesStore.audit({
           from: since ? momentOf(since, now) : 0,
-          // Clocks differ a little.
+          // Allows for clock skew between machines.
           to: now + 60_000,
           ...(cluster === undefined ? {} : { cluster }),
         });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** Opens a URL; what it left behind goes with `close`. `undefined`: there is nothing to open it with. */
+/** Opens a URL in a browser. `close` removes the temporary files. `undefined`: no browser can be started. */
 export type Browser = (url: string) => { close(): void } | undefined;
 
 const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
@@ -14,8 +14,8 @@ const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...str
 };
 
 /**
- * By what the system opens pages with. The URL is as secret as what it shows, and command lines can be read by everybody
- * on this machine: so it is told by a file that nobody else can read.
+ * Starts the system's default opener. The URL is as secret as the console, and every user of this machine can
+ * read command lines. So the URL is passed in a file that only this user can read.
  */
 export const startBrowser: Browser = (url) => {
   const [command, ...args] = OPENERS[process.platform] ?? [];
@@ -27,7 +27,7 @@ export const startBrowser: Browser = (url) => {
   const page = `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${url}">\n`;
   writeFileSync(file, page, { mode: 0o600 });
   const child = spawn(command, [...args, pathToFileURL(file).href], { detached: true, stdio: 'ignore' });
-  // Whoever has no browser here has the link in the terminal.
+  // Without a browser, the user opens the link that the terminal shows.
   child.on('error', () => undefined);
   child.unref();
   return { close: () => rmSync(directory, { recursive: true, force: true }) };

@@ -2,7 +2,7 @@ import type { Cause } from '#shared/explain/cause.ts';
 import { taintText } from '#shared/taints/taint.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
-/** Why a pod must be evicted, for people. */
+/** Returns the causes of an eviction, as text for people. */
 export function causeTexts(causes: readonly Cause[]): readonly string[] {
   return causes.map(({ taint, since, known, toleration, seconds, policy }) => {
     const tolerated = toleration === undefined ? 'not tolerated' : `toleration ${toleration}: ${seconds} s`;
@@ -11,7 +11,7 @@ export function causeTexts(causes: readonly Cause[]): readonly string[] {
   });
 }
 
-/** Why a pod must be evicted, for programs. */
+/** Returns the causes of an eviction, as JSON for programs. */
 export const causesJson = (causes: readonly Cause[]): readonly object[] =>
   causes.map(({ taint, since, ...cause }) => ({
     taint: taintText(taint),

@@ -40,7 +40,7 @@ import {
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-/** `taintward clusters`: which clusters are managed. */
+/** `taintward clusters`: manages registered clusters. */
 export function addClustersCommand(program: Command, deps: CliDeps): void {
   const clusters = program
     .command('clusters')
@@ -108,13 +108,14 @@ async function add(
 
 interface Checked {
   readonly found: string;
-  /** What more should be granted, as a sentence. */
+  /** Permissions that should be added, as a sentence. */
   readonly hint?: string | undefined;
 }
 
 /**
- * Who found that the cluster can be managed: this machine, or else the deployed `evict`, whose network and identity may be let in
- * where those of the operator are not. Rejects with `ApiError` or `CliError`: neither did; it says why.
+ * Checks from this machine that the cluster can be managed. If that fails, the deployed `evict` checks: the
+ * cluster may admit only its network and identity. Rejects with `ApiError` or `CliError` if neither check
+ * succeeds; the message contains the reason.
  */
 async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: CliDeps): Promise<Checked> {
   if (cluster.access.kind === 'agent') return { found: await checkedAgent(cluster.access.agent, fleet) };
@@ -123,7 +124,7 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
     return { found: 'Connection and permissions are verified', hint };
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
-    // No function has a kubeconfig file.
+    // Lambda functions have no kubeconfig file.
     if (!fleet.checkAccess || cluster.access.kind === 'local-context') throw error;
     deps.progress('This machine cannot reach the cluster: asking evict');
     const answer = await fleet.checkAccess(cluster).catch((failure: unknown) => {
@@ -136,7 +137,10 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
   }
 }
 
-/** Who is let in nowhere can see that the agent has its queue, and no more. Rejects with `CliError` or `FleetError`. */
+/**
+ * Checks that the agent's queue exists: without access to the cluster, nothing more can be checked. Rejects
+ * with `CliError` or `FleetError`.
+ */
 async function checkedAgent(agent: string, fleet: Fleet): Promise<string> {
   if (await fleet.hasAgent?.(agent)) return `The queue of agent ${agent} exists`;
   throw new CliError(
@@ -153,8 +157,8 @@ const notChecked = ({ message }: ApiError, more: string): CliError =>
   new CliError(`${message} ${more} Fix the cause, or skip the check with --no-check.`);
 
 /**
- * Looks by each identity that the service has there. Rejects with `ApiError`: the cluster cannot be reached, or what rights
- * are missing. Returns what more should be granted.
+ * Checks the cluster with each identity that the service has there. Returns a hint if permissions should be
+ * added. Rejects with `ApiError` if the cluster is unreachable or required permissions are missing.
  */
 async function check(cluster: RegisteredCluster<Access>, deps: CliDeps): Promise<string | undefined> {
   const looks: readonly (readonly [Part, typeof NEEDED_PERMISSIONS])[] = hasTwoIdentities(cluster.access)
@@ -269,7 +273,10 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
   );
 }
 
-/** Shows what would be lost, and asks where something would. Rejects with `CliError` when it cannot. */
+/**
+ * Shows the pending evictions that would be lost, and asks for confirmation if there are any. Rejects with
+ * `CliError` if it cannot ask.
+ */
 async function mayRemove(
   name: ClusterName,
   yes: boolean,
@@ -282,7 +289,9 @@ async function mayRemove(
   return yes || confirmed('Remove the cluster?', confirm);
 }
 
-/** What becomes of the pending evictions of a cluster that is removed; `undefined`: there are none. */
+/**
+ * Returns a warning about the pending evictions of a cluster that is removed. `undefined`: there are none.
+ */
 async function lossText(
   name: ClusterName,
   { store }: Pick<Fleet, 'store'>,
@@ -307,14 +316,14 @@ function registryOf({ registry, where }: Fleet): ClusterRegistry {
   );
 }
 
-/** The cluster a command is about. */
+/** The cluster argument of a command. */
 const nameArgument = (): Argument =>
   new Argument('<name>', 'cluster name in the fleet').argParser(parseClusterName);
 
 const noSuchCluster = (name: ClusterName): CliError =>
   new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
 
-/** How a cluster is reached, for people. */
+/** Returns the access to a cluster, as text for people. */
 function accessText({ access }: RegisteredCluster): string {
   switch (access.kind) {
     case 'eks': {
@@ -344,7 +353,7 @@ function textByPart<T extends string | AssumedRole>(given: ByPart<T>, text: (one
 const addedText = ({ addedAt }: RegisteredCluster): string | undefined =>
   addedAt === undefined ? undefined : new Date(addedAt).toISOString();
 
-/** A registration for programs. */
+/** Returns a registration, as JSON for programs. */
 const registrationJson = (cluster: RegisteredCluster): object => ({
   name: cluster.name,
   access: cluster.access,

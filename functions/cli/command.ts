@@ -12,57 +12,60 @@ import type { Paint } from './paint.ts';
 import type { Progress } from './progress.ts';
 import type { Watch } from './watch.ts';
 
-/** What commands need of the world. */
+/** Dependencies of all commands. */
 export interface CliDeps {
-  /** Throws `FleetError` or `StoreError` where there is none. */
+  /** Opens a fleet. Throws `FleetError` or `StoreError` if there is none. */
   fleet(choice: FleetChoice): Fleet;
-  /** Also a cluster of which nothing is known but what it says itself. Rejects as `fleet` throws. */
+  /**
+   * Opens a fleet, or a single cluster of a kubeconfig that belongs to no fleet. Rejects with the errors that
+   * `fleet` throws.
+   */
   live(choice: LiveChoice): Promise<Fleet | ContextFleet>;
   readonly connect: Connect;
   readonly clock: Clock;
-  /** To standard output; the text ends with a line feed. */
+  /** Writes to standard output. The text ends with a line feed. */
   print(text: string): void;
-  /** To standard error, likewise. */
+  /** Writes to standard error. The text ends with a line feed. */
   complain(text: string): void;
   readonly paint: Paint;
-  /** On standard error, for work that takes its time. */
+  /** Shows the progress of long work on standard error. */
   readonly progress: Progress;
   readonly watch: Watch;
-  /** What the process ends with, unless it fails. */
+  /** Sets the exit code of a command that succeeds. */
   exitWith(code: ExitCode): void;
-  /** Asks whoever sits at the terminal; absent: nobody does. */
+  /** Asks the user at the terminal. Absent: standard input is not a terminal. */
   readonly confirm?: ((question: string) => Promise<boolean>) | undefined;
 }
 
-/** The operator asked for something that cannot be done; the message is one sentence that says what to do. */
+/** The operator's request cannot be done. The message is one sentence that says how to proceed. */
 export class CliError extends Error {
   override readonly name = 'CliError';
 }
 
-/** Asks whoever sits at the terminal. Rejects with `CliError` when nobody does. */
+/** Asks the user at the terminal. Rejects with `CliError` if there is no terminal. */
 export async function confirmed(question: string, confirm: CliDeps['confirm']): Promise<boolean> {
   if (confirm) return confirm(question);
   throw new CliError('Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.');
 }
 
-/** Reads the name of a cluster from an argument. Throws `InvalidArgumentError`. */
+/** Reads a cluster name from an argument. Throws `InvalidArgumentError`. */
 export function parseClusterName(text: string): ClusterName {
   const { data, error } = clusterNameSchema.safeParse(text);
   if (data === undefined) throw new InvalidArgumentError(`It ${error.issues[0]?.message}.`);
   return data;
 }
 
-/** The reason for what is forbidden or let go: somebody else will want to know it. */
+/** Reason for a stop, hold, or release. It is mandatory because others will need it. */
 export const whyOption = (): Option =>
   new Option('--reason <text>', 'reason, recorded in the audit log').makeOptionMandatory();
 
-/** For how long it is to be so. */
+/** Duration of a stop or hold. */
 export const forOption = (): Option =>
   new Option('--for <duration>', 'duration, for example 90s, 15m, 4h, or 4d (default: no expiry)').argParser(
     parseDuration,
   );
 
-/** Milliseconds. Throws `InvalidArgumentError`. */
+/** Returns milliseconds. Throws `InvalidArgumentError`. */
 export function parseDuration(text: string): number {
   const ms = durationMs(text);
   if (ms) return ms;

@@ -8,29 +8,29 @@ import { tableText } from './output.ts';
 
 const SECOND_MS = 1_000;
 
-/** A pod that the built-in controller evicted, or that was due by us, or both. */
+/** A pod that the built-in controller evicted, or that was due by Taintward, or both. */
 export interface ComparedPod {
   readonly ref: NodeRef;
   readonly namespace: string;
   readonly name: string;
-  /** When the built-in controller evicted it, to the second. */
+  /** Time of the eviction by the built-in controller, rounded down to the second. */
   readonly builtInAt?: EpochMs;
-  /** When it was due by us. */
+  /** Deadline of Taintward's eviction. */
   readonly oursAt?: EpochMs;
   readonly causes: readonly Cause[];
 }
 
-/** The built-in controller's evictions beside ours. */
+/** The built-in controller's evictions compared with Taintward's. */
 export interface Comparison {
-  /** Evicted by both, in the order of their evictions. */
+  /** Pods that both evicted, in the order of their evictions. */
   readonly both: readonly Required<ComparedPod>[];
   readonly builtInOnly: readonly ComparedPod[];
   readonly oursOnly: readonly ComparedPod[];
 }
 
 /**
- * Compares what the built-in controller evicted with what was due by us, by what history tells, the oldest first. A pod that
- * was due by us counts as evicted by us when it was evicted, or would have been.
+ * Compares the evictions of the built-in controller with Taintward's, as the history has them, oldest first.
+ * A pod counts as evicted by Taintward if it was evicted or would have been evicted.
  */
 export function compare(entries: readonly EntryOutput[]): Comparison {
   const pods = new Map<string, ComparedPod>();
@@ -58,11 +58,14 @@ export function compare(entries: readonly EntryOutput[]): Comparison {
 const isBoth = (pod: ComparedPod): pod is Required<ComparedPod> =>
   pod.builtInAt !== undefined && pod.oursAt !== undefined;
 
-/** By how much the built-in controller was later than we; milliseconds. Its time is known to the second, so ours is taken to the second, too. */
+/**
+ * Returns by how many milliseconds the built-in controller was later than Taintward. Its time is known to the
+ * second, so Taintward's is rounded down to the second, too.
+ */
 const laterMs = ({ builtInAt, oursAt }: Required<ComparedPod>): number =>
   builtInAt - Math.floor(oursAt / SECOND_MS) * SECOND_MS;
 
-/** Half of the pods differ by no more, and none by more than the most; milliseconds, either way. */
+/** Returns the median and the largest absolute difference, in milliseconds. */
 function differences({
   both,
 }: Comparison): { readonly medianMs: number; readonly mostMs: number } | undefined {
@@ -71,7 +74,7 @@ function differences({
   return medianMs === undefined || mostMs === undefined ? undefined : { medianMs, mostMs };
 }
 
-/** For people: a line for each pod, and what it comes to. `room`: of a line. */
+/** Returns a line for each pod and a summary, as text for people. `room`: width of a line. */
 export function comparisonText(comparison: Comparison, room: number): string {
   const { both, builtInOnly, oursOnly } = comparison;
   const line = (pod: ComparedPod): readonly string[] => [
@@ -99,7 +102,7 @@ function summaryText(comparison: Comparison): string {
 
 const secondsText = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
 
-/** For programs. */
+/** Returns the comparison as JSON for programs. */
 export function comparisonJson(comparison: Comparison): object {
   const found = differences(comparison);
   const isoText = (at: EpochMs | undefined) => (at === undefined ? undefined : new Date(at).toISOString());

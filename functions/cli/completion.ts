@@ -4,12 +4,15 @@ import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
 import { withExamples } from './output.ts';
 
-/** Whoever presses Tab does not wait for longer. */
+/** Longest time for which a completion waits for cluster names. */
 const NAMES_MS = 1_500;
-/** Arguments and options that are names of clusters. */
+/** Names of arguments and options whose values are cluster names. */
 const OF_CLUSTERS = ['cluster', 'clusters'];
 
-/** `taintward completion`: scripts by which shells complete its commands, options, and the names of clusters. To be added last. */
+/**
+ * `taintward completion`: shell scripts that complete commands, options, and cluster names. Must be added
+ * after all other commands.
+ */
 export function addCompletion(program: Command, deps: CliDeps): void {
   const root = tab(program, { completionCommandName: 'completion' });
   let names: readonly string[] = [];
@@ -30,7 +33,7 @@ export function addCompletion(program: Command, deps: CliDeps): void {
       .helpGroup('Maintain:');
     withExamples(command, 'source <(taintward completion bash)', 'taintward completion fish | source');
   }
-  // The script asks this hidden command for suggestions.
+  // The script calls this hidden command for suggestions.
   program.commands
     .find((each) => each.name() === 'complete')
     ?.hook('preAction', async () => {
@@ -40,7 +43,10 @@ export function addCompletion(program: Command, deps: CliDeps): void {
     });
 }
 
-/** Of the fleet that the words so far name; none where that is not known in time. Never rejects. */
+/**
+ * Returns the clusters of the fleet that the typed words select. The list is empty if they aren't known in
+ * time. Never rejects.
+ */
 async function clusterNames(words: readonly string[], deps: CliDeps): Promise<readonly string[]> {
   const after = (flag: string) => {
     const at = words.lastIndexOf(flag);

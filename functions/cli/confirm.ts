@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises';
 
 /**
- * Asks a person at a terminal, and waits for a line. Only `y` or `yes`, in any case, is a yes: an empty line is a no, as the prompt says,
- * and so is an input that ends without one.
+ * Asks a person at a terminal and waits for a line. Only `y` or `yes`, in any case, means yes. An empty line
+ * means no, as the prompt shows, and so does an input that ends without a line.
  */
 export async function confirmBy(
   { input, output }: Readonly<{ input: NodeJS.ReadableStream; output: NodeJS.WritableStream }>,

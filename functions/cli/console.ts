@@ -15,18 +15,18 @@ interface ConsoleOptions {
   readonly comparisonOperators: boolean;
 }
 
-/** What the command needs beside what all do. */
+/** Dependencies of this command beyond those of all commands. */
 export interface ConsoleCommandDeps {
   readonly browser: Browser;
-  /** Resolves when somebody wants it to end. */
+  /** Resolves when the user stops the console. */
   untilStopped(): Promise<unknown>;
-  /** Resolves when a browser that was started has read what it was started with. */
+  /** Resolves when a started browser has read its file. */
   untilRead(): Promise<unknown>;
 }
 
 const HIGHEST_PORT = 65_535;
 
-/** A browser that is cold takes some seconds. */
+/** Time for a cold browser to start, which takes some seconds. */
 const READ_MS = 15_000;
 
 const OF_THIS_PROCESS: ConsoleCommandDeps = {
@@ -35,7 +35,7 @@ const OF_THIS_PROCESS: ConsoleCommandDeps = {
   untilRead: () => pause(READ_MS),
 };
 
-/** `taintward console`: a page that shows what happens and what goes when, and lets it be stopped. */
+/** `taintward console`: a page that shows evictions and their deadlines, and can stop them. */
 export function addConsoleCommand(
   program: Command,
   deps: CliDeps,
@@ -64,7 +64,7 @@ export function addConsoleCommand(
   ).action(() =>
     withFleet<ConsoleOptions>(command, deps, async (fleet, options) => {
       const { host, port, open, comparisonOperators } = options;
-      // What serves one already has it show more, and needs no second process.
+      // If the service already serves a console, use that: it shows more and needs no second process.
       const asked = OWN_ONLY.some((name) => command.getOptionValueSource(name) !== 'default');
       const served = asked ? undefined : await fleet.consoleLink?.();
       if (served !== undefined) {
@@ -75,7 +75,7 @@ export function addConsoleCommand(
         opened?.close();
         return;
       }
-      // A fleet that cannot be read is told here, and not on a page that shows nothing.
+      // Report an unreadable fleet here, not on a page that shows nothing.
       await fleet.clusters();
       const [{ openConsole }, { fleetApi }] = await Promise.all([
         import('#shared/console/open-console.ts'),
@@ -104,7 +104,7 @@ export function addConsoleCommand(
   );
 }
 
-/** Options of a console that this process serves. */
+/** Options that apply only to a console that this process serves. */
 const OWN_ONLY = ['host', 'port', 'comparisonOperators'];
 
 const linkText = ({ where }: Pick<Fleet, 'where'>, link: string): string =>

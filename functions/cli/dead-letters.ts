@@ -17,11 +17,11 @@ import {
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-/** Letters that are read, unless told otherwise: each ten are a call. */
+/** Default number of messages to read. Every ten need one call. */
 const DEFAULT_LIMIT = 100;
 const MAX_LETTERS = 1_000;
 const QUEUE_NAMES: readonly string[] = Object.values(QUEUES).map(({ name }) => name);
-/** Fed by no queue. */
+/** Dead letters that come from a stream instead of a queue. */
 const EXPIRY = 'expiry';
 
 interface ListOptions {
@@ -40,7 +40,7 @@ interface RedriveOptions {
   readonly all: boolean;
 }
 
-/** `taintward dead-letters`: messages that nobody could handle. */
+/** `taintward dead-letters`: messages that no consumer could handle. */
 export function addDeadLettersCommand(program: Command, deps: CliDeps): void {
   const letters = program
     .command('dead-letters')
@@ -214,10 +214,10 @@ async function mustConfirm(yes: boolean, { confirm }: CliDeps): Promise<void> {
   throw new CliError('Canceled. Nothing was changed.');
 }
 
-/** Reasons of messages that are shown before these are deleted. */
+/** Number of reasons that are shown before dead letters are deleted. */
 const MAX_REASONS = 10;
 
-/** What is lost with the dead letters of a queue, of which some were read. */
+/** Returns a warning before the dead letters of a queue are deleted. Only some of them may have been read. */
 function lossText(queue: string, count: number, letters: readonly DeadLetter[]): string {
   const reasons = [...Map.groupBy(letters, whyText)].sort(([, a], [, b]) => b.length - a.length);
   const hidden = reasons.length - MAX_REASONS;
@@ -231,7 +231,7 @@ function lossText(queue: string, count: number, letters: readonly DeadLetter[]):
 const countText = (count: number): string =>
   count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`;
 
-/** What becomes of the evictions that are behind the dead letters of a queue. */
+/** Returns the consequence for the evictions behind the dead letters of a queue. */
 function outcomeText(queue: string): string {
   if (queue === EXPIRY) return 'The next resync, within 10 minutes, schedules their evictions again.';
   if (queue === QUEUES.evictionsDue.name || agentOfQueue(queue) !== undefined)
@@ -239,18 +239,24 @@ function outcomeText(queue: string): string {
   return 'The next resync, within 10 minutes, sends the same changes again.';
 }
 
-/** How many there are, about, of one queue or all; 0: only another process knows, or who asks may read these and not count all. */
+/**
+ * Returns the approximate number of dead letters, of one queue or all. Returns 0 if only another process can
+ * count them, or if the caller lacks the permission to count all.
+ */
 async function counted({ deadLetters }: Fleet, queue?: string): Promise<number> {
   const counts = (await deadLetters.count().catch(() => undefined)) ?? new Map<string, number>();
   if (queue !== undefined) return counts.get(queue) ?? 0;
   return [...counts.values()].reduce((sum, count) => sum + count, 0);
 }
 
-/** SQS locks the message group of what it hands out: of a node's deltas nobody sees the eleventh while the first ten are out. */
+/**
+ * SQS locks the message group of received messages. While the first ten deltas of a node are in flight, no
+ * reader gets the eleventh.
+ */
 const notShown = (hidden: number): string =>
   `About ${hidden} messages are not shown. SQS shows at most ten dead-letter messages of a node, and none while another client reads them. To send all again, run taintward dead-letters redrive --queue NAME.\n`;
 
-/** The queues of every deployment, and those of agents that have dead letters. */
+/** Returns the queues of every deployment, and the queues of agents that have dead letters. */
 async function redrivable({ deadLetters }: Fleet): Promise<readonly string[]> {
   const counted = [...((await deadLetters.count())?.keys() ?? [])];
   return [...QUEUE_NAMES, ...counted.filter(agentOfQueue)];
@@ -275,7 +281,7 @@ async function letterOf(id: string, fleet: Fleet, limit: number, queue?: string)
 const queueOption = (): Option => {
   const option = new Option('--queue <name>', 'queue name; an agent has agent-ID-evictions-due');
   const names = [...QUEUE_NAMES, EXPIRY];
-  // What is completed and listed are the names that every deployment has.
+  // Completion and help list only the names that every deployment has.
   return option.choices(names).argParser((name: string) => {
     if (names.includes(name) || agentOfQueue(name) !== undefined) return name;
     throw new InvalidArgumentError(
@@ -305,7 +311,7 @@ function whyText({ reason }: DeadLetter): string {
   return reason ?? 'received too often; for the cause, see the log of its function';
 }
 
-/** As it was meant, where it can be read. */
+/** Returns the parsed body, or the text if it isn't JSON. */
 function bodyOf({ body }: DeadLetter): unknown {
   try {
     return JSON.parse(body);

@@ -8,7 +8,7 @@ import { linesText, type OutputFormat, outputOption, shownAs, withExamples } fro
 import type { Paint } from './paint.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
-/** `taintward doctor`: whether everything is in place, and what to do about what is not. */
+/** `taintward doctor`: checks the installation and suggests fixes. */
 export function addDoctorCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('doctor')

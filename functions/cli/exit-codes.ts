@@ -1,20 +1,26 @@
-/** How a command ends, for scripts. */
+/** Exit codes of commands, for scripts. */
 export const EXIT = {
-  /** What was asked for was done, or shown. */
+  /** The request was done or shown. */
   fine: 0,
-  /** It could not be done, or was refused; standard error says why. */
+  /** The request could not be done, or was rejected. Standard error holds the reason. */
   failed: 1,
-  /** It was shown, and something in it breaks or needs somebody: of doctor, lint, status and what-if. */
+  /**
+   * The result was shown, and an action is required or something breaks. Used by doctor, lint, status, and
+   * what-if.
+   */
   needsYou: 2,
-  /** It was shown, and not all of it is known: of status and pending. As sysexits(3) calls what is unavailable. */
+  /**
+   * The result was shown, but parts of it are unknown. Used by status and pending. Same value as
+   * `EX_UNAVAILABLE` in sysexits(3).
+   */
   cannotKnow: 69,
-  /** The command line cannot be read. As sysexits(3) has it. */
+  /** The command line is invalid. Same value as `EX_USAGE` in sysexits(3). */
   usage: 64,
 } as const;
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** For `--help`. */
+/** Text for `--help`. */
 export const EXIT_CODES_TEXT = `
 Exit codes:
   ${EXIT.fine}   success

@@ -20,7 +20,7 @@ interface NamedPod {
   readonly name: string;
 }
 
-/** `taintward explain`: why a pod goes or stays and what happens next, or what happens on a node. */
+/** `taintward explain`: explains why a pod is evicted or stays, or which pods of a node are evicted. */
 export function addExplainCommand(program: Command, deps: CliDeps): void {
   const explain = program
     .command('explain')
@@ -95,10 +95,10 @@ function parsePod(text: string): NamedPod {
   throw new InvalidArgumentError('Specify NAMESPACE/NAME, for example shop/web-0.');
 }
 
-/** Fields that hold a moment. */
+/** Fields that hold a time. */
 const MOMENT = /^(?:at|since|until|movedFrom|pausedUntil|timeAdded|.*At)$/;
 
-/** The same for programs: moments as ISO texts. */
+/** Returns the same value with times as ISO strings, for programs. */
 function withDates(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withDates);
   if (value === null || typeof value !== 'object') return value;

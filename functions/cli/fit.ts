@@ -1,27 +1,30 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** What of a cell stays together in a line: a word, or a number with its unit. */
+/** Parts of a cell that are not broken across lines: a word, or a number with its unit. */
 const WORDS = /\s*(?:\d+ [dhms]\b|\S+)/g;
-/** The same where that is too long: day and time, and the parts of names, each with the mark that ends it; none is tiny. */
+/**
+ * Smaller parts, for words that are too long: day, time, and parts of names. Each part includes the mark that
+ * ends it, and none is tiny.
+ */
 const PARTS = /\s*(?:\d+ [dhms]\b|\d{4}-\d\d-\d\dT|[\d:.]+Z|[^\s/:=,]{6,}?-|[^\s/:=,]*[/:=,]+|[^\s/:=,]+)/g;
 
 type Columns = readonly (readonly string[])[];
 
-/** How much of a line a text takes on a terminal. */
+/** Returns the width of a text on a terminal. */
 export const widthOf = (text: string): number => stripVTControlCharacters(text).length;
 
-/** How a table is laid out. */
+/** Layout of a table. */
 export interface Layout {
-  /** Of each column. */
+  /** Width of each column. */
   readonly widths: readonly number[];
-  /** A cell as lines of its column. */
+  /** Returns a cell as lines of its column. */
   lines(cell: string, column: number): readonly string[];
 }
 
 /**
- * Lays out rows in so much `room` of a line, the gaps between columns left out: the widest columns give way first, their cells go on
- * in further lines at spaces and, where that is not enough, within names. Nothing is cut off: where even that is not enough, lines
- * are longer.
+ * Lays out rows in `room` characters of a line, not counting the gaps between columns. The widest columns are
+ * narrowed first: their cells are wrapped at spaces and, if necessary, within names. No text is cut off: if
+ * wrapping isn't enough, lines are longer.
  */
 export function layout(rows: readonly (readonly string[])[], room: number): Layout {
   const columns = (rows[0] ?? []).map((_, column) => rows.map((row) => row[column] ?? ''));
@@ -33,7 +36,10 @@ export function layout(rows: readonly (readonly string[])[], room: number): Layo
   return { widths, lines: (cell, column) => wrapped(cell, widths[column] ?? 0, pieces) };
 }
 
-/** The widths of columns under the highest bound that the room allows, but of none below that of its widest piece. */
+/**
+ * Returns column widths under the highest bound that fits the room. No column is narrower than its widest
+ * piece.
+ */
 function narrowed(columns: Columns, pieces: RegExp, room: number): readonly number[] {
   const least = columns.map((cells) =>
     widest(cells.flatMap((cell) => piecesOf(cell, pieces)).map((piece) => piece.trimStart())),
@@ -58,7 +64,7 @@ function wrapped(cell: string, width: number, pieces: RegExp): readonly string[]
   return [...lines, line];
 }
 
-/** A cell in colour stays whole: what follows it in its line would have that colour, too. */
+/** Returns a colored cell whole: if it were wrapped, the rest of the line would have its color, too. */
 const piecesOf = (cell: string, pieces: RegExp): readonly string[] =>
   stripVTControlCharacters(cell) === cell ? (cell.match(pieces) ?? [cell]) : [cell];
 

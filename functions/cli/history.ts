@@ -35,7 +35,7 @@ interface HistoryOptions {
 
 const DEFAULT_SINCE = '24h';
 
-/** `taintward history`: what became of evictions, and beside which the built-in controller made its own. */
+/** `taintward history`: past evictions, compared on request with those of the built-in controller. */
 export function addHistoryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('history')
@@ -86,7 +86,7 @@ export function addHistoryCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** The oldest first. */
+/** Returns the history, oldest first. */
 async function read(
   cluster: ClusterName | undefined,
   { since, until, ...which }: HistoryOptions,
@@ -110,7 +110,9 @@ async function read(
   return found;
 }
 
-/** What happened to pods, for people, in its order: a part of an answer. */
+/**
+ * Returns the history of pods as lines of a table, in the given order. The lines are part of a larger answer.
+ */
 export function podHistoryLines(
   entries: readonly EntryOutput[],
   look: { readonly wide: boolean; readonly paint: Paint },
@@ -134,7 +136,9 @@ const ALL = '(all)';
 
 const clusterOf = ({ entry }: Happening): ClusterName | undefined => entry.cluster;
 
-/** What is told of a pod; and in its place of what was done to a cluster: nothing, unless something is. */
+/**
+ * Makes a cell from a text for entries of pods and a text for entries of clusters, which is empty by default.
+ */
 const cell =
   (ofPod: (entry: EntryOutput) => string, ofCluster: (entry: AuditOutput) => string = () => '') =>
   (happening: Happening): string =>
@@ -195,7 +199,9 @@ function dueText({ dueAt }: EntryOutput): string {
   return dueAt === undefined ? '' : timeText(dueAt);
 }
 
-/** How long after its deletion the pod was removed; clocks differ a little. */
+/**
+ * Returns the time between the pod's deletion and its removal. It is never negative, although clocks differ.
+ */
 function removedText({ at, deleted, removedAt }: EntryOutput): string {
   if (removedAt === undefined) return '';
   return `after ${Math.max(0, (removedAt - (deleted?.at ?? at)) / 1000).toFixed(1)} s`;
@@ -219,7 +225,7 @@ function causeText({ causes, cancelReason, deleted, error, previousDueAt }: Entr
   ].join('; ');
 }
 
-/** For programs. What concerns a cluster, or all of them, names no pod. */
+/** Returns an entry as JSON for programs. Entries of one or all clusters have no pod. */
 function happeningJson(happening: Happening): object {
   if (happening.of === 'pod') return entryJson(happening.entry);
   const { at, ...entry } = happening.entry;

@@ -32,7 +32,7 @@ import {
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-/** `taintward hold`, `release`, `holds`: what is kept from being evicted, by people and by the guard. */
+/** `taintward hold`, `release`, `holds`: stops, holds, and guard trips that keep pods from being evicted. */
 export function addHoldCommands(program: Command, deps: CliDeps): void {
   const hold = program
     .command('hold')
@@ -110,7 +110,10 @@ interface HoldOptions {
   readonly yes: boolean;
 }
 
-/** Rejects with `CliError` if the hold would match nothing. Where the cluster can't be asked, the hold goes ahead: it may be urgent. */
+/**
+ * Rejects with `CliError` if the hold would match nothing. If the cluster can't be asked, the hold proceeds:
+ * it may be urgent.
+ */
 async function checkTarget(
   target: HoldTarget,
   cluster: ClusterName,
@@ -227,7 +230,7 @@ function addHoldsCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** Something that keeps evictions from happening. */
+/** A stop, hold, or guard trip that keeps pods from being evicted. */
 interface Row extends ShownAct {
   readonly cluster: string;
   readonly id: string;

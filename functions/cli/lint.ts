@@ -31,7 +31,7 @@ interface LintOptions {
   readonly output: OutputFormat | 'sarif';
 }
 
-/** `taintward lint`: tolerations that cannot do what they seem to, in a cluster or in manifests. */
+/** `taintward lint`: ineffective tolerations, in a cluster or in manifests. */
 export function addLintCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('lint')

@@ -46,7 +46,7 @@ const deps: Omit<CliDeps, 'exitWith'> = {
   complain: (text) => process.stderr.write(text),
 };
 
-// Whoever reads has seen enough, as `head` does.
+// The reader of the pipe has closed it, as `head` does.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error;
   process.exit(EXIT.fine);

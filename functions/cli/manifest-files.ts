@@ -8,8 +8,9 @@ import { CliError } from './command.ts';
 const MANIFEST = /\.(?:ya?ml|json)$/;
 
 /**
- * The manifests at these paths: files, those below directories that are named like YAML or JSON, and `-`, which is standard
- * input. Named from the directory in which the process runs, with slashes. Rejects with `CliError` for what cannot be read.
+ * Reads the manifests at these paths: files, YAML and JSON files below directories, and `-` for standard
+ * input. File names are relative to the working directory, with slashes. Rejects with `CliError` if a path
+ * cannot be read.
  */
 export async function manifestFiles(
   paths: readonly string[],

@@ -8,7 +8,9 @@ import type { Column } from './output.ts';
 import type { Paint } from './paint.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
-/** A node's story for people: the answer, then what it rests on; `wide`: with each pod. */
+/**
+ * Returns a node's story as text for people: first the answer, then the evidence. `wide`: includes each pod.
+ */
 export function nodeStoryText(
   { headline, taints, workloads, pods, gates, policy, builtIn, history, unknown }: NodeStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },

@@ -5,7 +5,10 @@ import { StoreError } from '#shared/state/store.ts';
 import type { CliDeps } from './command.ts';
 import { linesText } from './output.ts';
 
-/** Notes in the audit what was done to a cluster. It stays done where that fails, so a failure is a warning. */
+/**
+ * Records an act on a cluster in the audit log. If the record fails, the act remains done, so the failure is
+ * only a warning.
+ */
 export async function noteAct(
   fleet: Pick<Fleet, 'operator'>,
   cluster: ClusterName,

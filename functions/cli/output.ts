@@ -9,19 +9,19 @@ const FORMATS = ['table', 'wide', 'json', 'yaml'] as const;
 
 export type OutputFormat = (typeof FORMATS)[number];
 
-/** For commands that show something: to people (`wide`: with all columns), or to programs. */
+/** The output format of commands that show something: for people (`wide`: all columns) or for programs. */
 export const outputOption = (): Option =>
   new Option('-o, --output <format>', 'output format').choices(FORMATS).default('table');
 
-/** What is shown, either way: both are asked for only if they are. */
+/** An answer in both forms. Only the requested form is computed. */
 export interface Shown {
-  /** For programs: JSON, moments as ISO texts. */
+  /** Returns the answer for programs: JSON, with times as ISO strings. */
   data(): unknown;
-  /** For people; ends with a line feed. */
+  /** Returns the answer for people. It ends with a line feed. */
   text(wide: boolean): string;
 }
 
-/** What a command that was given {@link outputOption} prints. */
+/** Returns the answer in the format that {@link outputOption} selected. */
 export function shownAs(format: OutputFormat, { data, text }: Shown): string {
   switch (format) {
     case 'json':
@@ -36,7 +36,7 @@ export function shownAs(format: OutputFormat, { data, text }: Shown): string {
   }
 }
 
-/** How long ago, or how long from now on, in its two largest units: `4 m 10 s`. Never below zero. */
+/** Returns a duration in its two largest units: `4 m 10 s`. It is never negative. */
 export function spanText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   const parts: readonly (readonly [number, string])[] = [
@@ -56,32 +56,35 @@ export function spanText(ms: number): string {
 
 export const jsonText = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
 
-/** As the JSON of it, so that both say the same. */
+/** Returns YAML with the same content as the JSON output. */
 const yamlText = (value: unknown): string =>
   dump(JSON.parse(JSON.stringify(value)), { lineWidth: -1, noRefs: true });
 
-/** A column of a table: what it says of a row. */
+/** A column of a table: its head and its text for a row. */
 export interface Column<Row> {
   readonly head: string;
   of(row: Row): string;
-  /** Only where there is room for it. */
+  /** Shown only if all columns are shown. */
   readonly wide?: true;
 }
 
-/** How a table is shown. */
+/** Options that define the look of a table. */
 interface TableLook {
-  /** With all columns, however long the lines become. */
+  /** Shows all columns, however long the lines are. */
   readonly wide: boolean;
   readonly paint: Paint;
-  /** So many characters will stand before each line. */
+  /** Number of characters that precede each line. */
   readonly indent?: number;
 }
 
-/** Of a line, for a table. */
+/** Returns the width of a line, for a table. */
 export const roomIn = ({ wide, paint }: Pick<TableLook, 'wide' | 'paint'>): number =>
   (wide ? undefined : paint.columns) ?? Number.POSITIVE_INFINITY;
 
-/** A line for each row, under heads; without those columns for which there is no room, and in more lines where that is little. */
+/**
+ * Returns a table with heads and one line for each row. Wide columns are left out unless `wide` is set, and
+ * rows wrap if the line is too short.
+ */
 export function tableOf<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -92,7 +95,10 @@ export function tableOf<Row>(
   return tableText(table, roomIn({ wide, paint }) - indent, (head) => paint('bold', head));
 }
 
-/** Rows in columns as wide as their widest cell, or as `room` lets them be; the first row is the heads. */
+/**
+ * Returns rows in columns that are as wide as their widest cell, or as `room` allows. The first row holds the
+ * heads.
+ */
 export function tableText(
   given: readonly (readonly string[])[],
   room = Number.POSITIVE_INFINITY,
@@ -119,10 +125,10 @@ export function tableText(
     .join('');
 }
 
-/** Lines for people. Each stays one line, whatever is named within it. */
+/** Returns lines for people. Line feeds within a line are escaped, so each stays one line. */
 export const linesText = (lines: readonly string[]): string =>
   lines.map((line) => `${shownLine(line)}\n`).join('');
 
-/** Shows in a command's help how it is used. */
+/** Adds examples to a command's help. */
 export const withExamples = (command: Command, ...examples: readonly string[]): Command =>
   command.addHelpText('after', `\nExamples:\n${examples.map((each) => `  ${each}`).join('\n')}`);

@@ -2,15 +2,18 @@ import { styleText } from 'node:util';
 
 type Style = 'bold' | 'dim' | 'red' | 'yellow' | 'green';
 
-/** What is known of where texts are shown. */
+/** The capabilities of the output. */
 export interface Paint {
-  /** A text in a colour, where colours are seen. */
+  /** Returns a text in a color, if the output shows colors. */
   (style: Style, text: string): string;
-  /** So many characters have room in a line; absent: any number, for it is no terminal. */
+  /** Number of characters in a line. Absent: no limit, because the output is not a terminal. */
   readonly columns?: number | undefined;
 }
 
-/** Colours on a terminal, and what `NO_COLOR` and `FORCE_COLOR` say of it; and how wide it is by now. */
+/**
+ * Colors for standard output: on terminals, unless `NO_COLOR` or `FORCE_COLOR` decides. `columns` is the
+ * terminal's current width.
+ */
 export const terminalPaint: Paint = Object.defineProperty(
   (style: Style, text: string) => styleText(style, text, { stream: process.stdout }),
   'columns',

@@ -37,7 +37,7 @@ interface PendingOptions {
   readonly output: OutputFormat;
 }
 
-/** `taintward pending`: what is to be evicted, when, and what holds it. */
+/** `taintward pending`: pending evictions, their deadlines, and the reasons of held ones. */
 export function addPendingCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('pending')
@@ -82,13 +82,16 @@ async function stuckOf({ leases }: Fleet, clusters: readonly ClusterName[]): Pro
   return found;
 }
 
-/** A pod that is to be evicted, and what holds it, for people. */
+/** A pending eviction with its state, as text for people. */
 interface PendingRow extends PendingLook {
   readonly standing: string;
   readonly inMs: number;
 }
 
-/** What is known of these clusters. That what is scheduled may not be all, as nobody notices what changes, is said beside it. */
+/**
+ * Returns the state of these clusters. If changes may go unnoticed, a warning says that the list may be
+ * outdated.
+ */
 async function seenOf(fleet: Fleet, clusters: readonly ClusterName[], deps: CliDeps): Promise<Snapshot> {
   const seen = await view(fleet, clusters, () => ({}), { clock: deps.clock });
   for (const { error } of seen.clusters) if (error !== undefined) throw new FleetError(error);
@@ -136,7 +139,7 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   { head: 'HELD BY', of: ({ standing }) => standing },
 ];
 
-/** What keeps a record from being done, for people; nothing, as a rule. */
+/** Returns the reason why a record's eviction doesn't happen, as text for people. Usually empty. */
 function standingText(look: PendingLook, storedRules: StoredRules | undefined, at: EpochMs): string {
   const { record, gates, state } = look;
   const { gaveUpAt, failure, blocked, turnAt } = record;
@@ -157,7 +160,7 @@ const blockedJson = ({ since, by, reason }: Blocked) => ({
   ...{ since: timeText(since), by: by ?? 'disruption-budget', reason },
 });
 
-/** A pod for programs. */
+/** Returns a pending eviction as JSON for programs. */
 function pendingJson({ cluster, node, record, gates }: PendingLook): object {
   const { uid, namespace, name, fireAt, reasons, held, gaveUpAt, failure, blocked, turnAt } = record;
   return {

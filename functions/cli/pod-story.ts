@@ -8,7 +8,7 @@ import { type Column, spanText } from './output.ts';
 import type { Paint } from './paint.ts';
 import { sectionsText, tableLines } from './sections.ts';
 
-/** A pod's story for people: the answer, then what it rests on. */
+/** Returns a pod's story as text for people: first the answer, then the evidence. */
 export function podStoryText(
   story: PodStory,
   { wide, paint }: { readonly wide: boolean; readonly paint: Paint },
@@ -32,7 +32,7 @@ export function podStoryText(
   );
 }
 
-/** Seldom is a toleration shadowed. */
+/** Leaves out the column SHADOWED unless a toleration is shadowed, which is rare. */
 const columnsFor = (taints: readonly TaintAccount[]): readonly Column<TaintAccount>[] =>
   TAINT_COLUMNS.filter(
     ({ head }) => head !== 'SHADOWED' || taints.some(({ shadowed }) => shadowed.length > 0),
@@ -60,7 +60,7 @@ function tolerationText({ toleration, changedBy, seconds }: TaintAccount): strin
   return changedBy === 'treatAsNoExecute' ? `${said}, by policy as NoExecute` : said;
 }
 
-/** As `kubectl get pod -o jsonpath` counts them, from 0. */
+/** Formats a toleration with its index, counted from 0 as in `kubectl get pod -o jsonpath`. */
 const placeText = ({ index, seconds }: PlacedToleration): string =>
   `[${index}] ${seconds === undefined ? 'indefinitely' : `${seconds} s`}`;
 
@@ -90,7 +90,10 @@ function governingLines({ policy, gates, budgets = [], builtIn, ...story }: PodS
   return lines;
 }
 
-/** What runs it; and, where something stands between the two, what made it. Whom a kubelet runs stands on its own. */
+/**
+ * Returns the workload of a pod and, if the owner is a different object, its owner. A static pod has no
+ * workload.
+ */
 function workloadLines({ workload, owner }: Pick<PodStory, 'workload' | 'owner'>): string[] {
   if (!workload || !owner || workload.kind === 'Node') return [];
   const made = workload.kind === owner.kind ? '' : `, by ${owner.kind} ${owner.name}`;

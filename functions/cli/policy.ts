@@ -36,7 +36,7 @@ interface ApplyOptions {
   readonly reason?: string;
 }
 
-/** `taintward policy`: what is evicted in a cluster, and how. */
+/** `taintward policy`: policies, which define the pods that are evicted in a cluster, and how. */
 export function addPolicyCommand(program: Command, deps: CliDeps): void {
   const policy = program
     .command('policy')
@@ -85,11 +85,11 @@ function addApply(policy: Command, deps: CliDeps): void {
   );
 }
 
-/** The text of a policy that may be applied now. Throws `PolicyError`. */
+/** Returns the text of a policy that may be applied now. Throws `PolicyError`. */
 const applicableText = (file: string, deps: CliDeps): string =>
   textOfFile(file, deps, (text) => parseAppliedPolicy(text, deps.clock.now()));
 
-/** As `readPolicyFile`; warns of former names of settings. */
+/** Reads a file as `readPolicyFile` does, and warns of former names of settings. */
 function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unknown): string {
   const text = readPolicyFile(file, parse);
   const former = formerNames(text);
@@ -97,11 +97,14 @@ function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unkno
   return text;
 }
 
-/** Whether it is so, only the service can ask: the right is its own. */
+/** Only the service can check its own permissions. */
 const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.\n`;
 
-/** Where pods would go that did not until now, shows how many are due, and asks. Rejects with `CliError` when it cannot. */
+/**
+ * Returns true if no cluster switches to enforce mode. Otherwise it shows the number of due pods and asks for
+ * confirmation. Rejects with `CliError` if it cannot ask.
+ */
 async function mayApply(
   policy: Policy,
   clusters: readonly ClusterName[],
@@ -177,7 +180,7 @@ function addDiff(policy: Command, deps: CliDeps): void {
   );
 }
 
-/** The settings that differ, each with what it is now and then. */
+/** Returns the settings that differ, each with its current and its new value. */
 function changedSettings(now: Policy, then: Policy): readonly (readonly string[])[] {
   const [before, after] = [settingsOf(documentOf(now)), settingsOf(documentOf(then))];
   const names = new Set([...before.keys(), ...after.keys()]);
@@ -186,7 +189,7 @@ function changedSettings(now: Policy, then: Policy): readonly (readonly string[]
     .filter(([, left, right]) => left !== right);
 }
 
-/** Every setting of a document by its path; a list is one. */
+/** Returns every setting of a document by its path. A list counts as one setting. */
 function settingsOf(value: unknown, path = ''): ReadonlyMap<string, string> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return new Map([[path, typeof value === 'string' ? value : JSON.stringify(value)]]);

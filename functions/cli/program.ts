@@ -24,13 +24,18 @@ import { addStopCommands } from './stops.ts';
 import { addTakeoverCommand } from './takeover/command.ts';
 import { addWhatIfCommand } from './what-if.ts';
 
-/** Within what a mistaken word is said to be: all but the end of it, and of what Commander suggests, is of whoever said it. */
+/**
+ * A line feed within a mistyped word that an error message quotes. Only the last line feed, and the one
+ * before a suggestion, come from Commander.
+ */
 const BROKEN_LINE = /\n(?!\(Did you mean |$)/g;
 
-/** The operator's command line. Every action rejects with an error whose message is for the operator. */
+/**
+ * Makes the operator's command line. Every action rejects with an error whose message is for the operator.
+ */
 export function createProgram(deps: CliDeps): Command {
   const program = new Command('taintward')
-    // Whoever runs it decides how the process ends.
+    // The caller decides how the process ends.
     .exitOverride()
     .configureOutput({
       writeOut: (text) => deps.print(text),
@@ -108,7 +113,10 @@ const notEmpty = (what: string) => (text: string) => {
   throw new InvalidArgumentError(`Specify ${what}, or omit the option.`);
 };
 
-/** Options of the command line precede the environment; `--state` is an alias of `--state-dir`. */
+/**
+ * Ensures that one fleet is selected. Command-line options take precedence over the environment. `--state` is
+ * an alias of `--state-dir`.
+ */
 function oneFleet(program: Command): void {
   if (program.getOptionValueSource('state') === undefined) {
     const source = program.getOptionValueSource('stateDir');

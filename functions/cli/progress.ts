@@ -1,9 +1,9 @@
-/** How far long work has come, for whoever watches; absent text: it is over. */
+/** Shows the progress of long work. Absent text: the work is over. */
 export type Progress = (text?: string) => void;
 
 const CLEAR_LINE = '\r\u001b[K';
 
-/** One line of standard error that is written over, where that is a terminal; else nothing. */
+/** Shows progress on one line that is overwritten. If the stream is not a terminal, shows nothing. */
 export function terminalProgress(stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>): Progress {
   if (!stream.isTTY) return () => undefined;
   let shown = false;

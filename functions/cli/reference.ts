@@ -1,10 +1,10 @@
 import type { Command, Help } from 'commander';
 import { EXIT } from './exit-codes.ts';
 
-/** Columns beyond which no line of help is broken: the page does that. */
+/** A width that help lines never reach, so they aren't wrapped: the page wraps them. */
 const NO_WRAPPING = 10_000;
 
-/** What the program can do, as a page of Markdown. */
+/** Returns the reference of all commands as a page of Markdown. */
 export function referenceOf(program: Command): string {
   const help = program.createHelp();
   const commands = leavesOf(program, help);
@@ -45,13 +45,13 @@ To run this program as \`kubectl taintward\`, add \`bin\` of a clone to the PATH
 `;
 }
 
-/** All commands that do something. */
+/** Returns all commands without subcommands. */
 export function leavesOf(command: Command, help: Help): readonly Command[] {
   const children = help.visibleCommands(command).filter((each) => each.name() !== 'help');
   return children.length === 0 ? [command] : children.flatMap((each) => leavesOf(each, help));
 }
 
-/** With the names of those that it is a part of. */
+/** Returns the command's name, after the names of its parents. */
 const nameOf = (command: Command): string =>
   command.parent ? `${nameOf(command.parent)} ${command.name()}` : command.name();
 
@@ -82,7 +82,7 @@ function optionsTable(command: Command, help: Help): string {
   return ['| option | |', '|---|---|', ...rows].join('\n');
 }
 
-/** As its help has them. */
+/** Returns the examples from the command's help. */
 function examplesOf(command: Command): string {
   let written = '';
   command.configureOutput({
@@ -97,5 +97,5 @@ function examplesOf(command: Command): string {
   return examples === '' ? '' : `\`\`\`sh\n${lines.join('\n').trim()}\n\`\`\`\n`;
 }
 
-/** A bar ends a cell, and what stands in pointed brackets is taken for HTML. */
+/** Escapes bars, which end a cell, and angle brackets, which start HTML. */
 const cell = (text: string): string => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');

@@ -3,7 +3,7 @@ import { type CliDeps, CliError, confirmed } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-/** `taintward restore`: what a restored table holds comes back into the one in use. */
+/** `taintward restore`: copies the items of a restored backup table into the table in use. */
 export function addRestoreCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('restore')

@@ -8,7 +8,7 @@ import { type CliDeps, CliError, whyOption } from './command.ts';
 import { linesText, withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-/** `taintward retry`: what was given up is tried again. */
+/** `taintward retry`: retries failed evictions. */
 export function addRetryCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('retry')

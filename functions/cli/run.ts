@@ -14,7 +14,7 @@ import { type CliDeps, CliError } from './command.ts';
 import { EXIT, type ExitCode } from './exit-codes.ts';
 import { createProgram } from './program.ts';
 
-/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+/** Errors that the operator can cause. Their messages are written for the operator. */
 const OPERATOR_ERRORS = [
   ApiError,
   CliError,
@@ -28,7 +28,10 @@ const OPERATOR_ERRORS = [
   StoreError,
 ];
 
-/** Does what a command line says, and tells how it ended. What went wrong is said. Whatever is named how, it acts on no terminal. */
+/**
+ * Runs a command line and returns its exit code. Errors are printed. Control characters in names are escaped,
+ * so that they don't act on the terminal.
+ */
 export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith'>): Promise<ExitCode> {
   let code: ExitCode = EXIT.fine;
   const complain = (text: string) => deps.complain(shownLines(text));
@@ -45,7 +48,7 @@ export async function run(argv: readonly string[], deps: Omit<CliDeps, 'exitWith
     await program.parseAsync(argv, { from: 'user' });
     return code;
   } catch (error) {
-    // Commander has said it.
+    // Commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.fine : EXIT.usage;
     deps.progress();
     const text = operatorText(error, OPERATOR_ERRORS);

@@ -5,8 +5,8 @@ import { VERSION } from '#shared/version.ts';
 const RULES = Object.entries(LINT_RULES);
 
 /**
- * A report as SARIF 2.1.0, which code hosts show beside the lines. What is in a cluster has no line; it is named as a logical
- * location.
+ * Returns a report as SARIF 2.1.0, which code hosts show next to the lines. An object of a cluster has no
+ * line, so it is a logical location.
  */
 export const sarifOf = ({ findings, unknown }: LintReport): object => ({
   $schema: 'https://json.schemastore.org/sarif-2.1.0.json',

@@ -1,17 +1,17 @@
 import { type Column, linesText, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
-/** Before each line of a part. */
+/** Indentation of the lines of a section. */
 const INDENT = '  ';
 
-/** A part of an answer: a heading, and lines under it. */
+/** A section of an answer: a heading and its lines. */
 export interface Section {
   readonly heading: string;
-  /** Without line feeds at their ends; none: the section is left out. */
+  /** Lines without line feeds. A section without lines is left out. */
   readonly lines: readonly string[];
 }
 
-/** The answer first, then its parts, each under its heading. */
+/** Returns the answer, followed by its sections with their headings. */
 export function sectionsText(answer: string, sections: readonly Section[], paint: Paint): string {
   const parts = sections
     .filter(({ lines }) => lines.length > 0)
@@ -22,7 +22,7 @@ export function sectionsText(answer: string, sections: readonly Section[], paint
   return `${linesText([paint('bold', answer)])}${parts.join('')}`;
 }
 
-/** The lines of a table, to stand in a part. */
+/** Returns a table as lines of a section. */
 export const tableLines = <Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],

@@ -28,10 +28,13 @@ import {
 import type { Paint } from './paint.ts';
 import { addLiveOptions, withLive } from './with-fleet.ts';
 
-/** A relay renews each few seconds; one that did not for so long is gone, if clocks agree. */
+/**
+ * Age of a lease renewal after which the relay counts as gone, if clocks agree. A relay renews every few
+ * seconds.
+ */
 const SILENT_MS = 3 * LEASE_TTL_MS;
 
-/** `taintward status`: how the fleet does, and what needs somebody. */
+/** `taintward status`: the state of the fleet, and required actions. */
 export function addStatusCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('status')
@@ -176,7 +179,7 @@ function modeText({ mode, pausedUntil, error }: ClusterStatus): string {
   return pausedUntil === undefined ? (mode ?? '?') : `${mode} until ${timeText(pausedUntil)}`;
 }
 
-/** For programs. */
+/** Returns the status as JSON for programs. */
 function statusJson({ at, clusters, relays, stop, issues, ...status }: FleetStatus): object {
   return {
     at: timeText(at),

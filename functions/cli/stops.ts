@@ -20,11 +20,11 @@ interface StopOptions {
 const allOption = (): Option =>
   new Option('--all', 'all clusters, including clusters registered later').default(false);
 
-/** In an emergency nobody has to write a reason first. */
+/** The reason is optional, so that nobody has to write one in an emergency. */
 const stopReasonOption = (): Option =>
   new Option('--reason <text>', 'reason, recorded in the audit log').default(NO_REASON);
 
-/** `taintward stop`, `pause`, `resume`: nothing is evicted in a cluster, or in any, until it is resumed. */
+/** `taintward stop`, `pause`, `resume`: stop and resume the evictions of one or all clusters. */
 export function addStopCommands(program: Command, deps: CliDeps): void {
   addStopCommand(program, deps);
   addPauseCommand(program, deps);
@@ -118,7 +118,7 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** Takes the stop of a cluster back, or else its pause; says what then is. */
+/** Ends the stop of a cluster. If the cluster is only paused, ends the pause. Returns the effect as text. */
 async function resumed(
   cluster: ClusterName,
   why: string,

@@ -6,10 +6,10 @@ import { timeText } from '#shared/time/time-text.ts';
 import { type Column, type Shown, tableOf } from './output.ts';
 import type { Paint } from './paint.ts';
 
-/** An evicted pod that does not leave. */
+/** An evicted pod that is stuck terminating. */
 export type StuckPodOf = StuckOutput & { readonly cluster: ClusterName };
 
-/** Evicted pods that do not leave, with what helps. */
+/** Returns evicted pods that are stuck terminating, with advice. */
 export const stuckShown = (found: readonly StuckPodOf[], paint: Paint): Shown => ({
   data: () =>
     found.map(({ cluster, node, namespace, name, uid, gracePeriodEndedAt, ...state }) => ({
@@ -30,7 +30,10 @@ const COLUMNS: readonly Column<StuckPodOf>[] = [
   { head: 'REMEDIATION', of: adviceOn },
 ];
 
-/** What an operator can do about a pod that does not leave. We delete nothing by force: its containers may still run. */
+/**
+ * Returns advice on a pod that is stuck terminating. Taintward never deletes pods by force, because their
+ * containers may still run.
+ */
 function adviceOn({ finalizers, nodeState }: Pick<StuckPod, 'finalizers' | 'nodeState'>): string {
   if (finalizers.length > 0 && nodeState === 'there') {
     return 'the controller of each finalizer must remove it: check that the controller runs, and check its log';

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// In plain JavaScript, for whatever Node is at hand: hands over to the Node that this project brings along.
+// Plain JavaScript runs on any version of Node. It starts the Node that this project installs.
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
-/** Where npm start keeps it, too. */
+/** Compile cache, which `npm start` uses, too. */
 const COMPILED = fileURLToPath(new URL('../../node_modules/.cache/taintward', import.meta.url));
 
 function ownNode() {
@@ -19,11 +19,11 @@ function ownNode() {
   }
 }
 
-// Control-C reaches both processes: the other one decides what it means.
+// Ctrl-C reaches both processes. The child process handles it.
 process.on('SIGINT', () => {});
 const { status, signal, error } = spawnSync(ownNode(), [main, ...process.argv.slice(2)], {
   stdio: 'inherit',
-  // What TypeScript becomes is kept from one command to the next, which saves half of its time.
+  // Cache the compiled TypeScript between commands, which halves their run time.
   env: { NODE_COMPILE_CACHE: COMPILED, ...process.env },
 });
 if (error) process.stderr.write(`taintward: ${error.message}\n`);

@@ -2,13 +2,13 @@ import { InvalidArgumentError } from 'commander';
 import { DURATION_FORM, durationMs } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A moment as it was given: so long ago, or as a date. */
+/** A time as the user gave it: a duration before now, or a date. */
 export type MomentGiven = { readonly agoMs: number } | { readonly at: EpochMs };
 
-/** Reads a moment of an option. Throws `InvalidArgumentError`. */
+/** Reads a time from an option. Throws `InvalidArgumentError`. */
 export function parseMoment(text: string): MomentGiven {
   if (DURATION_FORM.test(text)) return { agoMs: durationMs(text) ?? 0 };
-  // A number alone is a year, and a month, to JavaScript.
+  // JavaScript reads a plain number as a year or a month.
   const at = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at)) {
     throw new InvalidArgumentError(

@@ -1,13 +1,13 @@
 import { pause } from '#shared/time/pause.ts';
 
-/** How often whoever watches is shown what is. */
+/** Interval at which the view is refreshed. */
 const LOOK_MS = 2_000;
 const CLEAR_SCREEN = '\u001b[H\u001b[2J\u001b[3J';
 
-/** Shows what `look` finds, and again whenever that is something else; resolves when whoever watches has seen enough. */
+/** Shows the result of `look`, and again whenever it changes. Resolves when the user stops it. */
 export type Watch = (look: () => Promise<string>) => Promise<void>;
 
-/** On a terminal in place of what was shown before, else below it. */
+/** Replaces the previous output on a terminal. Otherwise appends to it. */
 export function watchOn(
   stream: Pick<NodeJS.WriteStream, 'isTTY' | 'write'>,
   signal: AbortSignal,

@@ -32,7 +32,7 @@ interface WhatIfOptions {
   readonly output: OutputFormat;
 }
 
-/** `taintward what-if`: what would happen if nodes had a taint. */
+/** `taintward what-if`: previews the effect of a taint on nodes. */
 export function addWhatIfCommand(program: Command, deps: CliDeps): void {
   const command = program
     .command('what-if')
@@ -91,7 +91,10 @@ function readTaint(text: string): Taint {
   }
 }
 
-/** What no name of a node holds, and each label selector that is not the name of a label alone. */
+/**
+ * Characters that no node name contains. A label selector contains one of them, unless it is only a label's
+ * name.
+ */
 const OF_LABELS = /[=!()/\s]/;
 
 function readNodes(text: string): NodeChoice {
@@ -105,7 +108,7 @@ function readNodes(text: string): NodeChoice {
   }
 }
 
-/** An answer for programs, its moments as texts. */
+/** Returns an answer for programs, with times as text. */
 const withTimes = (answer: WhatIfAnswer): unknown =>
   JSON.parse(
     JSON.stringify(answer, (key, value) =>
@@ -133,7 +136,7 @@ function answerText(answer: WhatIfAnswer, wide: boolean, paint: Paint): string {
   return sections.join('\n');
 }
 
-/** What the answer depends on. */
+/** Returns the assumptions and conditions of the answer. */
 function provisosOf({ policy, gate, guarded, guard, unknown }: WhatIfAnswer): readonly string[] {
   return [
     ...(policy === 'default'

@@ -3,7 +3,7 @@ import type { Clusters, ContextFleet, Fleet } from '#shared/operations/fleet/fle
 import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { CliDeps } from './command.ts';
 
-/** Lets `act` work on the fleet that a command's options name, with those options. */
+/** Runs `act` on the fleet that a command's options select, with those options. */
 export async function withFleet<Options>(
   command: Command,
   deps: CliDeps,
@@ -13,7 +13,7 @@ export async function withFleet<Options>(
   await closing(deps.fleet(options), (fleet) => act(fleet, options));
 }
 
-/** The same for a command that asks clusters themselves: see {@link addLiveOptions}. */
+/** Does the same for commands that ask clusters directly: see {@link addLiveOptions}. */
 export async function withLive<Options>(
   command: Command,
   deps: CliDeps,
@@ -23,7 +23,7 @@ export async function withLive<Options>(
   await closing(await deps.live(options), (fleet) => act(fleet, options));
 }
 
-/** For commands that ask clusters themselves. */
+/** Adds the options of commands that ask clusters directly. */
 export const addLiveOptions = (command: Command): Command =>
   command
     .option(

@@ -3,7 +3,7 @@ import type { ApplyDeltasDeps } from '#shared/engine/decide/apply-deltas.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Announces by messages on `evictions-due`. */
+/** Announces decisions by messages on `evictions-due`. */
 export const announcingBy =
   (dueQueue: QueueSender, log: Log): ApplyDeltasDeps['announce'] =>
   async (ref, { cancelled, countdowns }) => {
@@ -13,6 +13,6 @@ export const announcingBy =
     ];
     const groupId = dueGroupId(ref.cluster);
     const failures = await dueQueue.send(bodies.map((body) => ({ body, groupId })));
-    // An Event is a courtesy: a queue that refuses the announcement must not hold the decision up.
+    // Events are optional: if the queue rejects the announcement, the decision is not delayed.
     for (const { reason } of failures) log.warn('event.enqueue-failed', { ...ref, error: reason });
   };

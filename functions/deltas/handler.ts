@@ -11,30 +11,32 @@ import type { ProbeTrace } from '#shared/state/proofs.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { announcingBy } from './announcing.ts';
 
-/** What a delta handler needs: the world deltas are applied to, and what every consumer of a queue needs. */
+/** Dependencies of a delta handler: those of applying deltas, and those of every consumer of a queue. */
 export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {
-  /** `evictions-due`. */
+  /** The queue `evictions-due`. */
   readonly dueQueue: QueueSender;
-  /** Absent: nobody but the relay can send. */
+  /** Absent: only the relay can send. */
   readonly canSend?: CanSend;
-  /** Absent: no probe leaves a trace. */
+  /** Absent: probes leave no trace. */
   readonly trace?: ProbeTrace;
 }
 
-/** The longest batch the event source may hand over. */
+/** Maximum number of records in a batch. */
 export const DELTA_BATCH_SIZE = 5;
 /**
- * One record's share of the function's time. A function that times out fails its whole batch, so a batch of the
- * longest kind must end before the queue's `functionTimeoutSeconds` even when every record uses up its share.
+ * One record's share of the function's time. If the function times out, its whole batch fails. So a batch of
+ * maximum size must end before the queue's `functionTimeoutSeconds`, even if every record uses up its share.
  */
 export const DELTA_RECORD_DEADLINE_MS = 5_000;
 
 /**
- * The Lambda handler of `node-deltas.fifo`, each message of which decides one whole node, and of `pod-deltas.fifo`,
- * each of which is one pod that appeared on, changed on, or left a tainted node. Within a batch, records of one node
- * are applied in order, and pods next to each other are written together; after one that fails, the rest of that node's are
- * given back too, and other nodes go on. A delta that was sent by somebody else than the cluster's relays, or in the
- * message group of another node, becomes a dead letter.
+ * Makes the Lambda handler of two queues. A message of `node-deltas.fifo` decides one whole node. A message
+ * of `pod-deltas.fifo` is one pod that was added to, changed on, or removed from a tainted node.
+ * - Within a batch, the records of one node are applied in order, and adjacent pods are written together.
+ * - After a failed record, the remaining records of its node are returned to the queue, too. Other nodes
+ *   continue.
+ * - A delta from a sender other than the cluster's relays, or in the message group of another node, becomes a
+ *   dead letter.
  */
 export function createHandler(deps: DeltaHandlerDeps) {
   const applying = { ...deps, announce: announcingBy(deps.dueQueue, deps.log) };
@@ -62,8 +64,9 @@ export function createHandler(deps: DeltaHandlerDeps) {
 }
 
 /**
- * Comes first, for it asks nobody: a sender who damaged what is known of its own cluster could otherwise have its delta come again and
- * again, and hold up the node whose group it is in.
+ * Rejects a delta in the message group of another node. This check comes first because it reads nothing.
+ * Otherwise, a sender that damaged the state of its own cluster could have its delta redelivered, and so
+ * delay the node of that group.
  */
 function checkGroup({ ref }: Delta, { groupId, senderId }: Delivery): void {
   if (groupId === messageGroupId(ref)) return;
@@ -84,8 +87,9 @@ async function checkSender(
 }
 
 /**
- * 1, 6, 36 and 216 s: a lost race is made up for at once, and a table that is away for minutes outlived. After the
- * last try at once, because only then the queue dead-letters the message and lets its node go on.
+ * Returns 1, 6, 36, and 216 s. A lost race is soon retried, and an outage of the table may last minutes.
+ * After the last attempt, returns 0: only then does the queue dead-letter the message and continue with its
+ * node.
  */
 const deltaRetrySeconds = (receives: number): number =>
   receives < DELTA_MAX_RECEIVES ? 6 ** (receives - 1) : 0;

@@ -42,7 +42,7 @@ const sqs = new SQSClient(SQS_SETTINGS);
 const scheduler = new SchedulerClient(CLIENT_SETTINGS);
 const agentOf = agentBy(recentRegistrations(new DynamoDbClusterRegistry(table), clock));
 
-/** The entry of both delta functions: that on `node-deltas.fifo` and that on `pod-deltas.fifo`. */
+/** The entry of both delta functions: on `node-deltas.fifo` and on `pod-deltas.fifo`. */
 export const handler = createHandler({
   store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
   trace: new DynamoDbProofs(table),

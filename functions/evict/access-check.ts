@@ -13,8 +13,9 @@ export interface AccessCheckDeps {
 }
 
 /**
- * A handler that also answers whether a cluster could be worked in (`AccessQuestion`), which changes nothing there. Who may ask
- * may invoke the function with any event: no more than who may send to its queue, because what is due decides by itself.
+ * Makes a handler that also answers whether Taintward could work in a cluster (`AccessQuestion`), without
+ * changes there. A caller that may ask may also invoke the function with any event. This permits no more than
+ * sending to its queue, because due work is decided by the current state.
  */
 export function withAccessCheck<Event, Context, Result>(
   handler: (event: Event, context: Context) => Promise<Result>,

@@ -9,8 +9,8 @@ export interface ForwardToAgentDeps {
 }
 
 /**
- * Sends what is due in a cluster of an agent on to that one: it was sent here before the cluster was registered so. What it does
- * rejects with `StoreError` or `QueueError`.
+ * Forwards a due message to the agent of its cluster: it was sent before the cluster was registered with the
+ * agent. Rejects with `StoreError`, `QueueError`, or `Error`.
  */
 export const forwardToAgent =
   ({ ofAgent }: Pick<DueQueues, 'ofAgent'>, { agentOf, log }: ForwardToAgentDeps) =>

@@ -42,5 +42,8 @@ const handleDue = createAwsHandler(environment, {
   invoked: () => clock.invoked(),
 });
 
-/** The entry of the Lambda function on `evictions-due`; `taintward clusters add` asks it whether it reaches a cluster. */
+/**
+ * The entry of the Lambda function on `evictions-due`. `taintward clusters add` also invokes it, to check
+ * that it reaches a cluster.
+ */
 export const handler = withAccessCheck(handleDue, { connect, clock });

@@ -7,15 +7,15 @@ import { fromAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
 import { readAs } from '#shared/text/read-as.ts';
 
-/** An eviction that was removed by its time to live before it happened. */
+/** A pending eviction that its time to live removed. */
 export interface ExpiredRecord {
   readonly ref: NodeRef;
   readonly eviction: EvictionRecord;
-  /** The stream record that tells of it. */
+  /** The stream record of the removal. */
   readonly source: DynamoDBRecord;
 }
 
-/** Who removes items whose time to live is over. */
+/** The identity that removes items whose time to live ended. */
 export const TTL_IDENTITY = { type: 'Service', principalId: 'dynamodb.amazonaws.com' } as const;
 
 const expiry = z.object({
@@ -32,9 +32,9 @@ const expiry = z.object({
 });
 
 /**
- * Reads a record of the table's stream. `undefined` for everything that is not the expiry of a scheduled eviction:
- * other changes, the expiry of what has ended or was given up, and what a hand deleted. Throws `StoreError` for one
- * nobody can read.
+ * Reads a record of the table's stream. Returns `undefined` unless it is the expiry of a pending eviction.
+ * Ignored are other changes, manual deletions, and the expiry of ended or failed evictions. Throws
+ * `StoreError` if the record is unreadable.
  */
 export function expiredRecord(source: DynamoDBRecord): ExpiredRecord | undefined {
   if (!readAs(expiry, source).success) return undefined;

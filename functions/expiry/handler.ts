@@ -15,21 +15,22 @@ import { type ExpiredRecord, expiredRecord } from './expired-record.ts';
 
 export interface ExpiryDeps {
   readonly store: Store;
-  /** `evictions-due`. */
+  /** The queue `evictions-due`. */
   readonly dueQueue: QueueSender;
   readonly deadLetters: QueueSender;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Stream records the event source may hand over at once. */
+/** Maximum number of stream records in a batch. */
 export const EXPIRY_BATCH_SIZE = 100;
-/** Nodes that are restored at a time. */
+/** Nodes that are recovered at a time. */
 const PARALLEL_NODES = 8;
 
 /**
- * Handles the table's stream: an eviction that is removed by its time to live while it is still scheduled was missed
- * by its timer, so it is put back, with a new time to live, and is due work again. Doing it twice does no harm.
+ * Makes the handler of the table's stream. If the time to live removes an eviction that is still scheduled,
+ * its timer missed it. So the handler restores the eviction with a new time to live, and makes its node due.
+ * Doing this twice does no harm.
  */
 export function createHandler(deps: ExpiryDeps) {
   return middy<DynamoDBStreamEvent, DynamoDBBatchResponse>()
@@ -62,7 +63,9 @@ export function createHandler(deps: ExpiryDeps) {
     });
 }
 
-/** What is to be put back, if anything. Sets a record aside that cannot be read; rejects when that fails. */
+/**
+ * Returns the eviction to restore, if any. An unreadable record becomes a dead letter; rejects if that fails.
+ */
 async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<ExpiredRecord | undefined> {
   try {
     return expiredRecord(record);
@@ -77,13 +80,13 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
   }
 }
 
-/** So long after it is sent, the records that a message is about are back for certain. */
+/** Delay of the message, after which its records are certainly restored. */
 const PUT_BACK_SECONDS = 10;
 
 /**
- * Puts the expired records of one node back and has the node looked at; the message first, for a crash in between
- * then only has it sent once more. What an earlier try put back stands, and so does a newer record or an end: one
- * node that cannot be written brings its whole batch again, and must not have the others looked at each time.
+ * Restores the expired records of one node and makes the node due. The message is sent first, so that a crash
+ * only sends it twice. Records that an earlier attempt restored, newer records, and ends are kept. If one
+ * node cannot be written, its whole batch is redelivered, and must not make the other nodes due each time.
  */
 async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Promise<void> {
   const [first] = expired;

@@ -21,17 +21,17 @@ export interface HeartbeatDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
   readonly leases: Pick<LeaseReader, 'lookAtAll'>;
   readonly emf: Emf;
-  /** Goes on while the function is frozen. */
+  /** A stopwatch that continues while the function is frozen. */
   readonly stopwatch: Stopwatch;
-  /** Called as each invocation begins. */
+  /** Called at the start of each invocation. */
   readonly invoked?: () => void;
   readonly log: Log;
 }
 
 /**
- * Called every minute: counts the registered clusters that no relay speaks for, and says for how long none has heard from
- * the one that was not heard from for longest. Asks the leases and not the relays, so that it does not matter where they
- * run, and that one that is gone altogether is noticed.
+ * Makes a handler that runs every minute. It counts the registered clusters whose lease no relay holds, and
+ * reports the highest age of a last contact. It reads the leases instead of asking the relays: so it works
+ * wherever the relays run, and detects a relay that is gone.
  */
 export function createHandler({ registry, leases, emf, stopwatch, invoked, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
@@ -41,7 +41,7 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
       const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);
       onlooker.see(clusters, await leases.lookAtAll(clusters));
-      // Who looks for the first time sees who holds a lease, but not whether he lives.
+      // The first look shows the holder of a lease, but not whether the holder is alive.
       if (clusters.some((cluster) => onlooker.isWatched(cluster) === undefined)) {
         await pause(LEASE_TTL_MS);
         onlooker.see(clusters, await leases.lookAtAll(clusters));
@@ -59,7 +59,7 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
     });
 }
 
-/** Tells from two looks at a lease, whenever they were, whether its holder lives. */
+/** Compares two looks at a lease, at any times, to determine whether its holder is alive. */
 class Onlooker {
   readonly #stopwatch: Stopwatch;
   #seen: ReadonlyMap<ClusterName, Sighting & { readonly renewed: boolean }> = new Map();
@@ -81,9 +81,9 @@ class Onlooker {
   }
 
   /**
-   * Since when, by the clock of who held its lease, no relay has heard from a cluster, and for how long. What passed since
-   * the lease was renewed is of our stopwatch, so no two clocks are compared. `undefined`: its lease was never taken, or nobody
-   * knows since when.
+   * Returns the time of the last contact with a cluster, by the clock of the lease holder, and its age. The
+   * time since the lease was renewed is measured with this function's stopwatch, so no two clocks are
+   * compared. `undefined`: the lease was never acquired, or the time is unknown.
    */
   connectionState({
     name: cluster,
@@ -93,12 +93,12 @@ class Onlooker {
     if (!seen?.record) return undefined;
     const { heardAt = addedAt, renewedAt } = seen.record;
     if (heardAt === undefined) return undefined;
-    // One that was registered anew was not listened to before.
+    // A cluster that was registered again had no contact before its registration.
     const since = Math.max(heardAt, addedAt ?? heardAt);
     return { cluster, since, unheardMs: Math.max(0, renewedAt - since) + this.#stopwatch() - seen.since };
   }
 
-  /** `undefined`: not seen for long enough. */
+  /** Reports whether a relay holds the cluster's lease. `undefined`: not observed for long enough. */
   isWatched(cluster: ClusterName): boolean | undefined {
     const seen = this.#seen.get(cluster);
     if (seen?.record?.holder === undefined) return false;

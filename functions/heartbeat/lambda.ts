@@ -17,7 +17,7 @@ const table = new DynamoDbTable({
 
 const clock = new LambdaClock();
 
-/** The entry of the Lambda function that a rule calls every minute. */
+/** The entry of the Lambda function that a rule invokes every minute. */
 export const handler = createHandler({
   registry: new DynamoDbClusterRegistry(table),
   leases: new DynamoDbLeases(table),

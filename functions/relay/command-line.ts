@@ -3,7 +3,7 @@ import { relayEnvironment } from '#shared/aws/environment.ts';
 import { environmentText, environmentVariables } from '#shared/aws/environment-text.ts';
 import { VERSION } from '#shared/version.ts';
 
-/** What each variable of the relay's environment is for. */
+/** Descriptions of the relay's environment variables, for `--help`. */
 const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = {
   TABLE_NAME: "the stack's table",
   NODE_DELTAS_URL: 'URL of the queue for node deltas',
@@ -20,8 +20,8 @@ const PURPOSES: Readonly<Record<keyof typeof relayEnvironment.shape, string>> = 
 export const RELAY_VARIABLES = environmentVariables(relayEnvironment, PURPOSES);
 
 /**
- * Reads the command line, which says nothing: a relay is told all by its environment. Prints usage or the version and
- * exits for `--help` and `--version`, and with one sentence for anything else.
+ * Reads the command line, which has no arguments: the environment configures a relay. `--help` and
+ * `--version` print their text and exit. Invalid usage prints one sentence and exits.
  */
 export function parseCommandLine(argv: readonly string[]): void {
   new Command('npm run relay --')

@@ -18,7 +18,10 @@ import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { parseCommandLine } from './command-line.ts';
 
-/** Fargate and Kubernetes kill 30 s after they ask to stop. What is not sent by then, the next relay sends anew. */
+/**
+ * Fargate and Kubernetes kill the process 30 s after they ask it to stop. The next relay sends any deltas
+ * that are unsent by then.
+ */
 const STOP_TIMEOUT_MS = 20_000;
 
 /** Runs a relay of the deployed service until it is asked to stop. */

@@ -4,21 +4,23 @@ import type { Serve } from '#shared/http/listener.ts';
 import type { ConsoleLink, ServiceView } from '#shared/operations/fleet/service-view.ts';
 
 export interface SocketAnswers {
-  /** What the process knows, and nobody else. */
+  /** Returns the state that only this process has. */
   readonly view: () => ServiceView;
-  /** A new link to the console that the process serves; `undefined`: it serves none. */
+  /** Makes a new link to the console that the process serves. `undefined`: it serves none. */
   readonly link: () => string | undefined;
-  /** The console's API; called for each question to it. */
+  /** Returns the console's API. Called for each request to it. */
   readonly api: () => Promise<ApiServer>;
 }
 
 /**
- * Answers whoever may read the state directory: `/service` is what the process knows, `/console/link`, which is
- * posted, a new link to its console, `/api/…` that console's API. The file's rights say who that is, so there is neither session nor
- * token.
+ * Serves processes that may read the state directory. The file's permissions control access, so there is no
+ * session and no token.
+ * - `GET /service`: the state of this process
+ * - `POST /console/link`: a new link to its console
+ * - `/api/…`: the console's API
  */
 export function answerSocket({ view, link, api }: SocketAnswers): Serve {
-  // It lasts as long as its connection does.
+  // A signal that never fires: the request lasts as long as its connection.
   const { signal: ended } = new AbortController();
   return async (request, response, { url: { pathname, searchParams } }) => {
     const route = `${request.method} ${pathname}`;

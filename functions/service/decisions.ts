@@ -11,25 +11,26 @@ import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 export interface DecisionsDeps {
-  /** Takes deltas of one node into the store, all or, when it rejects, none. */
+  /** Applies deltas of one node to the store. If it rejects, none of them is applied. */
   readonly decide: (deltas: readonly [Delta, ...Delta[]]) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Pick<RelayMetrics, 'sent' | 'unsent' | 'pending'>;
 }
 
-/** Nodes that are decided at a time: deciding waits for the store only. */
+/** Nodes that are decided at a time. Deciding waits only for the store. */
 const AT_ONCE = 8;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
-/** A cluster's part of what is to be decided. */
+/** The undecided deltas of a cluster. */
 interface Spoken {
   readonly pending: PendingDeltas;
   readonly canSend: () => boolean;
 }
 
 /**
- * Has decided, in this process, what a relay notes of its clusters, node by node. It holds names: what is decided, and its version, is made of the
- * cluster's view right before, so that nothing that waits gets old.
+ * Decides in this process the changes that a relay marks, node by node. It holds only names. The content and
+ * version of a delta are read from the cluster's view immediately before the decision, so queued work never
+ * becomes outdated.
  */
 export class Decisions implements Outbox {
   readonly #deps: DecisionsDeps;
@@ -52,7 +53,7 @@ export class Decisions implements Outbox {
     });
   }
 
-  /** How many nodes wait, or are decided. */
+  /** Number of nodes that are queued or being decided. */
   get size(): number {
     return this.#queue.size;
   }
@@ -90,12 +91,12 @@ export class Decisions implements Outbox {
     this.#queue.stop();
   }
 
-  /** Begins nothing more; resolves when what is being decided is. */
+  /** Starts no more decisions, and resolves when the current ones end. */
   ended(): Promise<void> {
     return this.#workers.stop();
   }
 
-  /** A node with all its pods is decided before single ones. */
+  /** Decides the node delta, with all pods of the node, before deltas of single pods. */
   async #decide(key: string): Promise<undefined> {
     const { clock, metrics } = this.#deps;
     const { cluster, node } = parseNodeKey(key);
@@ -118,7 +119,7 @@ export class Decisions implements Outbox {
       await decide(deltas);
     } catch (error) {
       metrics.unsent(queue, deltas.length);
-      // It is decided with what was noted since, as it is by then.
+      // Decide it again later, together with newer changes, from the state at that time.
       for (const delta of deltas) pending.mark(subjectOf(delta), delta.kind === 'node' && delta.wake);
       throw error;
     }

@@ -7,20 +7,25 @@ import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster
 import { listenForLines } from './prompt.ts';
 import type { Terminal } from './terminal.ts';
 
-/** A simulated cluster with a prompt to taint its nodes at. */
+/** A simulated cluster, with a prompt to taint its nodes. */
 export interface Demo {
   readonly kubeconfig: string;
   readonly context: string;
-  /** For who taints its nodes by click. */
+  /** The cluster for the console, where users taint nodes by click. */
   readonly byClick: DemoCluster;
-  /** Says what to open and type, and listens for it, once the service watches. `link` makes a new URL of its console, if it has one. */
+  /**
+   * Prints instructions and reads commands. Called once the service watches the cluster. `link` makes a new
+   * URL of the service's console, if it has one.
+   */
   invite(link: (() => string) | undefined): void;
   close(): Promise<void>;
 }
 
 const TRY = 'taint node-1 maintenance=now:NoExecute';
 
-/** Brings the simulated cluster up, as it was left in `dir`. `quit` is called when somebody at the prompt asks for it. */
+/**
+ * Starts the simulated cluster with its state in `dir`. `quit` is called when the user quits at the prompt.
+ */
 export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit: () => void): Promise<Demo> {
   const { log, say, isToTerminal } = voice;
   const cluster = await startSimulatedCluster({ clock, dir, log });
@@ -44,7 +49,7 @@ export async function startDemo(dir: string, clock: Clock, voice: Terminal, quit
   };
 }
 
-/** As the console shows it. */
+/** Adapts the simulated cluster for the console. */
 const clickable = (cluster: SimulatedCluster): DemoCluster => ({
   cluster: clusterName(cluster.context),
   nodes() {
@@ -64,7 +69,10 @@ const clickable = (cluster: SimulatedCluster): DemoCluster => ({
   untaint: (node, taint) => cluster.untaint(node, taint),
 });
 
-/** Where somebody else may read it, a link is told only to who asks for one. */
+/**
+ * Prints a link only to a terminal. Elsewhere others may read the output, so the link is printed only on
+ * request.
+ */
 const pageText = (link: string | undefined): string =>
   link === undefined
     ? `To taint nodes in the console, type "console" for a link. Each link works once.\n`
@@ -93,7 +101,7 @@ const HELP = `  taint NODE KEY[=VALUE]:EFFECT   for example: ${TRY}
   console                         print a link to the console, for one browser
   quit                            stop the service; the cluster's state is kept`;
 
-/** What the prompt speaks of. */
+/** The objects that commands at the prompt use. */
 interface Prompted {
   readonly cluster: SimulatedCluster;
   readonly link: (() => string) | undefined;

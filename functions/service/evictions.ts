@@ -8,28 +8,30 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface EvictionsDeps {
-  /** Looks at a node; resolves with when to look again. `failedBefore`: the look before could not be finished. */
+  /**
+   * Handles a node, and resolves with the time of the next look. `failedBefore`: the previous look failed.
+   */
   readonly look: (ref: NodeRef, failedBefore: boolean) => Promise<EpochMs | undefined>;
-  /** Has pods of a node count as never tried that were given up. */
+  /** Resets failed pods of a node, so that they are tried again. */
   readonly tryAgain: (ref: NodeRef, pods: readonly PodUid[]) => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Looks wait for API servers: many at a time. */
+/** Nodes that are handled at a time. Each look mostly waits for API servers. */
 const AT_ONCE = 64;
-/** What could not be read or recorded: the store is away for a moment, or for longer. */
+/** Delays after a look that failed, because the store could not be read or written. */
 const BACKOFF: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 
 /**
- * Has nodes looked at, in this process, when evictions fall due there. Its moments are exact to the millisecond and end with the
- * process: call `rearm` when it starts.
+ * Handles nodes in this process when their evictions are due. Its timers are exact to the millisecond and end
+ * with the process. The caller must call `rearm` at startup.
  */
 export class Evictions implements Timers {
   readonly #deps: EvictionsDeps;
   readonly #queue: WorkQueue<string>;
   readonly #workers: Workers<string>;
-  /** What operators want tried again, by node. */
+  /** Pods that operators want to retry, by node. */
   readonly #asked = new Map<string, Set<PodUid>>();
 
   constructor(deps: EvictionsDeps) {
@@ -46,7 +48,7 @@ export class Evictions implements Timers {
     });
   }
 
-  /** How many nodes wait to be looked at, or are. */
+  /** Number of nodes that are queued or being handled. */
   get size(): number {
     return this.#queue.size;
   }
@@ -55,21 +57,23 @@ export class Evictions implements Timers {
     for (const fireAt of fireAts) this.#queue.addAt(nodeKey(ref), fireAt);
   }
 
-  /** Arms a timer for everything the store knows to come. Rejects with `StoreError`. */
+  /** Arms a timer for every pending eviction in the store. Rejects with `StoreError`. */
   async rearm(store: {
     upcoming(): AsyncIterable<{ readonly ref: NodeRef; readonly fireAt: EpochMs }>;
   }): Promise<void> {
     for await (const { ref, fireAt } of store.upcoming()) this.#queue.addAt(nodeKey(ref), fireAt);
   }
 
-  /** Tries pods again that were given up, and looks at their node. */
+  /** Retries failed pods and handles their node. */
   retry({ cluster, node }: NodeRef, pods: readonly PodUid[]): void {
     const key = nodeKey({ cluster, node });
     this.#asked.set(key, new Set([...(this.#asked.get(key) ?? []), ...pods]));
     this.#queue.addAt(key, this.#deps.clock.now());
   }
 
-  /** Forgets what is armed: the next start does it anew, from the store. Resolves when the looks under way have ended. */
+  /**
+   * Discards the timers, which the next start arms again from the store. Resolves when the current looks end.
+   */
   async stop(): Promise<void> {
     this.#queue.stop();
     await this.#workers.stop();

@@ -19,12 +19,12 @@ import type { Terminal } from './terminal.ts';
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 /**
- * One replica of the service in a cluster, until it is told to stop, or until it led and another one does. Rejects with errors
- * whose messages are for the operator, as `npm start` does.
+ * Runs one replica of the service in a cluster until it is asked to stop or loses its leadership. As with
+ * `npm start`, it rejects with errors whose messages are for the operator.
  */
 export async function runInCluster(options: StartOptions, { log, say }: Terminal): Promise<void> {
   const [context] = options.contexts;
-  // A mistake in it is told before anything is begun.
+  // Report errors in the policy file before anything starts.
   if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const connect = (): Connection =>
     context === undefined ? inClusterConnection() : contextConnection(context, options.kubeconfig);
@@ -60,7 +60,7 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   const why = await Promise.race([stopped, leadership.ended.then(() => 'followed' as const)]);
   log.info('relay.stopping');
   if (why === 'followed') {
-    // What is under way here is the next leader's: nothing of it is waited for.
+    // The next leader continues the work in progress, so this replica does not wait for it.
     say('This replica is no longer the leader. It exits, to restart as a standby.');
     process.exit(1);
   }
@@ -70,7 +70,9 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
   log.info('relay.stopped');
 }
 
-/** What governs the cluster, if it can be read: it is told, and nothing hangs on it. */
+/**
+ * Prints the rules of the cluster. If they cannot be read, prints the error: nothing depends on this output.
+ */
 async function tellRules(service: LocalService, say: Terminal['say']): Promise<void> {
   try {
     for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);

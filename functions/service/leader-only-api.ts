@@ -10,11 +10,11 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 export interface LeaderOnlyApiOptions {
   readonly clock: Clock;
   readonly installation: string;
-  /** Whether this replica leads now. */
+  /** Reports whether this replica is the leader. */
   readonly mayAct: () => boolean;
 }
 
-/** The API server, of which only the replica that leads asks that anything be done to a pod. */
+/** An API server client that changes pods only while this replica is the leader. */
 export class LeaderOnlyApi extends RestApi {
   readonly #mayAct: () => boolean;
 

@@ -27,7 +27,7 @@ import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
 import { openTerminal } from './terminal.ts';
 
-/** Whatever goes wrong by the operator's hand is one of these, with a message made for the operator. */
+/** Errors that the operator can cause. Their messages are written for the operator. */
 const OPERATOR_ERRORS = [
   ClustersRefusedError,
   ConsoleAddressError,
@@ -44,18 +44,18 @@ async function run(options: StartOptions): Promise<void> {
   const speech = openTerminal(options.log, systemClock);
   const { log, say, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
-  // A mistake in it is told before anything is begun.
+  // Report errors in the policy file before anything starts.
   if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const state = takeStateDirectory(options.stateDir);
   const wantsDemo = options.contexts.length === 0;
-  // Who manages real clusters need not load a simulated one.
+  // Load the simulated cluster only if it is used.
   const demo = wantsDemo
     ? await (await import('./demo.ts')).startDemo(state.file('cluster'), systemClock, speech, stopped.resolve)
     : undefined;
   const choice = demo ? { contexts: [demo.context], kubeconfig: demo.kubeconfig } : options;
   const chosen = chosenClusters(
     choice,
-    // Hosts share names: that is for who reads it, the rest tells processes apart.
+    // Hosts can share a name. The name is for people, and the random part distinguishes processes.
     `${hostname()}-${randomUUID().slice(0, 8)}`,
   );
   writeReachedBy(state.file(REACHED_BY_FILE), reachedBy(choice));
@@ -72,13 +72,13 @@ async function run(options: StartOptions): Promise<void> {
     }),
     probes: { host: options.host, port: options.port, setBy: { host: '--host', port: '--port' } },
     matching,
-    // The simulated cluster is there to be tried.
+    // The simulated cluster is for trying Taintward, so its pods are evicted.
     policies: { enforce: options.enforce || wantsDemo, file: options.policyFile },
     log,
   });
   log.info('relay.started', { port: service.probePort });
   let fleet: Fleet | undefined;
-  /** The console's API, for page and socket. Who is never asked need not load it. */
+  /** The console's API, for the page and the socket. It is loaded on first use. */
   const api = once(async () => {
     const [{ localFleet }, { fleetApi }] = await Promise.all([
       import('#shared/operations/fleet/local-fleet.ts'),
@@ -129,7 +129,7 @@ async function serveConsole(options: Pick<ConsoleOfFleet, 'port' | 'api' | 'log'
   return openConsole({ ...options, portSetBy: '--console-port', clock: systemClock });
 }
 
-/** In a cluster, where the rest of it need not be loaded. */
+/** Runs the service in a cluster. Loaded only there. */
 const runInCluster: typeof run = async (options) =>
   (await import('./in-cluster.ts')).runInCluster(options, openTerminal(options.log, systemClock));
 
@@ -140,7 +140,7 @@ try {
   fail(error);
 }
 
-/** Ends the process, as if it were killed, with one sentence for the operator. */
+/** Ends the process as if it were killed, with one sentence for the operator. */
 function fail(error: unknown): never {
   const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack ?? '';
   process.stderr.write(`taintward: ${shownLines(text)}\n`);

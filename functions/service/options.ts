@@ -5,12 +5,15 @@ import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/
 import { VERSION } from '#shared/version.ts';
 import { LOG_FORMATS, type LogFormat } from './terminal.ts';
 
-/** What `npm start` was asked to do. */
+/** Options of `npm start`. */
 export interface StartOptions {
-  /** Contexts of the kubeconfig to manage; none, and not in a cluster: the simulated one. */
+  /** Contexts of the kubeconfig to manage. Empty, and not in a cluster: the simulated cluster. */
   readonly contexts: readonly string[];
   readonly kubeconfig: string | undefined;
-  /** Whether the state is kept in the cluster, and by which name of a namespace; its own when that is absent. Likewise the cluster's name. */
+  /**
+   * Present: the state is kept in the cluster. `namespace` is the namespace of the state, and `clusterName`
+   * the cluster's name; both have defaults.
+   */
   readonly inCluster:
     | { readonly namespace: string | undefined; readonly clusterName: ClusterName | undefined }
     | undefined;
@@ -22,15 +25,18 @@ export interface StartOptions {
   readonly enforce: boolean;
   readonly policyFile: string | undefined;
   readonly historyDays: number;
-  /** The port of the console; absent: it is not served. */
+  /** Port of the console. Absent: the console is not served. */
   readonly consolePort: number | undefined;
 }
 
-/** Where something is served unless told otherwise: any free port. */
+/** Default port: any free port. */
 const DEFAULT_PORT = 0;
 const HIGHEST_PORT = 65_535;
 
-/** Reads the command line. Prints usage or the version and exits for `--help` and `--version`, and with one sentence for what it cannot read. */
+/**
+ * Reads the command line. `--help` and `--version` print their text and exit. Invalid usage prints one
+ * sentence and exits.
+ */
 export function parseOptions(argv: readonly string[]): StartOptions {
   const command = new Command('npm start --')
     .description(
@@ -161,7 +167,7 @@ export function parseOptions(argv: readonly string[]): StartOptions {
     enforce: found.enforce,
     policyFile: found.policy,
     historyDays: found.historyDays,
-    // A pod's loopback interface is nobody's.
+    // Nobody can open a browser on a pod's loopback interface.
     consolePort: found.console && !found.inCluster ? found.consolePort : undefined,
   };
 }

@@ -1,16 +1,16 @@
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
-/** Where the operator types. */
+/** The prompt at which the operator types. */
 export interface Prompt {
-  /** Hands over each line that comes from now on. */
+  /** Passes each further line to `handle`. */
   onLine(handle: (line: string) => void): void;
   close(): void;
 }
 
 /**
- * Listens to the lines of `input`. `quit` is called when a terminal says that nothing more is coming (Ctrl-D). The end of
- * any other input says nothing: a service manager gives none at all.
+ * Reads lines from `input`. `quit` is called when a terminal ends its input (Ctrl-D). The end of any other
+ * input is ignored: a service manager provides no input at all.
  */
 export function listenForLines(input: Readable & { readonly isTTY?: boolean }, quit: () => void): Prompt {
   const lines = createInterface({ input });

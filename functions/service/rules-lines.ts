@@ -16,7 +16,7 @@ export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs)
   return [...names].map(([text, clusters]) => `${clusters.join(', ')}: ${text}`);
 }
 
-/** By whom, and why. */
+/** Returns the actor and the reason of a stop. */
 function byText({ stops }: Rules, now: EpochMs): string {
   const stop = stops.find(({ until }) => isOn(until, now));
   return stop === undefined ? '' : ` by ${escapeForDisplay(stop.who)} (${escapeForDisplay(stop.why)})`;

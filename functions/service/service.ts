@@ -46,17 +46,17 @@ import { tellCountdowns } from './tell-countdowns.ts';
 import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
 /**
- * How often what the store keeps no longer is removed, and all timers are armed anew from it: what TTL does in the
- * cloud. The latter is a net: timers survive on their own.
+ * Interval of two tasks: the store removes expired data, as TTL does on AWS, and all timers are armed again
+ * from the store. The second is a safety net: timers also survive without it.
  */
 const UPKEEP_MS = 3_600_000;
-/** How often the file of the policy is looked at: what it says is to hold within 5 s. */
+/** Interval at which the policy file is read. A change must take effect within 5 s. */
 const POLICY_FILE_MS = 1_000;
-/** How soon it is seen that a policy asks for more than the credentials may do. */
+/** Interval at which the credentials are checked for the permissions that the policy needs. */
 const PERMISSIONS_MS = 2_000;
-/** How soon what stands in the store is asked for again by who leads from now on. */
+/** Delays after which a new leader reads the store again. */
 const TAKE_OVER_RETRY: Backoff = { firstMs: 250, longestMs: 5_000 };
-/** How soon what operators ask for is begun. */
+/** Interval at which operators' requests are read. */
 const ASKED_MS = 5_000;
 
 export interface LocalServiceOptions {
@@ -70,19 +70,23 @@ export interface LocalServiceOptions {
 
 export interface LocalService {
   readonly probePort: number;
-  /** Resolves when it goes by what stands in the store: at once where it is alone, else when it leads. */
+  /**
+   * Resolves when the service starts to act on the store: immediately if it is alone, otherwise when it
+   * becomes the leader.
+   */
   readonly leading: Promise<void>;
-  /** What governs its clusters now; rejects with `StoreError`. */
+  /** Returns the current rules of its clusters. Rejects with `StoreError`. */
   rules(): Promise<ReadonlyMap<ClusterName, Rules>>;
-  /** What it knows, and nobody else. */
+  /** Returns the state that only this process has. */
   view(): ServiceView;
-  /** Finishes what is in hand, gives the leases up and ends. Nothing timed is lost. */
+  /** Finishes current work, releases the leases, and ends. No timers are lost. */
   stop(): Promise<void>;
 }
 
 /**
- * The whole service in this process: the relay, the work queues of what is to be decided and of what is due, and the store. Rejects with `StoreError`, `PolicyError`, `OperatorError` or `ProbeAddressError`, whose messages are for
- * the operator.
+ * Starts the whole service in this process: the relay, the work queues of decisions and evictions, and the
+ * store. Rejects with `StoreError`, `PolicyError`, `OperatorError`, or `ProbeAddressError`, whose messages
+ * are for the operator.
  */
 export async function startLocalService(options: LocalServiceOptions): Promise<LocalService> {
   const { clusters, log, matching, state } = options;
@@ -96,7 +100,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const operator = new Operator({ rulesStore, clock, who: localUser() });
   const names = [...apis.keys()];
   const policies = new StartPolicies(options.policies, names, { operator, rulesStore, clock, log });
-  // Who is not alone says nothing before it leads.
+  // A replica among others applies policies only as the leader.
   if (!state.leads) await policies.apply();
 
   const reporting = new ReportingStore(store, (cluster, error) => relay.stored(cluster, error));
@@ -132,7 +136,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const governed = Promise.withResolvers<void>();
   if (!state.leads) governed.resolve();
   const rules = new RulesWatch({
-    // A relay sees nothing before it hears what governs: a guard that the policy forbids would trip, and hold pods for a minute.
+    // The relay must not start before it has the rules. Otherwise, a guard that the policy disables would
+    // trip and hold pods for a minute.
     readAll: async (clusters) => {
       await governed.promise;
       return readAll(clusters);
@@ -152,7 +157,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     log,
     metrics,
     holder: randomUUID(),
-    // There is nobody to leave a cluster to.
+    // No capacity limit: no other relay can manage these clusters.
     nodeBudget: Infinity,
   });
   const states = () => new Map([...clusters.states, ...relay.states()]);
@@ -170,7 +175,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     { name: 'purge', everyMs: UPKEEP_MS, run: () => state.purge(clock.now()) },
     rearm,
     { name: 'policy-file', everyMs: POLICY_FILE_MS, run: () => policies.reread() },
-    // Policies are checked before anything falls due. Not awaited: a cluster that is slow to answer keeps no other task.
+    // Check policies before evictions are due. The checks are not awaited, so that a slow cluster doesn't
+    // delay other tasks.
     { name: 'rights', everyMs: PERMISSIONS_MS, run: () => names.forEach((name) => void access.api(name)) },
     { name: 'asked', everyMs: ASKED_MS, run: () => beginAsked(state, evictions) },
   ];
@@ -181,10 +187,10 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
     await evictions.rearm(store);
     if (stopping.signal.aborted) return;
     upkeep = startUpkeep(tasks, log);
-    // What could not be looked at when it was due waits, the longer the more often it was tried.
+    // A node that could not be handled when it was due waits longer after each attempt. So handle it now.
     state.whenRegained?.(() => upkeep?.now(rearm));
   };
-  /** What was missed while another process led is taken up from the store, as soon as that can be read. */
+  /** Continues the work that the previous leader left in the store, as soon as the store can be read. */
   const takeOver = async () => {
     rates.begin();
     for (let failures = 1; !stopping.signal.aborted; failures++) {
@@ -203,7 +209,8 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   clusters.admit(
     (name, api) => relay.add(name, api),
     stopping.signal,
-    // Where replicas have one lease, another one may be let in: it is not kept from that.
+    // Replicas share one lease. A replica without access must not acquire it, because another replica may
+    // have access.
     state.leads ? undefined : (name) => relay.report(name, () => clusters.faults.get(name) ?? []),
   );
 
@@ -232,7 +239,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
 }
 
-/** Of those that are in service none is, whatever is seen of them. */
+/** Reports clusters in service as `lease-unavailable`, whatever else is known of them. */
 function leaseless(states: ReadonlyMap<ClusterName, ClusterState>): ReadonlyMap<ClusterName, ProbedState> {
   const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
   return new Map(
@@ -269,13 +276,13 @@ function clusterViews(
   );
 }
 
-/** Looks at a node; resolves with when to look again. */
+/** Handles a node, and resolves with the time of the next look. */
 async function look(ref: NodeRef, deps: EvictDeps, failedBefore: boolean): Promise<EpochMs | undefined> {
   const again = await evictNode(ref, deps, failedBefore);
   return again && deps.clock.now() + again.againInSeconds * 1000;
 }
 
-/** An Event is a courtesy: what cannot be announced holds no decision up. */
+/** Announces a decision. Events are optional, so a failed announcement doesn't delay the decision. */
 function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEvents): Promise<void> {
   const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
   return later.post(ref.cluster, events, () =>
@@ -285,7 +292,10 @@ function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEv
   );
 }
 
-/** Begins what operators asked for beside this process. Rejects, once it has begun the rest, for what it cannot read. */
+/**
+ * Starts the requests that operators made from other processes. If a request is unreadable, starts the others
+ * first and then rejects.
+ */
 async function beginAsked({ asked }: ServiceState, evictions: Evictions): Promise<void> {
   const failures: unknown[] = [];
   for (const { body } of await asked()) {

@@ -7,14 +7,14 @@ import { applyPolicyFile, type FileApplierDeps, policyFile } from '#shared/state
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** The policy of a cluster that the command line has enforced; it is known again by its text. */
+/** Policy of a cluster that the command line enforces. It is recognized by its text. */
 const ENFORCED = '# By npm start, for want of another policy.\nmode: enforce\n';
 
-/** What the command line says of all clusters. */
+/** Policies that the command line sets for all clusters. */
 export interface ChosenPolicies {
-  /** Whether clusters are enforced that have no policy. */
+  /** Enforces clusters that have no policy. */
   readonly enforce: boolean;
-  /** The path of a policy document; absent: what was applied before stands. */
+  /** Path of a policy document. Absent: previously applied policies remain. */
   readonly file?: string | undefined;
 }
 
@@ -26,16 +26,16 @@ export interface StartPoliciesDeps {
 }
 
 /**
- * The policies that the command line asks for, applied as an operator would, and kept up with their file. A file is applied once: what operators
- * said since then stands over restarts, until the file changes.
+ * Applies the policies of the command line, as an operator would, and follows changes of their file. A file
+ * is applied once: later changes by operators survive restarts, until the file changes.
  */
 export class StartPolicies {
   readonly #chosen: ChosenPolicies;
   readonly #clusters: readonly ClusterName[];
   readonly #deps: StartPoliciesDeps;
-  /** What the file held when it was last read without a mistake. */
+  /** Content of the file when it was last read without an error. */
   #text: string | undefined;
-  /** What was wrong with it, if it was. */
+  /** Error of the last read, if any. */
   #mistake: string | undefined;
 
   constructor(chosen: ChosenPolicies, clusters: readonly ClusterName[], deps: StartPoliciesDeps) {
@@ -45,8 +45,9 @@ export class StartPolicies {
   }
 
   /**
-   * By a process that is alone: its file holds if it is not the one that was applied last. Rejects with `PolicyError` for what is wrong with
-   * the file, with `OperatorError`, or with `StoreError`.
+   * Applies the policies in a process that runs alone. The file is applied unless it was the last file that
+   * was applied. Rejects with `PolicyError` if the file is invalid, with `OperatorError`, or with
+   * `StoreError`.
    */
   apply(): Promise<void> {
     return this.#apply(false);
@@ -64,18 +65,24 @@ export class StartPolicies {
   }
 
   /**
-   * What `apply` does, by one of several processes, which each have a file, and which may have been begun long ago: a file that was
-   * written before the one that another of them applied is left, and a mistake that came into the file since keeps nobody from
-   * evicting; what was applied before stands. Rejects with `OperatorError` or `StoreError`.
+   * Does the same as `apply` in one of several processes. Each of them has a file, and may have started long
+   * ago.
+   * - A file that is older than the file that another process applied is ignored.
+   * - An error in the file doesn't prevent evictions: the previously applied policy remains.
+   *
+   * Rejects with `OperatorError` or `StoreError`.
    */
   resume(): Promise<void> {
     return this.#unlessMistaken(() => this.#apply(true));
   }
 
-  /** Applies the file if it changed under this process, which makes it the newest. A mistake in it is told once, and what was applied before stands. */
+  /**
+   * Applies the file if it changed while this process runs, which makes it the newest. An error in the file
+   * is logged once, and the previously applied policy remains.
+   */
   async reread(): Promise<void> {
     const { file } = this.#chosen;
-    // One that it never read before may be as old as this process.
+    // A file that was never read without error may be as old as this process.
     const unlessOlder = this.#text === undefined;
     if (file !== undefined) await this.#unlessMistaken(() => this.#applyFile(file, unlessOlder));
   }

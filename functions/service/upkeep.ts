@@ -7,13 +7,16 @@ export interface Task {
 }
 
 export interface Upkeep {
-  /** Has a task performed besides, behind the one that is under way. */
+  /** Runs a task once more, after the current one. */
   now(task: Task): void;
-  /** Begins nothing more; resolves when what was begun is done. */
+  /** Starts no more tasks, and resolves when the current ones are done. */
   stop(): Promise<void>;
 }
 
-/** Performs tasks again and again, one at a time. One that fails is told of, and tried again when its time comes. */
+/**
+ * Runs tasks at their intervals, one at a time. A failure is logged, and the task is retried after its
+ * interval.
+ */
 export function startUpkeep(tasks: readonly Task[], log: Log): Upkeep {
   let running = Promise.resolve();
   const perform = async ({ name, run }: Task): Promise<void> => {

@@ -11,12 +11,12 @@ import { durationText } from '#shared/time/duration.ts';
 import type { ConsoleAction, Done, Preview } from './api.ts';
 import type { FleetView, PendingSeen, Seen } from './fleet-view.ts';
 
-/** Something that an act depends on has changed since it was shown; the message says so. */
+/** State that an act depends on has changed since its preview. The message is for the operator. */
 export class StaleActError extends Error {
   override readonly name = 'StaleActError';
 }
 
-/** Of a fleet, what acts reach. */
+/** The parts of a fleet that acts use. */
 export type ChangedFleet = Pick<Fleet, 'operator' | 'dueQueue' | 'manages'>;
 
 export interface ActDeps {
@@ -24,15 +24,18 @@ export interface ActDeps {
   readonly view: FleetView;
 }
 
-/** What an act would do now. Rejects with `OperatorError` for one that can do nothing, and with `StoreError`. */
+/**
+ * Returns the effect that an act would have now. Rejects with `OperatorError` if the act would have none, and
+ * with `StoreError`.
+ */
 export async function previewAct(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
   return preview(act, await view.lookAnew());
 }
 
 /**
- * Does an act that was shown: `confirm` is what its preview said. Rejects with `StaleActError` when what it depends on is not
- * as it was, with `OperatorError`, `StoreError` and `QueueError`.
+ * Does a previewed act. `confirm` is the value from its preview. Rejects with `StaleActError` if the state
+ * that it depends on has changed, and with `OperatorError`, `StoreError`, or `QueueError`.
  */
 export async function performAct(
   act: ConsoleAction,
@@ -59,7 +62,7 @@ function preview(act: ConsoleAction, seen: Seen): Preview {
   return { messages: says, evicted: goes.length, confirm: confirmation(act, seen) };
 }
 
-/** Changes with what people and guards said of what the act is of, and not with each pod. */
+/** Returns a value that changes with the rules that affect the act, but not with each pod. */
 function confirmation(act: ConsoleAction, { fleetStop, clusters }: Seen): string {
   const of = clusters
     .filter(({ cluster }) => (act.cluster ?? cluster) === cluster)
@@ -180,7 +183,7 @@ async function perform(act: ConsoleAction, { pending }: Seen, fleet: ChangedFlee
   }
 }
 
-/** Has evictions tried again that were given up: told to each of their nodes. */
+/** Retries failed evictions, by a message for each of their nodes. */
 async function retry(pods: readonly PendingSeen[], fleet: ChangedFleet): Promise<void> {
   const nodes = Map.groupBy(pods, nodeKey);
   const messages = [...nodes.values()].flatMap((each) => {

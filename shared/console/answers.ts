@@ -41,7 +41,9 @@ import { nodesOf, pendingPage, stuckOf, timelineOf } from './overview.ts';
 const DAY_MS = 24 * 3_600_000;
 const AUDIT_MS = 30 * DAY_MS;
 
-/** The simulated cluster, as far as it is changed by click. What changes it throws one clear sentence. */
+/**
+ * The simulated cluster, as the console shows and changes it. Changes throw errors with one clear sentence.
+ */
 export interface DemoCluster {
   readonly cluster: ClusterName;
   nodes(): readonly DemoNode[];
@@ -49,7 +51,7 @@ export interface DemoCluster {
   untaint(node: string, taint: string): void;
 }
 
-/** What is asked of one pod, of one node, and of a taint that is not there. */
+/** Questions about a pod, a node, or a hypothetical taint. */
 export interface Questions {
   explainPod(asks: z.output<typeof podSchema>): Promise<PodStory>;
   explainNode(asks: z.output<typeof nodeSchema>): Promise<NodeStory>;
@@ -64,21 +66,24 @@ export interface AnswersDeps {
   readonly clock: Clock;
 }
 
-/** There is nothing of that name here; the message says so. */
+/** The object does not exist here. The message names it. */
 export class NothingThereError extends Error {
   override readonly name = 'NothingThereError';
 }
 
-/** For each route, how what is asked is read, and what answers it. */
+/** For each route, the schema of its request and the function that answers it. */
 export type Answers = {
   readonly [Route in keyof Api]: {
     readonly schema: z.ZodType;
-    /** `token`: of the session that asks; empty where there is none. */
+    /** `token`: the session's token. Empty: there is no session. */
     answer(asks: unknown, token: string): Promise<Api[Route]['answer']>;
   };
 };
 
-/** What answers each route of the console. Each rejects with errors whose messages are for whoever asks. */
+/**
+ * Returns the answers of all routes of the console. Each rejects with errors whose messages are for the
+ * caller.
+ */
 export function answersOf(deps: AnswersDeps): Answers {
   const { fleet, view, questions, demo, clock } = deps;
   const whoAsks = once(async () => (await fleet.operator()).who);
@@ -125,7 +130,7 @@ export function answersOf(deps: AnswersDeps): Answers {
   };
 }
 
-/** What is asked is read by the schema before it is answered: see `ApiServer`. */
+/** Pairs a schema with an answer. `ApiServer` validates the request with the schema first. */
 const route = <Schema extends z.ZodType, Answer>(
   schema: Schema,
   answer: (asks: z.output<Schema>, token: string) => Promise<Answer>,
@@ -169,11 +174,11 @@ async function historyPage(
     for await (const entry of fleet.history.entries({ cluster: each, ...query })) {
       if (event !== undefined && EVENTS[entry.what] !== event) continue;
       found.push(entry);
-      // One more than is asked for tells that there are more.
+      // One entry beyond the limit shows that there are more.
       if (++taken > limit) break;
     }
   }
-  // Those of one moment stay in the order in which they were told.
+  // Entries of the same time keep the order in which they were recorded.
   if (clusters.length > 1) found.sort((a, b) => b.at - a.at);
   return { entries: found.slice(0, limit).map(entryOutput), more: found.length > limit };
 }

@@ -18,10 +18,10 @@ import { type Answers, NothingThereError } from './answers.ts';
 import { FAILED, type Failure } from './api.ts';
 import type { Live } from './live.ts';
 
-/** All that is ever sent is a few lines. */
+/** Maximum size of a request. Actual requests are a few lines. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** Errors whose messages are for whoever asks, and the status that they are answered with. */
+/** Errors whose messages are for the caller, and their HTTP status. */
 const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Error)[]])[] = [
   [404, [NothingThereError]],
   [409, [StaleActError]],
@@ -29,12 +29,12 @@ const STATUS: readonly (readonly [number, readonly (new (...args: never[]) => Er
   [502, [ApiError, QueueError, StoreError]],
 ];
 
-/** What is asked for, and by which session. */
+/** A request of a session. */
 export interface Asked {
-  /** As it is named in `Api`: `api/status`. */
+  /** Path as in `Api`: `api/status`. */
   readonly path: string;
   readonly searchParams: URLSearchParams;
-  /** Of the session; empty where there is none. */
+  /** The session's token. Empty: there is no session. */
   readonly token: string;
   /** Aborts when the session ends. */
   readonly ended: AbortSignal;
@@ -46,7 +46,7 @@ export interface ApiServerDeps {
   readonly log: Log;
 }
 
-/** Answers the console's API over HTTP, to whoever it is handed: it asks nobody who they are. */
+/** Answers the console's API over HTTP. It does not authenticate: the caller must. */
 export class ApiServer {
   readonly #answers: Answers;
   readonly #live: Live;
@@ -64,7 +64,7 @@ export class ApiServer {
       await this.#answer(request, response, asked);
     } catch (error) {
       const failure = failureOf(error);
-      // Neither what was asked nor by whom: tokens are in that.
+      // Log neither the query nor the session, because they contain tokens.
       if (failure.status >= 500) this.#log.error('console.failed', { path: asked.path, error });
       if (response.headersSent) response.destroy();
       else sendJson(response, failure.status, { error: escapeForDisplay(failure.message) } satisfies Failure);
@@ -91,7 +91,7 @@ export class ApiServer {
   }
 }
 
-/** It is answered by this status. */
+/** An error that is answered with this status. */
 class RefusedError extends Error {
   override readonly name = 'RefusedError';
   readonly status: number;
@@ -116,7 +116,7 @@ function sentence(error: z.ZodError): string {
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const type = request.headers['content-type']?.split(';')[0]?.trim();
-  // What a form of another page can send is of other types.
+  // Forms of other sites can only send other content types.
   if (type !== 'application/json') throw new RefusedError(415, 'Send JSON, as application/json.');
   const body = await bodyOf(request);
   try {

@@ -18,10 +18,12 @@ import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
- * What the console's page asks and is answered, in JSON; times are epoch ms. Paths are relative to where the page is. A
- * question is a GET whose parameters are the fields of its schema; an act is a POST of JSON with the header
- * {@link TOKEN_HEADER}. What fails is answered by {@link Failure} and a status from 400 on. The page imports types of this
- * file only: what else is here is the server's.
+ * The console's API in JSON. Times are in epoch milliseconds, and paths are relative to the page.
+ * - A question is a GET. The fields of its schema are its parameters.
+ * - An act is a POST of JSON with the header {@link TOKEN_HEADER}.
+ * - A failure is answered with {@link Failure} and a status from 400 on.
+ *
+ * The page imports only types of this file. The rest is for the server.
  */
 export interface Api {
   'GET api/session': { readonly asks: Nothing; readonly answer: Session };
@@ -36,64 +38,67 @@ export interface Api {
   'GET api/explain/pod': { readonly asks: z.input<typeof podSchema>; readonly answer: PodStory };
   'GET api/explain/node': { readonly asks: z.input<typeof nodeSchema>; readonly answer: NodeStory };
   'GET api/what-if': { readonly asks: z.input<typeof whatIfSchema>; readonly answer: WhatIfAnswer };
-  /** What an act would do, to be shown before it is done. */
+  /** Returns the effect of an act, to show before the act is done. */
   'POST api/preview': { readonly asks: z.input<typeof actSchema>; readonly answer: Preview };
-  /** Does an act that was shown. 409: something has changed since, so it is to be shown again. */
+  /** Does a previewed act. 409: the state has changed, so a new preview is needed. */
   'POST api/acts': { readonly asks: z.input<typeof confirmedSchema>; readonly answer: Done };
-  /** Of the simulated cluster only: 404 where there is none. */
+  /** For the simulated cluster only. 404: there is none. */
   'GET api/demo/nodes': { readonly asks: Nothing; readonly answer: readonly DemoNode[] };
   'POST api/demo/taint': { readonly asks: z.input<typeof demoTaintSchema>; readonly answer: Done };
   'POST api/demo/untaint': { readonly asks: z.input<typeof demoTaintSchema>; readonly answer: Done };
 }
 
-/** `GET api/live`: server-sent events, named so, each with this as its JSON. At most one of each in a second. */
+/**
+ * Events of `GET api/live`, which sends server-sent events with these names and this data as JSON. At most
+ * one of each per second.
+ */
 export interface LiveEvents {
-  /** First of all, and whenever it changed. */
+  /** Sent first, and after every change. */
   readonly status: FleetStatus;
-  /** What changed of what is pending. */
+  /** Changes of the pending evictions. */
   readonly pending: PendingDelta;
-  /** Nothing can be read for now; it goes on by itself. */
+  /** Nothing can be read at present. The server retries. */
   readonly trouble: Failure;
-  /** The session is over: nothing more will come. */
+  /** The session ended. No more events follow. */
   readonly end: { readonly reason: string };
 }
 
-/** The header in which an act carries the session's token. */
+/** The header that carries the session's token in an act. */
 export const TOKEN_HEADER = 'x-taintward-token';
 
-/** Rows of a page at most: all that a page needs to scroll through without asking. */
+/** Maximum number of rows in a page. The page scrolls through them without further requests. */
 export const MAX_ROWS = 20_000;
-/** Entries of history in an answer at most. */
+/** Maximum number of history entries in an answer. */
 export const MAX_ENTRIES = 1_000;
 
 type Nothing = Readonly<Record<never, never>>;
 
 export interface Failure {
-  /** One sentence that says what to do. */
+  /** One sentence that says how to proceed. */
   readonly error: string;
 }
 
-/** What went wrong is nobody's business but the operator's, who has the log. */
+/** The error message of unexpected errors. Only the operator, who has the log, sees the details. */
 export const FAILED = 'The console failed: its log says why.';
 
-/** Who looks at what. */
+/** The session, its actor, and the fleet. */
 export interface Session {
-  /** What an act has to carry in {@link TOKEN_HEADER}. */
+  /** The value of {@link TOKEN_HEADER} in acts. */
   readonly token: string;
-  /** As whom acts are noted in the audit. */
+  /** Actor of the acts in the audit log. */
   readonly actor: string;
   readonly version: string;
-  /** Where the fleet is, for people: a state directory, a table, or the simulated cluster. */
+  /** Location of the fleet, for people: a state directory, a table, or the simulated cluster. */
   readonly place: string;
-  /** The simulated cluster, whose nodes may be tainted by click; absent: there is none. */
+  /** The simulated cluster, whose nodes can be tainted on the page. Absent: there is none. */
   readonly demo?: { readonly cluster: ClusterName };
-  /** The server's clock, by which countdowns run. */
+  /** The server's clock, which countdowns use. */
   readonly now: EpochMs;
 }
 
-/** One pod that is to be evicted; a tuple, because there may be ten thousand. */
+/** A pending eviction. It is a tuple because there may be ten thousand. */
 export type PendingRow = readonly [
-  /** Unique in the fleet, together with the cluster. */
+  /** Unique in the fleet together with the cluster. */
   uid: string,
   cluster: ClusterName,
   node: NodeName,
@@ -101,48 +106,51 @@ export type PendingRow = readonly [
   pod: string,
   dueAt: EpochMs,
   state: PendingState,
-  /** As kubectl prints them, by comma. */
+  /** Formatted as by kubectl, separated by commas. */
   taints: string,
-  /** What holds it, for people; mostly empty. */
+  /** The reason why the eviction is held, for people. Usually empty. */
   note: string,
-  /** IDs of the holds among that, by comma. */
+  /** IDs of the holds that apply, separated by commas. */
   holds: string,
 ];
 
 export interface PendingPage {
-  /** What `GET api/live` tells changes of: grows with each. */
+  /** Version of the pending evictions, which increases with each change. `GET api/live` sends the changes. */
   readonly version: number;
   readonly at: EpochMs;
-  /** How many there are that were asked for, on all pages. */
+  /** Number of rows that match, on all pages. */
   readonly total: number;
   readonly rows: readonly PendingRow[];
 }
 
-/** What makes of one version of all that is pending another; who has not `from` asks `GET api/pending` anew. */
+/**
+ * The change from one version of the pending evictions to another. A page without version `from` must ask
+ * `GET api/pending` again.
+ */
 export interface PendingDelta {
   readonly from: number;
   readonly version: number;
   readonly at: EpochMs;
-  /** New, or other than before. */
+  /** Rows that are new or changed. */
   readonly put: readonly PendingRow[];
-  /** By cluster and UID. */
+  /** Removed rows, by cluster and UID. */
   readonly gone: readonly (readonly [cluster: ClusterName, uid: string])[];
 }
 
-/** What goes when, from the minute that `from` is in on. */
+/** Future evictions by minute, from the minute that contains `from`. */
 export interface Timeline {
   readonly at: EpochMs;
-  /** The beginning of the first minute. */
+  /** Start of the first minute. */
   readonly from: EpochMs;
-  /** Sixty, one after the other; who is overdue is in the first, who is held in none. */
+  /** Sixty consecutive minutes. Overdue pods are in the first. Pods that are due and held are in none. */
   readonly minutes: readonly Readonly<Record<TimelineKind, number>>[];
-  /** What is due and held, or was given up: it has no moment. */
+  /** Number of pods that are due and held, or failed. They are in no minute. */
   readonly held: number;
-  /** What goes after the last minute. */
+  /** Number of pods that are due after the last minute. */
   readonly later: number;
 }
 
-/** What happens to it then, as rules are now: it goes, something holds it, or it is only told. */
+/** Outcome under the current rules: the pod is evicted, is held, or is only recorded in observe mode. */
 export type TimelineKind = 'evict' | 'held' | 'observed';
 
 export interface NodeRow {
@@ -150,12 +158,12 @@ export interface NodeRow {
   readonly node: NodeName;
   readonly taints: readonly TimedTaint[];
   readonly pending: number;
-  /** Of the pending: they are due and held. */
+  /** Number of pending pods that are due and held. */
   readonly held: number;
   readonly nextAt?: EpochMs;
-  /** The Node object is gone. */
+  /** Present: the Node object was deleted. */
   readonly deletedAt?: EpochMs;
-  /** Evictions failed here: what went wrong, and when they are tried again. */
+  /** Present: evictions failed on this node. Contains the error and the time of the next attempt. */
   readonly retry?: { readonly error: string; readonly nextTryAt: EpochMs };
 }
 
@@ -164,58 +172,58 @@ export interface StuckRow extends StuckOutput {
 }
 
 export interface HistoryPage {
-  /** The newest first. */
+  /** Newest first. */
   readonly entries: readonly EntryOutput[];
-  /** There are older ones: ask again with `to` of the last entry's moment. */
+  /** True if there are older entries. To get them, ask again with `to` set to the last entry's time. */
   readonly more: boolean;
 }
 
 export interface PolicyShown {
   readonly cluster: ClusterName;
-  /** 0: none was applied, and the text is that of the default. */
+  /** 0: no policy was applied, and the text is the default policy. */
   readonly revision: number;
   readonly text: string;
   readonly mode: Mode;
 }
 
 export interface Preview {
-  /** What will happen, one sentence each. */
+  /** Effects of the act, one sentence each. */
   readonly messages: readonly string[];
-  /** How many pods go at once by it; 0: none. */
+  /** Number of pods that the act evicts immediately. */
   readonly evicted: number;
-  /** What `POST api/acts` has to carry as `confirm`. */
+  /** The value of `confirm` in `POST api/acts`. */
   readonly confirm: string;
 }
 
 export interface Done {
-  /** What was done, as a sentence. */
+  /** The completed act, as a sentence. */
   readonly message: string;
 }
 
 /** A node of the simulated cluster, tainted or not. */
 export interface DemoNode {
   readonly node: string;
-  /** As kubectl prints them. */
+  /** Formatted as by kubectl. */
   readonly taints: readonly string[];
   readonly pods: readonly {
     readonly namespace: string;
     readonly pod: string;
     readonly uid: string;
-    /** `Pending`, `Running` or `Terminating`, unless somebody set another phase. */
+    /** `Pending`, `Running`, or `Terminating`, unless a user set another phase. */
     readonly status: string;
   }[];
 }
 
 const text = z.string().min(1).max(253);
 const reason = z.string().trim().min(1, 'is required: it is recorded in the audit log').max(500);
-/** In an emergency, evictions are stopped without a reason. */
+/** In an emergency, evictions can be stopped without a reason. */
 const stopReason = z
   .string()
   .trim()
   .max(500)
   .default('')
   .transform((text) => text || NO_REASON);
-/** Up to a year. */
+/** At most a year. */
 const durationMs = z.int().min(1_000).max(31_536_000_000).optional();
 const moment = z.coerce.number().int().nonnegative();
 const node = text.transform(nodeName);
@@ -229,7 +237,7 @@ export const pendingSchema = z.strictObject({
   cluster: clusterNameSchema.optional(),
   node: node.optional(),
   namespace: text.optional(),
-  /** Part of a pod's, node's or namespace's name. */
+  /** Part of the name of a pod, node, or namespace. */
   search: z.string().max(253).optional(),
   state: z.enum(PENDING_STATES).optional(),
   sort: z.enum(['due', 'pod', 'node', 'cluster', 'state']).default('due'),
@@ -266,11 +274,11 @@ export const nodeSchema = z.strictObject({ cluster: clusterNameSchema, node });
 
 export const whatIfSchema = z.strictObject({
   cluster: clusterNameSchema,
-  /** As kubectl writes it: `key=value:NoExecute`. */
+  /** Formatted as by kubectl: `key=value:NoExecute`. */
   taint: z.string().min(1).max(700),
-  /** A label selector, or absent: all nodes. */
+  /** A label selector. Absent: all nodes. */
   selector: z.string().max(2_000).optional(),
-  /** Names by comma, in place of a selector. */
+  /** Node names, separated by commas, instead of a selector. */
   nodes: z.string().max(20_000).optional(),
 });
 
@@ -288,17 +296,17 @@ const target = z.discriminatedUnion('kind', [
 
 const cluster = clusterNameSchema;
 
-/** What an operator does. `stop` and `resume` without a cluster are of all clusters. */
+/** Acts of an operator. `stop` and `resume` without a cluster apply to all clusters. */
 export const actSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('stop'), cluster: cluster.optional(), reason: stopReason, durationMs }),
   z.strictObject({ kind: z.literal('resume'), cluster: cluster.optional(), reason }),
   z.strictObject({ kind: z.literal('pause'), cluster, reason, durationMs }),
-  /** Takes a pause back. */
+  /** Ends a pause. */
   z.strictObject({ kind: z.literal('unpause'), cluster, reason }),
   z.strictObject({ kind: z.literal('hold'), cluster, target, reason, durationMs }),
   z.strictObject({ kind: z.literal('release'), cluster, id: text, reason }),
   z.strictObject({ kind: z.literal('release-guard'), cluster, reason }),
-  /** Has evictions tried again that were given up: of all clusters, of one, or of a node. */
+  /** Retries failed evictions of all clusters, of one cluster, or of a node. */
   z.strictObject({ kind: z.literal('retry'), cluster: cluster.optional(), node: node.optional(), reason }),
 ]);
 export type ConsoleAction = z.output<typeof actSchema>;
@@ -307,6 +315,6 @@ export const confirmedSchema = z.strictObject({ act: actSchema, confirm: z.strin
 
 export const demoTaintSchema = z.strictObject({
   node,
-  /** `key=value:Effect` or `key:Effect`; to untaint, `key` alone does, too. */
+  /** `key=value:Effect` or `key:Effect`. To untaint, `key` is sufficient. */
   taint: z.string().min(1).max(700),
 });

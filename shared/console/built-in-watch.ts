@@ -6,7 +6,9 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** What it is known by is read of whole control planes: it changes seldom. */
+/**
+ * Age after which the evidence is read again. The read covers the whole control plane, which rarely changes.
+ */
 const ASK_AGAIN_MS = 5 * 60_000;
 
 const NOT_ASKED: BuiltIn = { state: 'unknown', evidence: 'its cluster has not answered yet' };
@@ -19,11 +21,13 @@ interface Known {
 export interface BuiltInWatchDeps {
   readonly fleet: Pick<Fleet, 'cluster'>;
   readonly clock: Clock;
-  /** Absent: as a cluster's objects tell. */
+  /** Absent: the evidence is read from the cluster's objects. */
   readonly ask?: typeof builtInOf;
 }
 
-/** Knows of clusters whether their built-in controller runs: asked in the background, so that nobody waits for it. */
+/**
+ * Tracks the state of the built-in controller of clusters. It reads in the background, so callers never wait.
+ */
 export class BuiltInWatch {
   readonly #deps: BuiltInWatchDeps;
   readonly #known = new Map<ClusterName, Known>();
@@ -33,7 +37,7 @@ export class BuiltInWatch {
     this.#deps = deps;
   }
 
-  /** As far as is known by now. */
+  /** Returns the last known state. */
   of(cluster: ClusterName): BuiltIn {
     const known = this.#known.get(cluster);
     const isOld = !known || known.age.atMostMs >= ASK_AGAIN_MS;

@@ -9,12 +9,12 @@ import { FleetView } from './fleet-view.ts';
 import { Live } from './live.ts';
 import { questionsTo } from './questions.ts';
 
-/** What was read of a fleet is relied on for so long (ms): a table's reads are paid for, those of a file are not. */
+/** Maximum age of cached data in milliseconds. Reads of a table cost money, and reads of a file don't. */
 const MAX_AGE_MS = { local: 1_000, deployed: 5_000, 'in-cluster': 2_000 };
 
 export interface FleetApiOptions {
   readonly fleet: Fleet;
-  /** Absent: they are put to the fleet. */
+  /** Absent: questions are answered from the fleet. */
   readonly questions?: Questions;
   readonly matching: MatchOptions;
   readonly demo?: DemoCluster | undefined;
@@ -22,7 +22,7 @@ export interface FleetApiOptions {
   readonly log: Log;
 }
 
-/** The console's API of a fleet. */
+/** Makes the console's API of a fleet. */
 export function fleetApi({ fleet, questions, matching, demo, clock, log }: FleetApiOptions): ApiServer {
   const builtIns = new BuiltInWatch({ fleet, clock });
   const view = new FleetView({

@@ -10,14 +10,14 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingDelta, PendingRow } from './api.ts';
 
-/** No more than this part of the time is spent on reading, so that nothing else in this process waits long. */
+/** Maximum share of time that is spent on reads, so that other work in this process isn't delayed. */
 const READING_SHARE = 0.1;
 
-/** A look at the fleet, and what the console shows of each pod. */
+/** A snapshot of the fleet, with the console's row for each pod. */
 export interface Seen extends Snapshot {
-  /** Grows with each change of what is pending. */
+  /** Increases with each change of the pending evictions. */
   readonly version: number;
-  /** What is to be evicted, the first to go first. */
+  /** Pending evictions, earliest deadline first. */
   readonly pending: readonly PendingSeen[];
 }
 
@@ -27,29 +27,29 @@ export interface PendingSeen extends PendingLook {
 
 export interface FleetViewDeps {
   readonly fleet: ViewedFleet;
-  /** What is known of a cluster's built-in controller. */
+  /** Returns the last known state of a cluster's built-in controller. */
   readonly builtIn: (cluster: ClusterName) => BuiltIn;
   readonly clock: Clock;
-  /** What was seen is relied on for so long. */
+  /** Maximum age of a snapshot. */
   readonly maxAgeMs: number;
 }
 
-/** What is known of a fleet, read once for all who ask at about the same time. */
+/** The state of a fleet. Concurrent callers share one read. */
 export class FleetView {
   readonly #deps: FleetViewDeps;
   readonly #listeners = new Set<(seen: Seen, delta: PendingDelta) => void>();
   #seen: Seen | undefined;
   #reading: Promise<Seen> | undefined;
-  /** Since it was read; absent: what was seen does not do. */
+  /** Age of the snapshot. Absent: the snapshot must not be used. */
   #age: Age | undefined;
-  /** For so long it does. */
+  /** Age up to which the snapshot is used. */
   #goodForMs = 0;
 
   constructor(deps: FleetViewDeps) {
     this.#deps = deps;
   }
 
-  /** As of now, or of a moment ago. Rejects with `StoreError` where nothing at all can be read. */
+  /** Returns a current or recent snapshot. Rejects with `StoreError` if nothing can be read. */
   async look(): Promise<Seen> {
     if (this.#seen && this.#age && this.#age.atMostMs < this.#goodForMs) return this.#seen;
     this.#reading ??= this.#read().finally(() => {
@@ -58,14 +58,14 @@ export class FleetView {
     return this.#reading;
   }
 
-  /** As {@link look}, but nothing older than this call: somebody has changed something. */
+  /** Does the same as {@link look}, but returns nothing older than this call. Used after changes. */
   async lookAnew(): Promise<Seen> {
     await this.#reading?.catch(() => undefined);
     this.#age = undefined;
     return this.look();
   }
 
-  /** Calls `listener` after each look with what was seen, and what changed of it since the look before. */
+  /** Calls `listener` after each read with the snapshot and the changes since the previous one. */
   listen(listener: (seen: Seen, delta: PendingDelta) => void): { readonly end: () => void } {
     this.#listeners.add(listener);
     return { end: () => void this.#listeners.delete(listener) };

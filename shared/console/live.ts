@@ -5,11 +5,11 @@ import { pause } from '#shared/time/pause.ts';
 import type { LiveEvents } from './api.ts';
 import type { FleetView } from './fleet-view.ts';
 
-/** How often it is looked what has changed, while somebody listens. */
+/** Interval between reads while a listener is connected. */
 const LOOK_MS = 1_000;
-/** A comment this often shows both ends that the connection stands. */
+/** Interval of a comment by which both ends detect a lost connection. */
 const HEARTBEAT_MS = 15_000;
-/** What a listener has not taken when it is behind by so much is lost on it: it is to come again. */
+/** Backlog at which a slow listener is disconnected. It must connect again. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 const MAX_LISTENERS = 32;
 
@@ -19,7 +19,10 @@ export interface LiveDeps {
   readonly lookMs?: number;
 }
 
-/** Tells listeners what changes, as server-sent events: one reader for all of them, and none while nobody listens. */
+/**
+ * Sends changes to listeners as server-sent events. All listeners share one reader, which stops when none is
+ * connected.
+ */
 export class Live {
   readonly #view: FleetView;
   readonly #lookMs: number;
@@ -39,11 +42,14 @@ export class Live {
     });
   }
 
-  /** Tells it what there is and what changes, until it goes or `ended` aborts. `false`: too many listen already. */
+  /**
+   * Sends the current state and further changes until the response closes or `ended` aborts. `false`: too
+   * many listeners.
+   */
   async join(response: ServerResponse, ended: AbortSignal): Promise<boolean> {
     if (this.#listeners.size >= MAX_LISTENERS) return false;
     const seen = await this.#view.look();
-    // Meanwhile others may have come, and this one gone.
+    // Meanwhile, others may have joined, and this listener may have disconnected.
     if (this.#listeners.size >= MAX_LISTENERS) return false;
     if (response.destroyed || ended.aborted) {
       response.destroy();
@@ -89,7 +95,7 @@ export class Live {
     this.#looking = false;
   }
 
-  /** Unless it is what was told last, but for its moment. */
+  /** Sends the status unless it equals the last one, apart from its time. */
   #tellStatus(response: ServerResponse, status: FleetStatus): void {
     const told = this.#listeners.get(response);
     const said = JSON.stringify({ ...status, at: 0 });

@@ -7,19 +7,19 @@ import { type Console, startConsole } from './server.ts';
 export interface ConsoleOfFleet {
   readonly host?: string | undefined;
   readonly port: number;
-  /** What the operator sets it by. */
+  /** The setting by which the operator chooses the port. */
   readonly portSetBy: string;
-  /** What the page asks. Called once somebody looks at it, and again when that failed. */
+  /** Makes the API for the page. Called on first use, and again after a failure. */
   readonly api: () => Promise<ApiServer>;
-  /** Absent: the one that is part of this release. */
+  /** Absent: the page of this release. */
   readonly page?: PageFiles;
   readonly clock: Clock;
   readonly log: Log;
 }
 
 /**
- * Serves the console of a fleet, until it is closed. A service runs for months with nobody looking, so page and answers are loaded for the
- * first who does. Rejects with `ConsoleAddressError`.
+ * Serves the console of a fleet until it is closed. A service may run for months without users, so the page
+ * and the API are loaded on first use. Rejects with `ConsoleAddressError`.
  */
 export async function openConsole(options: ConsoleOfFleet): Promise<Console> {
   const { host, api, page, ...rest } = options;

@@ -16,11 +16,11 @@ import type { Seen } from './fleet-view.ts';
 const MINUTE_MS = 60_000;
 const MINUTES = 60;
 
-/** A page of what is pending. */
+/** Returns a page of pending evictions. */
 export function pendingPage(seen: Seen, query: PendingQuery): PendingPage {
   const { offset, limit, sort, order } = query;
   const rows = seen.pending.map(({ row }) => row).filter((row) => isAsked(row, query));
-  // They are in the order of their moments already.
+  // The rows are already sorted by deadline.
   if (sort !== 'due') rows.sort((a, b) => compare(a[SORTED_BY[sort]], b[SORTED_BY[sort]]));
   if (order === 'down') rows.reverse();
   const { version, at } = seen;
@@ -42,7 +42,7 @@ function isAsked(row: PendingRow, { cluster, node, namespace, state, search }: P
   );
 }
 
-/** What goes in the next hour, as rules are now. */
+/** Returns the evictions of the next hour under the current rules. */
 export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | undefined): Timeline {
   const observed = new Set(
     clusters
@@ -69,7 +69,7 @@ export function timelineOf({ at, clusters, pending }: Seen, only: ClusterName | 
   return { at, from, minutes, held, later };
 }
 
-/** The tainted nodes, and what is pending on them. */
+/** Returns the tainted nodes with their pending evictions. */
 export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly NodeRow[] {
   const pending = Map.groupBy(seen.pending, ({ cluster, node }) => `${cluster}#${node}`);
   return seen.clusters
@@ -94,7 +94,7 @@ export function nodesOf(seen: Seen, only: ClusterName | undefined): readonly Nod
     );
 }
 
-/** Evicted pods that do not leave. */
+/** Returns the evicted pods that are stuck terminating. */
 export const stuckOf = ({ clusters }: Seen, only: ClusterName | undefined): readonly StuckRow[] =>
   clusters
     .filter(({ cluster }) => (only ?? cluster) === cluster)

@@ -4,7 +4,7 @@ import { stripTypeScriptTypes } from 'node:module';
 import { basename, dirname, extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The packages that the page imports; each stands in node_modules as the browser takes it. */
+/** Packages that the page imports. Their files in node_modules run in a browser without a build. */
 const PACKAGES = [
   'preact',
   'preact/hooks',
@@ -15,18 +15,18 @@ const PACKAGES = [
   '@tanstack/virtual-core',
 ];
 
-/** What the page shares with what serves it: a module that imports nothing. */
+/** A module that the page shares with the server. It imports nothing. */
 const SHARED = '#shared/explain/gate-text.ts';
 
-/** Where they stand in the repository. */
+/** Directories of the packages in the repository. */
 export const PAGE_PACKAGES: readonly string[] = PACKAGES.map((name) => `node_modules/${name}/`);
 
-/** The page of this release: beside a bundle, or else in the repository. */
+/** The page of this release: next to a bundle, or in the repository. */
 const OUR_PAGE = [new URL('page', import.meta.url), new URL('../../functions/console/page', import.meta.url)]
   .map((url) => fileURLToPath(url))
   .find((directory) => existsSync(directory)) as string;
 
-/** In a page that stands by itself: where each package's module is in it, by the name that it is imported by. */
+/** In a standalone page, the file that maps each package name to the path of its module. */
 const IMPORTS_FILE = 'imports.json';
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -43,21 +43,21 @@ export interface PageFile {
   readonly body: Buffer;
 }
 
-/** What a browser is served of the page: there is no build, only types are taken off. */
+/** Files of the page as a browser receives them. There is no build: only types are removed. */
 export interface PageFiles {
-  /** The page itself. */
+  /** The HTML document. */
   readonly document: PageFile;
-  /** Of the inline import map, for the content security policy. */
+  /** Hash of the inline import map, for the content security policy. */
   readonly inlineHash: string;
-  /** What the URLs of assets have in them: changes with any of them. */
+  /** Part of the assets' URLs. Changes with every change of an asset. */
   readonly version: string;
-  /** An asset by its path after the version; `undefined`: there is none. */
+  /** Returns an asset by its path after the version. `undefined`: there is none. */
   asset(path: string): PageFile | undefined;
 }
 
 /**
- * Reads the page in `directory`: its `index.html` names assets as `assets/…`, which are the files beside it, and imports
- * packages by their names. Nothing but what is read here is ever served, whatever a path says.
+ * Reads the page in `directory`. Its `index.html` refers to adjacent files as `assets/…`, and imports
+ * packages by name. Only files that are read here are ever served, whatever path is requested.
  */
 export function readPageFiles(directory = OUR_PAGE): PageFiles {
   const own = join(directory, IMPORTS_FILE);
@@ -100,8 +100,8 @@ export function readPageFiles(directory = OUR_PAGE): PageFiles {
 }
 
 /**
- * Puts the page into `outDir` with the packages that it imports: it stands by itself there, without `node_modules`, and
- * `readPageFiles` serves the same of it.
+ * Writes the page to `outDir` with the packages that it imports. The result needs no `node_modules`, and
+ * `readPageFiles` serves the same files from it.
  */
 export function writePage(outDir: string): void {
   const document = ['index.html', join(OUR_PAGE, 'index.html')] as const;
@@ -112,7 +112,10 @@ export function writePage(outDir: string): void {
   writeFileSync(join(outDir, IMPORTS_FILE), JSON.stringify(ownImports(), undefined, 2));
 }
 
-/** Node warns of what is experimental; what it does here is what it does to each file of this project that it runs. */
+/**
+ * Removes the types of a module. Node's warning about an experimental feature is suppressed: Node also
+ * removes types when it runs this project.
+ */
 function withoutTypes(code: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;
@@ -123,13 +126,13 @@ function withoutTypes(code: string): string {
   }
 }
 
-/** From the path that a file is served under to where it is. */
+/** Maps the path under which a file is served to its location. */
 type Sources = readonly (readonly [path: string, file: string])[];
 
 const pageSources = (directory: string): Sources =>
   filesIn(directory, true).map((file) => [relative(directory, file).split(sep).join('/'), file]);
 
-/** What is shared, and packages with what they import of their own, which lies beside them. */
+/** Returns the shared module and the packages. A package's own imports are files next to its entry. */
 const otherSources = (): Sources => [
   [`shared/${basename(SHARED)}`, entryOf(SHARED)],
   ...PACKAGES.flatMap((name) => {
@@ -142,7 +145,7 @@ const otherSources = (): Sources => [
 
 const entryOf = (name: string): string => fileURLToPath(import.meta.resolve(name));
 
-/** From the name that a package is imported by to the path that its module is served under. */
+/** Maps the import name of a package to the path under which its module is served. */
 type Imports = Readonly<Record<string, string>>;
 
 const ownImports = (): Imports =>

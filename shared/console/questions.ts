@@ -9,7 +9,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { Questions } from './answers.ts';
 import type { WhatIfAsked } from './api.ts';
 
-/** Asks what the command line asks, with the rights of whoever runs this process. */
+/** Answers the same questions as the command line, with the permissions of this process. */
 export const questionsTo = (
   fleet: Fleet,
   { matching, clock }: { readonly matching: MatchOptions; readonly clock: Clock },
@@ -25,7 +25,7 @@ export const questionsTo = (
     ),
 });
 
-/** Neither names nor labels: all of them. */
+/** Returns the chosen nodes. Without names and labels, all nodes are chosen. */
 const choiceOf = ({ nodes, selector }: Pick<WhatIfAsked, 'nodes' | 'selector'>): NodeChoice =>
   nodes === undefined
     ? { labels: { matchExpressions: selector === undefined ? [] : parseLabelSelector(selector) } }

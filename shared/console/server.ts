@@ -9,34 +9,34 @@ import type { ApiServer } from './api-server.ts';
 import type { PageFiles } from './page-files.ts';
 import { isSame, Sessions } from './session.ts';
 
-/** The console cannot be served where it is to be; the message names the setting and the fix. */
+/** The console cannot be served at its address. The message names the setting and the fix. */
 export class ConsoleAddressError extends Error {
   override readonly name = 'ConsoleAddressError';
 }
 
 export interface ConsoleOptions {
-  /** An address of the loopback interface; absent: that of IPv4. */
+  /** An address of the loopback interface. Absent: the IPv4 address. */
   readonly host?: string;
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** What the operator sets it by. */
+  /** The setting by which the operator chooses the port. */
   readonly portSetBy: string;
-  /** What is served. It is asked for when the first who got in asks, and again when that failed. */
+  /** Loads the content. Called for the first request of a session, and again after a failure. */
   readonly content: () => Promise<Content>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** The page, and what it asks. */
+/** The page and its API. */
 export interface Content {
   readonly api: ApiServer;
   readonly page: PageFiles;
 }
 
 export interface Console {
-  /** Where it is, for people. */
+  /** Address of the console, for people. */
   readonly address: string;
-  /** A new URL by which one browser gets in, once: it is as secret as what it shows. */
+  /** Makes a new URL that admits one browser once. It is as secret as the console. */
   link(): string;
   /** Ends all sessions and connections. */
   close(): Promise<void>;
@@ -44,13 +44,15 @@ export interface Console {
 
 const LOOPBACK = ['127.0.0.1', '::1'];
 const COOKIE = 'taintward';
-/** Connections that only sessions have: nobody else on this machine locks an operator out. */
+/**
+ * Connections that are reserved for sessions, so that other users of this machine can't lock an operator out.
+ */
 const CONNECTIONS_OF_SESSIONS = 16;
 /** Browsers send the cookies of all servers of this machine to each of them. */
 const MAX_HEADER_BYTES = 64 * 1024;
 const TEXT = 'text/plain; charset=utf-8';
 
-/** What every answer carries. */
+/** Headers of every response. */
 const HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -62,8 +64,8 @@ const HEADERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Serves the console on the loopback interface, to browsers that have opened one of its links. See
- * docs/internals/decisions/console.md for what it withstands. Rejects with `ConsoleAddressError`.
+ * Serves the console on the loopback interface, to browsers that opened one of its links. For its defenses,
+ * see docs/internals/decisions/console.md. Rejects with `ConsoleAddressError`.
  */
 export async function startConsole(options: ConsoleOptions): Promise<Console> {
   const { host = '127.0.0.1', content, clock, log } = options;
@@ -107,7 +109,10 @@ interface GuardedDeps {
   readonly log: Log;
 }
 
-/** What a page may do; `scripts` are allowed beside its own files, by their hashes. */
+/**
+ * Returns the content security policy of a page. `scripts` are hashes of inline scripts, which are allowed in
+ * addition to its files.
+ */
 const policyOf = (...scripts: readonly string[]): string =>
   [
     "default-src 'none'",
@@ -120,7 +125,7 @@ const policyOf = (...scripts: readonly string[]): string =>
     "frame-ancestors 'none'",
   ].join('; ');
 
-/** Who is let in, and to what. */
+/** Controls access to the console. */
 class Guarded {
   readonly #deps: GuardedDeps;
   readonly #load: () => Promise<Content>;
@@ -135,7 +140,7 @@ class Guarded {
     try {
       await this.#answer(request, response, asked);
     } catch (error) {
-      // Without its first part, which is the session's.
+      // Leave out the first part, which is the session's secret.
       const [, , ...path] = asked.url.pathname.split('/');
       this.#deps.log.error('console.failed', { path: path.join('/'), error });
       if (response.headersSent) response.destroy();
@@ -145,7 +150,8 @@ class Guarded {
 
   async #answer(request: IncomingMessage, response: ServerResponse, { url, know }: Asked): Promise<void> {
     const { authorities, sessions } = this.#deps;
-    // A page whose name was made to lead here says that name.
+    // With DNS rebinding, a page of another site reaches this server, but its requests contain the other
+    // site's name.
     const authority = request.headers.host ?? '';
     if (!authorities.includes(authority)) {
       return refuse(response, 421, `The console is at http://${authorities[0]} and under no other name.`);
@@ -162,7 +168,7 @@ class Guarded {
     const path = rest.join('/');
     const site = request.headers['sec-fetch-site'];
     const isPage = path === '';
-    // Navigations may come from anywhere: what they bring is our page at most.
+    // Navigations from other sites are allowed, because they only open the console's page.
     if (!isPage && site !== undefined && site !== 'same-origin') return refuse(response, 403, ELSEWHERE);
     const reads = request.method === 'GET' || request.method === 'HEAD';
     if (!reads) {
@@ -170,7 +176,7 @@ class Guarded {
       const given = request.headers[TOKEN_HEADER];
       if (typeof given !== 'string' || !isSame(given, session.token)) return refuse(response, 403, NO_TOKEN);
     }
-    // Nobody who has no session has anything loaded.
+    // Requests without a session must not cause anything to be loaded.
     const { api, page } = await this.#load();
     if (reads && isPage) {
       response.setHeader('content-security-policy', policyOf(page.inlineHash));
@@ -183,10 +189,10 @@ class Guarded {
     await api.answer(request, response, { path, searchParams, token, ended });
   }
 
-  /** Makes a session of a link; false: that opens none. */
+  /** Opens a session by a link. False: the link is not valid. */
   #enter(request: IncomingMessage, response: ServerResponse, key: string | null): boolean {
     const { sessions } = this.#deps;
-    // What only looks ahead is not to use the link up.
+    // A prefetch must not use up the link.
     const looksAhead = request.method !== 'GET' || /prefetch|prerender/.test(purposeOf(request));
     const session = key === null || looksAhead ? undefined : sessions.open(key);
     if (!session) {
@@ -195,7 +201,7 @@ class Guarded {
     }
     const { path, cookie } = session;
     response.setHeader('set-cookie', `${COOKIE}=${cookie}; Path=/${path}/; HttpOnly; SameSite=Strict`);
-    // Not a redirect: where the link stood on a page of another site, a strict cookie would not come along.
+    // Not a redirect: if the link was opened from another site, the browser would not send a strict cookie.
     response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
     response.end(
       `<!doctype html><html lang="en"><meta charset="utf-8"><title>Taintward</title>` +
@@ -246,7 +252,7 @@ function send(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** In JSON to the page, in words to who opens something by hand. */
+/** Answers the page in JSON, and other requests in plain text. */
 function refuse(response: ServerResponse, status: number, error: string): void {
   const json = /^\/[^/]+\/api\//.test(response.req.url ?? '');
   response.writeHead(status, { 'content-type': json ? 'application/json' : TEXT });

@@ -2,45 +2,45 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** A session ends after this time, whatever is done in it. */
+/** Maximum age of a session, even if it is in use. */
 const SESSION_MS = 12 * 3_600_000;
-/** A link that nobody has opened by then opens nothing: it may have been left where others look. */
+/** Age after which an unopened link becomes invalid. Other users may have found it by then. */
 const LINK_MS = 3_600_000;
-/** Somebody who opens more has forgotten the first. */
+/** Maximum number of sessions. A user who opens more has forgotten the first. */
 const MAX_SESSIONS = 16;
-/** Links that were made and not opened: the oldest counts no longer. */
+/** Maximum number of unopened links. The oldest becomes invalid. */
 const MAX_LINKS = 16;
 const SECRET_BYTES = 24;
 
-/** One browser that has opened a link. */
+/** A browser that opened a link. */
 export interface Session {
   /**
-   * The first part of all its paths, and the path of its cookie. Cookies are sent to every port of a host: so that no
-   * other server on this machine is sent this one, its path is a secret, too.
+   * The first part of all its paths, and the path of its cookie. Browsers send cookies to every port of a
+   * host. The path is secret, so that other servers of this machine don't receive this cookie.
    */
   readonly path: string;
-  /** What its cookie holds: it shows who asks. */
+  /** Value of the cookie, which authenticates requests. */
   readonly cookie: string;
-  /** What acts carry in a header: no page of somebody else can know it. */
+  /** Token that acts carry in a header. Pages of other sites cannot read it. */
   readonly token: string;
   readonly age: Age;
-  /** Aborts when it ends. */
+  /** Aborts when the session ends. */
   readonly ended: AbortSignal;
 }
 
-/** The sessions of a console. Each is begun by a link, which counts once. */
+/** Sessions of a console. Each is opened by a link, which works once. */
 export class Sessions {
   readonly #clock: Clock;
-  /** By digest, the oldest first. */
+  /** By digest, oldest first. */
   readonly #links = new Map<string, Age>();
-  /** By path, the oldest first. */
+  /** By path, oldest first. */
   readonly #sessions = new Map<string, { readonly session: Session; readonly end: AbortController }>();
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** The key of a new link. */
+  /** Returns the key of a new link. */
   link(): string {
     const key = secret();
     this.#links.set(digest(key), new Age(this.#clock));
@@ -48,7 +48,7 @@ export class Sessions {
     return key;
   }
 
-  /** Begins a session by a link's key; `undefined`: it was never made, has been opened, or is too old. */
+  /** Opens a session by a link's key. `undefined`: the key is unknown, used, or too old. */
   open(key: string): Session | undefined {
     const link = digest(key);
     const age = this.#links.get(link);
@@ -67,7 +67,7 @@ export class Sessions {
     return session;
   }
 
-  /** The session of these paths, when the cookie is its own and it has not ended. */
+  /** Returns the session of this path if the cookie matches and the session has not ended. */
   find(path: string, cookie: string | undefined): Session | undefined {
     const session = this.#sessions.get(path)?.session;
     if (!session || cookie === undefined || !isSame(cookie, session.cookie)) return undefined;
@@ -76,7 +76,7 @@ export class Sessions {
     return undefined;
   }
 
-  /** Ends all of them. */
+  /** Ends all sessions. */
   close(): void {
     this.#links.clear();
     for (const path of [...this.#sessions.keys()]) this.#end(path);
@@ -88,7 +88,7 @@ export class Sessions {
   }
 }
 
-/** Whether two secrets are the same, in a time that tells nothing of either. */
+/** Reports whether two secrets are equal, in a time that reveals neither. */
 export const isSame = (given: string, expected: string): boolean =>
   timingSafeEqual(Buffer.from(digest(given)), Buffer.from(digest(expected)));
 

@@ -7,7 +7,7 @@ import { takenOver } from '#shared/operations/takeover/taken-tolerations.ts';
 import { type Moves, movePods } from './move-pods.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
-/** `taintward takeover adopt`: takes over pods that were there before the takeover. */
+/** `taintward takeover adopt`: takes over pods that existed before the takeover. */
 export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('adopt')
@@ -16,7 +16,7 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   withExamples(addReachOptions(command), 'taintward takeover adopt prod').action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects) => {
       const installed = await installedAtPods(objects);
-      // One that lacks its binding takes nothing over, and is being released, perhaps.
+      // A takeover without its binding takes over no pods, and may be in the process of its release.
       if (!installed || installed.faults.missing.length > 0) {
         throw new CliError(
           'No pod-level takeover is installed. Run "taintward takeover apply --level pod" first. A node-level takeover has no pods to adopt.',
@@ -32,7 +32,7 @@ export function addAdoptCommand(takeover: Command, deps: CliDeps): void {
   );
 }
 
-/** Says what became of pods. Throws `CliError` when some could not be changed. */
+/** Prints how many pods were changed. Throws `CliError` if some could not be changed. */
 export function report(deps: Pick<CliDeps, 'print'>, { moved, failed }: Moves, done: string): void {
   deps.print(`Pods ${done}: ${moved}.\n`);
   if (failed.size === 0) return;

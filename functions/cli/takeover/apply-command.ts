@@ -20,15 +20,20 @@ import { missingTakeoverRights } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
-/** Whose fields are those that apply sets. */
+/** The field manager of server-side apply. */
 const MANAGER = 'taintward-takeover';
-/** An API server takes a second or two to know a new kind, and to apply a new policy. */
+/**
+ * Timeout until the API server serves a new kind or applies a new policy. It usually takes a second or two.
+ */
 const KNOWN_WITHIN_MS = 30_000;
 const LOOK_MS = 250;
-/** How a takeover at nodes is proven. */
+/** Number, interval, and timeout of the dry runs that prove a node-level takeover. */
 const PATIENCE = { proofs: 6, everyMs: 500, withinMs: KNOWN_WITHIN_MS };
 
-/** `taintward takeover apply`: checks the cluster, and has it let Taintward evict in the built-in controller's place. */
+/**
+ * `taintward takeover apply`: checks the cluster, and installs the takeover, so that Taintward evicts instead
+ * of the built-in controller.
+ */
 export function addApplyCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('apply')
@@ -93,7 +98,7 @@ async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Pro
   return namespaces;
 }
 
-/** Applies objects in their order. */
+/** Applies objects in the given order. */
 export async function applyAll(objects: ClusterObjects, manifests: readonly Manifest[]): Promise<void> {
   for (const object of manifests) {
     if (object.kind === 'Takeover') await applyOnceKnown(objects, object);
@@ -102,9 +107,10 @@ export async function applyAll(objects: ClusterObjects, manifests: readonly Mani
 }
 
 /**
- * Proves that a takeover at nodes works: some times in a row, for an API server goes by the policy before this one for a
- * second, each on a connection of its own, which may meet another server. One that does not work takes nothing over: its
- * binding is removed, which is as if it had not been applied, and `CliError` says why.
+ * Proves that a node-level takeover works, by consecutive dry runs: an API server may apply the previous
+ * policy for another second. Each dry run uses its own connection, which may reach another API server. If the
+ * takeover doesn't work, its binding is removed, so the takeover has no effect. Then `CliError` gives the
+ * reason.
  */
 export async function mustWork(
   objects: ClusterObjects,
@@ -141,7 +147,10 @@ async function wrongNow(api: RestApi): Promise<string | undefined> {
   }
 }
 
-/** The API server may know other kinds of the group for long: only whether it takes one tells that it knows this one. */
+/**
+ * Applies an object of a new kind. The API server may already serve other kinds of the group, so only a
+ * successful apply proves that it serves this one.
+ */
 async function applyOnceKnown(objects: ClusterObjects, object: Manifest): Promise<void> {
   const isTaken = () =>
     objects.apply(pathOf(object), object, MANAGER).then(

@@ -6,7 +6,7 @@ import { addManifestCommand } from './manifest-command.ts';
 import { addReleaseCommand } from './release-command.ts';
 import { addStatusCommand } from './status-command.ts';
 
-/** `taintward takeover`: from a built-in controller that cannot be switched off. */
+/** `taintward takeover`: takeovers from a built-in controller that cannot be disabled. */
 export function addTakeoverCommand(program: Command, deps: CliDeps): void {
   const takeover = program
     .command('takeover')

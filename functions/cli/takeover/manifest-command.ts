@@ -36,7 +36,7 @@ export function addManifestCommand(takeover: Command, deps: Pick<CliDeps, 'print
   });
 }
 
-/** The objects of a takeover, in the order in which they are applied. */
+/** Returns the objects of a takeover, in the order in which they are applied. */
 export function objectsOf(wanted: Takeover, kyverno = false): readonly Manifest[] {
   if (wanted.at === 'node') return nodeTakeover(wanted.spec);
   return kyverno ? kyvernoPodTakeover(wanted.spec) : podTakeover(wanted.spec);

@@ -12,19 +12,20 @@ import {
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 
 const MAX_CONCURRENT_PODS = 10;
-/** Of a pod that somebody else changes at the same time. */
+/** Attempts for a pod that another client changes at the same time. */
 const TRIES = 5;
 
-/** What became of pods that were to be something else. */
+/** Result of changing pods. */
 export interface Moves {
   readonly moved: number;
-  /** Why each of those that could not be changed could not, by namespace/name. */
+  /** Error messages by namespace/name, for the pods that could not be changed. */
   readonly failed: ReadonlyMap<string, string>;
 }
 
 /**
- * Has each pod be as `wanted` says (`undefined`: it stays). A pod on a node with a NoExecute taint is changed by two patches,
- * timeless first. Pods that are gone, or that change at the same time, are looked at again.
+ * Changes each pod to its `wanted` state (`undefined`: no change). A pod on a node with a NoExecute taint
+ * needs two patches. The first removes the time limits that change. A pod that was deleted, or that another
+ * client changes at the same time, is read again.
  */
 export async function movePods(
   objects: ClusterObjects,
@@ -80,7 +81,7 @@ async function move(
   return changed;
 }
 
-/** The first of two patches: the built-in controller forgets the pod. */
+/** Returns the first of two patches, after which the built-in controller forgets the pod. */
 function suspension(pod: PodJson, next: PodState): readonly PatchOperation[] {
   return [
     unchanged(pod),
@@ -89,7 +90,7 @@ function suspension(pod: PodJson, next: PodState): readonly PatchOperation[] {
   ];
 }
 
-/** The only patch, or the second. */
+/** Returns the only patch, or the second of two. */
 function completion(pod: PodJson, next: PodState): readonly PatchOperation[] {
   return [
     unchanged(pod),

@@ -9,7 +9,7 @@ import { POD_TAKEOVER, type PodTakeover, TAKEOVER_LABEL } from '#shared/operatio
 import { parseLabelSelector } from '#shared/operations/takeover/label-selector.ts';
 import type { Requirement } from '#shared/operations/takeover/manifest.ts';
 
-/** Which takeover is meant, as flags say it. */
+/** Flags that define a takeover. */
 export interface TakeoverOptions {
   readonly level: Way;
   readonly keys?: readonly string[];
@@ -24,9 +24,9 @@ export type Takeover =
   | { readonly at: 'node'; readonly spec: NodeTakeover }
   | { readonly at: 'pod'; readonly spec: PodTakeover };
 
-/** The node controller's keys hold no more, and a note no longer entries. */
+/** Characters of the node controller's keys, and the longest key that fits an entry of a note. */
 const KEY = /^[A-Za-z0-9._/-]{1,317}$/;
-/** Own and fallback seconds have ten digits at most in a note. */
+/** Maximum for the two numbers of seconds in a note, which have at most ten digits. */
 const MAX_SECONDS = 2 ** 31 - 1;
 
 /** `--level node|pod`. */
@@ -65,7 +65,7 @@ export function addTakeoverOptions(command: Command): Command {
     );
 }
 
-/** Throws `UsageError` when the flags do not go together. */
+/** Returns the takeover that the flags define. Throws `UsageError` if they contradict each other. */
 export function parseTakeover({
   level: at,
   keys,

@@ -8,12 +8,12 @@ import type { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts
 interface Rule {
   readonly apiGroups: readonly [string];
   readonly resources: readonly string[];
-  /** Absent: all. */
+  /** Absent: all objects. */
   readonly resourceNames?: readonly [string];
   readonly verbs: readonly string[];
 }
 
-/** What an operator does to a cluster with `taintward takeover`; see cdk/rbac/operators. */
+/** Permissions that an operator needs in a cluster for `taintward takeover`. See cdk/rbac/operators. */
 export const TAKEOVER_RULES: readonly Rule[] = [
   {
     apiGroups: ['apiextensions.k8s.io'],
@@ -38,7 +38,7 @@ export const TAKEOVER_RULES: readonly Rule[] = [
   { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs: ['list'] },
 ];
 
-/** Which of them our credentials lack, as `verb resource name`. */
+/** Returns the permissions that the credentials lack, as `verb resource name`. */
 export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
   const permissions = TAKEOVER_RULES.flatMap(
     ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>

@@ -7,13 +7,13 @@ import { type ContextFleet, clusterNamed, type Fleet, UsageError } from '#shared
 import type { FleetChoice } from '#shared/operations/fleet/fleet-choice.ts';
 import type { ClusterAct } from '#shared/state/rules-store.ts';
 
-/** Which cluster a command is about, as its arguments say. */
+/** Options that select a cluster. */
 interface ReachOptions extends FleetChoice {
   readonly context?: string;
   readonly kubeconfig?: string;
 }
 
-/** A command about one cluster, registered or of a kubeconfig. */
+/** Adds the argument and options of a command for one cluster, registered or of a kubeconfig. */
 export const addReachOptions = (command: Command): Command =>
   command
     .addArgument(new Argument('[cluster]', 'cluster name'))
@@ -23,10 +23,16 @@ export const addReachOptions = (command: Command): Command =>
       'kubeconfig file, with --context (default: $KUBECONFIG, then ~/.kube/config)',
     );
 
-/** Notes in the audit of the fleet that manages the cluster what was done to it; where none does, nothing. */
+/**
+ * Records an act in the audit log of the fleet that manages the cluster. If no fleet manages it, records
+ * nothing.
+ */
 export type NoteAct = (kind: ClusterAct, what: string) => Promise<void>;
 
-/** Lets `act` work on the cluster that is meant. Rejects with `CliError` when none is, or one that nobody knows. */
+/**
+ * Runs `act` on the selected cluster. Rejects with `CliError` if none is selected, or if the cluster is
+ * unknown.
+ */
 export async function withCluster(
   name: string | undefined,
   command: Command,
@@ -52,13 +58,13 @@ export async function withCluster(
 
 interface Reached {
   readonly objects: ClusterObjects;
-  /** The fleet that manages it, which the caller closes. */
+  /** Returns the fleet that manages the cluster. The caller closes it. */
   managing(): Promise<Managing>;
 }
 
 interface Managing {
   readonly fleet: Fleet | ContextFleet;
-  /** Absent: the fleet does not manage it. */
+  /** Absent: the fleet does not manage the cluster. */
   readonly managedAs?: ClusterName | undefined;
 }
 
@@ -104,11 +110,15 @@ async function named(
   }
   const cluster = await fleet.registry.get(clusterName(name));
   if (!cluster) throw new CliError(`Cluster "${name}" not found. Run "taintward clusters list".`);
-  // Neither part of the service may do what is done here: where they have roles of their own, so needs whoever does it.
+  // Neither part of the service has the permissions for a takeover. If the parts have their own roles, the
+  // operator needs a separate role, too.
   return { objects: new ClusterObjects(deps.connect(cluster, 'relay')), managedAs: cluster.name };
 }
 
-/** The name under which a fleet manages the cluster of that context: a fleet in a cluster manages that one alone. */
+/**
+ * Returns the name under which a fleet manages the cluster of that context. A fleet in a cluster manages only
+ * that cluster.
+ */
 async function managed(fleet: Fleet | ContextFleet, name: ClusterName): Promise<ClusterName | undefined> {
   if (fleet.kind === 'in-cluster') return (await fleet.clusters())[0];
   return (await fleet.manages(name)) ? name : undefined;

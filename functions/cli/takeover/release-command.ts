@@ -23,12 +23,15 @@ import { movePods } from './move-pods.ts';
 import { type Way, wayOption } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
-/** So many tries in a row, for each API server, each on a connection of its own, have to go without the policy. */
+/** Consecutive tries per API server that must not apply the policy. Each try uses its own connection. */
 const UNTAKEN_TRIES = 5;
 const TRY_MS = 500;
 const RELEASED_WITHIN_MS = 60_000;
 
-/** `taintward takeover release`: gives eviction back to the built-in controller, and leaves nothing behind. */
+/**
+ * `taintward takeover release`: returns eviction to the built-in controller, and removes all objects of the
+ * takeover.
+ */
 export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('release')
@@ -56,7 +59,7 @@ async function releaseNodes(
   deps: CliDeps,
   released: () => Promise<void>,
 ): Promise<void> {
-  // First what decides, last the kind by which it is alive.
+  // Remove the binding first, because it puts the policy in force. Remove the kind of the heartbeat last.
   const removed = await removeAll(objects, [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()]);
   if (removed > 0) await released();
   deps.print(
@@ -89,7 +92,7 @@ async function releasePods(
   report(deps, moves, 'restored');
 }
 
-/** Also of namespaces that have been selected no longer since. */
+/** Yields the pods of all namespaces, because a namespace may no longer be selected. */
 async function* allPods(objects: ClusterObjects) {
   for await (const pod of objects.list('/api/v1/pods')) yield projectTakenPod(pod);
 }
@@ -101,8 +104,8 @@ async function removeAll(objects: ClusterObjects, manifests: readonly Manifest[]
 }
 
 /**
- * Waits until no API server that answers takes pods over any more: one that still does would undo what is restored. Behind
- * one address there may be several; each connection may meet another.
+ * Waits until no responding API server takes over pods: one that still does would undo the restoration.
+ * Several API servers may share one address, so each connection may reach a different one.
  */
 async function untilUntaken(
   objects: ClusterObjects,
@@ -127,7 +130,7 @@ async function untilUntaken(
   }
 }
 
-/** How many API servers there are. */
+/** Returns the number of API servers. */
 async function apiServers(objects: ClusterObjects): Promise<number> {
   const addresses = new Set<unknown>();
   const labelSelector = 'kubernetes.io/service-name=kubernetes';

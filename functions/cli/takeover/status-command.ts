@@ -16,7 +16,10 @@ import { ago, type TakeoverState, takeoverState } from '#shared/operations/takeo
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
-/** `taintward takeover status`: what is installed, whether it is alive, and whether the built-in controller runs. */
+/**
+ * `taintward takeover status`: the installed takeover, its heartbeat, and the state of the built-in
+ * controller.
+ */
 export function addStatusCommand(takeover: Command, deps: CliDeps): void {
   const command = takeover
     .command('status')
@@ -67,7 +70,7 @@ function nodesText(takeover: Takeover | undefined, now: EpochMs): string {
 const podsText = ({ by, spec, namespaces, taken, open }: NonNullable<TakeoverState['pods']>): string =>
   `installed by ${by}, fallback delay ${spec.fallbackSeconds} s; ${taken} pods in ${namespaces.length} namespaces${open > 0 ? `, ${open} more to adopt` : ''}; ${spec.keys.join(', ')}`;
 
-/** A state for programs. */
+/** Returns the state as JSON for programs. */
 function stateJson({ now, nodes, pods, alarms }: TakeoverState, builtIn: BuiltIn): object {
   const moment = (at: EpochMs | undefined) => (at === undefined ? null : new Date(at).toISOString());
   const live = nodes?.live;

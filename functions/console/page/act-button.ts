@@ -5,15 +5,15 @@ import { Icon, type IconName } from './icons.ts';
 
 interface ActButtonProps {
   readonly intent: Intent;
-  /** What it says; absent: the intent's verb. */
+  /** Label of the button. Absent: the intent's verb. */
   readonly text?: string;
-  /** What it is about, for those who hear it alone. */
+  /** Object of the act, for screen readers. */
   readonly about?: string;
   readonly icon?: IconName;
   readonly look?: 'plain' | 'main' | 'goes' | 'edged';
 }
 
-/** Has something done, once it was confirmed. */
+/** A button that does an act after confirmation. */
 export const ActButton = ({ intent, text, about, icon, look }: ActButtonProps): VNode => html`
   <button type="button" class=${`button ${look ?? ''}`} onClick=${() => confirm(intent)}>
     ${icon && html`<${Icon} name=${icon} />`}

@@ -8,30 +8,30 @@ import { post, ServerError, sentenceOf } from './server.ts';
 
 type Act = Api['POST api/preview']['asks'];
 
-/** An act of which it is yet to be said why, and for how long. */
+/** An act whose reason and duration are not yet given. */
 type Draft = Act extends infer Each
   ? Each extends Act
     ? Omit<Each, 'reason' | 'durationMs'>
     : never
   : never;
 
-/** Something to be done once it was confirmed. */
+/** An act that requires confirmation. */
 export interface Intent {
   readonly title: string;
-  /** What its button says. */
+  /** Label of the button. */
   readonly verb: string;
   readonly draft: Draft;
-  /** Whether it may end by itself. */
+  /** Present: the act may have a duration. */
   readonly lasts?: true;
 }
 
-/** What is asked, and the how manieth question that is: asked again, it is another one. */
+/** The current question and its number. The same question, asked again, has a new number. */
 const intent = signal<{ readonly asked: Intent; readonly question: number } | undefined>(undefined);
 let questions = 0;
-/** What was done last, for a while. */
+/** The last act's message, shown for a while. */
 export const said = signal('');
 
-/** Asks whoever looks whether this is to be done, and why. */
+/** Asks the user to confirm an act and to give a reason. */
 export function confirm(asked: Intent): void {
   questions += 1;
   intent.value = { asked, question: questions };
@@ -40,7 +40,7 @@ export function confirm(asked: Intent): void {
 const SAID_FOR_MS = 6_000;
 let saying: ReturnType<typeof setTimeout> | undefined;
 
-/** Tells that something was done. */
+/** Shows that something was done. */
 export function say(text: string): void {
   said.value = text;
   clearTimeout(saying);
@@ -59,13 +59,16 @@ const LASTS: readonly (readonly [ms: number, text: string])[] = [
   [7 * 24 * 60 * MINUTE_MS, 'for a week'],
 ];
 
-/** Shows what an act will do, asks why, and does it. */
+/** Shows the effect of an act, asks for the reason, and does the act. */
 export function Confirmation(): VNode | undefined {
   const { asked, question = 0 } = intent.value ?? {};
   return asked && html`<${Form} key=${question} intent=${asked} onClose=${() => closed(question)} />`;
 }
 
-/** A dialog tells a moment after it closed: by then the next question may be asked, which stays. */
+/**
+ * Closes a question. A dialog's close event arrives late: the next question may already be open, and stays
+ * open.
+ */
 function closed(question: number): void {
   if (intent.value?.question === question) intent.value = undefined;
 }
@@ -73,7 +76,7 @@ function closed(question: number): void {
 const actOf = ({ draft, lasts }: Intent, reason: string, durationMs: number): Act =>
   ({ ...draft, reason, ...(lasts && durationMs > 0 ? { durationMs } : {}) }) as Act;
 
-/** The server shows an act only with its reason, which changes nothing of what it does. */
+/** The server previews an act only with a reason. The reason doesn't affect the preview. */
 const NO_REASON_YET = '…';
 
 interface FormProps {
@@ -114,7 +117,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
     try {
       const act = actOf(asked, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
-      // The operator confirmed a number of evictions; more must be shown first.
+      // The operator confirmed a number of evictions. If it grew, show the preview again.
       if (shown === undefined || preview.evicted > shown.evicted) {
         setShown(preview);
         setError('The preview changed. Review it and confirm again.');

@@ -18,7 +18,7 @@ import { PodStory } from './views/pod-story.ts';
 import { RulesView } from './views/rules.ts';
 import { WhatIf } from './views/what-if.ts';
 
-/** The views that are chosen from, by the first word of their address. */
+/** Views in the navigation, by the first word of their address. */
 const VIEWS: readonly (readonly [path: string, title: string, icon: IconName, view: ComponentType])[] = [
   ['', 'Overview', 'overview', Overview],
   ['nodes', 'Nodes', 'nodes', Nodes],
@@ -27,7 +27,7 @@ const VIEWS: readonly (readonly [path: string, title: string, icon: IconName, vi
   ['what-if', 'What if', 'what-if', WhatIf],
   ['rules', 'Rules', 'rules', RulesView],
 ];
-/** Those that are come to by a name. */
+/** Views that links to a pod or node open. */
 const STORIES: Readonly<Record<string, ComponentType>> = { pod: PodStory, node: NodeStory };
 
 /** The whole page. */
@@ -53,7 +53,10 @@ function skip(event: Event): void {
   document.getElementById('main')?.focus();
 }
 
-/** Who comes to another view hears its title, as after a page was loaded. */
+/**
+ * Moves the focus to the title of a new view, so that screen readers announce it, as they do after a page
+ * load.
+ */
 function Arrival(): undefined {
   const path = route.value.path.join('/');
   const from = useRef(path);
@@ -119,7 +122,7 @@ const ThemeSwitch = (): VNode => html`
   </button>
 `;
 
-/** Whether what is shown is what is. */
+/** Shows the state of the connection. */
 function Lamp(): VNode {
   const { state } = connection.value;
   const tone = state === 'live' ? 'well' : state === 'connecting' ? 'held' : 'goes';
@@ -129,11 +132,11 @@ function Lamp(): VNode {
   return html`<div class="connection"><span class="lamp" data-tone=${tone}></span><span class="word">${text}</span></div>`;
 }
 
-/** What everybody has to know, whatever they look at. */
+/** Messages that concern every view. */
 function Banners(): VNode {
   const held = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    // Heads of tables stick below them.
+    // Table heads stick below the banners.
     const height = held.current?.offsetHeight ?? 0;
     document.documentElement.style.setProperty('--banners', `${height}px`);
   });

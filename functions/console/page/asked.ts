@@ -2,15 +2,15 @@ import { useEffect, useState } from 'preact/hooks';
 import { whenever } from './live.ts';
 import { sentenceOf } from './server.ts';
 
-/** What became of a question. */
+/** State of a question. */
 export type Asked<T> =
   | { readonly kind: 'asking' }
   | { readonly kind: 'answered'; readonly answer: T }
   | { readonly kind: 'failed'; readonly error: string };
 
 /**
- * Asks when it is shown, when one of `by` changes, and, with `live`, whenever something happens that may change the answer;
- * meanwhile the last answer stands.
+ * Asks the question when the component is shown and when one of `by` changes. With `live`, asks again
+ * whenever the answer may have changed. Meanwhile, the last answer is shown.
  */
 export function useAsked<T>(
   ask: (signal: AbortSignal) => Promise<T>,

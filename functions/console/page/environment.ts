@@ -1,2 +1,2 @@
-/** What packages ask of the bundler that there is not: `@tanstack/virtual-core` reads it. */
+/** Variables that `@tanstack/virtual-core` expects from a bundler. This page has no bundler. */
 Object.assign(globalThis, { process: { env: { NODE_ENV: 'production' } } });

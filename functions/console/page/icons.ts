@@ -1,7 +1,7 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
 
-/** Drawn in a square of 20, by strokes alone. */
+/** Icons in a square of 20 units, drawn only by strokes. */
 const PATHS = {
   overview: 'M3 3h6v8H3zM11 3h6v4h-6zM11 9h6v8h-6zM3 13h6v4H3z',
   nodes: 'M3 3h14v6H3zM3 11h14v6H3zM6 6h.01M6 14h.01M10 6h4M10 14h4',
@@ -20,7 +20,7 @@ const PATHS = {
 
 export type IconName = keyof typeof PATHS;
 
-/** A picture that says nothing that the text beside it does not say. */
+/** An icon that repeats the adjacent text. */
 export const Icon = ({ name }: { readonly name: IconName }): VNode => html`
   <svg viewBox="0 0 20 20" fill="none" stroke="currentColor" stroke-width="1.6" stroke-linecap="round"
     stroke-linejoin="round" aria-hidden="true">
@@ -28,7 +28,7 @@ export const Icon = ({ name }: { readonly name: IconName }): VNode => html`
   </svg>
 `;
 
-/** A node with a taint, and what stays and what goes. */
+/** The logo: a node with a taint, pods that stay, and a pod that is evicted. */
 export const Mark = (): VNode => html`
   <svg viewBox="0 0 24 24" fill="none" aria-hidden="true">
     <rect x="1.5" y="1.5" width="21" height="21" rx="6" stroke="var(--link)" stroke-width="2" />

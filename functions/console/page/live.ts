@@ -3,25 +3,25 @@ import type { LiveEvents, PendingDelta, PendingPage, PendingRow, Session } from 
 import type { ClusterStatus, FleetStatus } from '#shared/operations/look/status.ts';
 import { get, sentenceOf } from './server.ts';
 
-/** How the page hears from the server. */
+/** State of the connection to the server. */
 export type Connection =
   | { readonly state: 'connecting' | 'live' }
   | { readonly state: 'lost'; readonly since: number }
-  /** Nothing more will come. */
+  /** The server ended the session. */
   | { readonly state: 'over'; readonly why: string };
 
 export const connection = signal<Connection>({ state: 'connecting' });
 export const session = signal<Session | undefined>(undefined);
 export const status = signal<FleetStatus | undefined>(undefined);
-/** All that is to be evicted, by cluster and UID; `undefined` until it is known. */
+/** All pending evictions, by cluster and UID. `undefined`: not known yet. */
 export const pending = signal<ReadonlyMap<string, PendingRow> | undefined>(undefined);
-/** How many there are, should they be more than a page may have. */
+/** Number of all pending evictions, which may exceed the page's limit. */
 export const pendingTotal = signal(0);
-/** Grows with whatever changes of what is pending: then what is told of it otherwise may have changed, too. */
+/** Increases with every change of the pending evictions. Other answers may have changed, too. */
 export const pendingVersion = signal(0);
-/** What the server cannot find out, as a sentence: then what is shown may be old. */
+/** Error of the server as a sentence. The shown data may be outdated. */
 export const trouble = signal('');
-/** The server's clock, to the second: countdowns run by it. */
+/** The server's clock, to the second. Countdowns use it. */
 export const now = signal(Date.now());
 
 export const clusters = computed<readonly ClusterStatus[]>(() => status.value?.clusters ?? []);
@@ -36,17 +36,17 @@ const hear = (at: number) => {
   tick();
 };
 
-/** A connection that failed for good is begun anew after so long. */
+/** Delay before the page reconnects after the browser gave up. */
 const AGAIN_MS = 2_000;
-/** No more than a page may have: see `MAX_ROWS` of the server. */
+/** Limit of rows in a page: see `MAX_ROWS` of the server. */
 const ALL_ROWS = 20_000;
 
 const rowKey = ([uid, cluster]: PendingRow): string => `${cluster}/${uid}`;
 
-/** What is heard now; `undefined`: nothing. */
+/** The open event stream. `undefined`: none. */
 let source: EventSource | undefined;
 
-/** Begins to listen, for as long as somebody looks at the page. */
+/** Connects to the server while the page is visible. */
 export function listen(): void {
   setInterval(tick, 1_000);
   void get('GET api/session', {}).then((answer) => {
@@ -57,7 +57,10 @@ export function listen(): void {
   attend();
 }
 
-/** A browser has six connections to a server for all its tabs: one that nobody looks at must not keep one from the others. */
+/**
+ * Closes the event stream of a hidden tab. A browser allows six connections per server for all tabs, so a
+ * hidden tab must not use one.
+ */
 function attend(): void {
   if (connection.value.state === 'over') return;
   if (document.visibilityState === 'hidden') {
@@ -97,7 +100,8 @@ function connect(): void {
     lost();
     if (opened.readyState !== EventSource.CLOSED) return;
     source = undefined;
-    // The browser does not try again once it was refused; who is refused for good is told why.
+    // The browser doesn't reconnect after an error response. If the session is rejected for good, the page
+    // shows the reason.
     setTimeout(() => void again(), AGAIN_MS);
   });
 }
@@ -121,7 +125,7 @@ function lost(): void {
 }
 
 let reading: Promise<void> | undefined;
-/** Deltas that came while all was being read. */
+/** Deltas that arrived during a read of all pending evictions. */
 let early: PendingDelta[] = [];
 
 function readPending(): Promise<void> {
@@ -150,7 +154,7 @@ function take(delta: PendingDelta): void {
     return;
   }
   if (delta.version <= pendingVersion.value) return;
-  // Some of it was missed, or there is more than this page knows of.
+  // A delta was missed, or there are more pending evictions than this page holds.
   if (delta.from !== pendingVersion.value || pendingTotal.value > rows.size) return void readPending();
   const next = new Map(rows);
   for (const [cluster, uid] of delta.gone) next.delete(`${cluster}/${uid}`);
@@ -160,12 +164,12 @@ function take(delta: PendingDelta): void {
   pendingVersion.value = delta.version;
 }
 
-/** What waits for the next chance to ask, at most this often. */
+/** Minimum interval between two calls. */
 const ASK_EVERY_MS = 1_500;
 
 /**
- * Calls `ask` at once, and again whenever what is pending changed, though not more often than people can read. Returns how to
- * end that.
+ * Calls `ask` immediately, and again whenever pending evictions or the status change, but not more often than
+ * people can read. Returns a function that ends this.
  */
 export function whenever(ask: () => void): () => void {
   let waits: ReturnType<typeof setTimeout> | undefined;

@@ -1,4 +1,4 @@
-// Before whatever reads it.
+// Must run before the modules that read it.
 import './environment.ts';
 import { html, render } from 'htm/preact';
 import { App } from './app.ts';

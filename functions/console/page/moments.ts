@@ -1,4 +1,4 @@
-/** Moments and spans as the page writes them. Spans go in with milliseconds, moments with epoch milliseconds. */
+/** Formats of times and durations on the page. Durations are in milliseconds, times in epoch milliseconds. */
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
@@ -20,7 +20,10 @@ const dayAndTime = new Intl.DateTimeFormat('en-GB', {
   hourCycle: 'h23',
 });
 
-/** A countdown: `0:07`, `12:30`, `3:00:00`, and from two days on `4 d 2 h`. What is over is `0:00`. */
+/**
+ * Returns a countdown: `0:07`, `12:30`, `3:00:00`, and from two days on `4 d 2 h`. A time in the past returns
+ * `0:00`.
+ */
 export function countdownText(ms: number): string {
   const seconds = Math.max(0, Math.ceil(ms / SECOND_MS));
   if (seconds >= (2 * DAY_MS) / SECOND_MS) return spanText(ms);
@@ -31,7 +34,7 @@ export function countdownText(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes % 60)}:${rest}` : `${minutes}:${rest}`;
 }
 
-/** How long something takes or took, in its two largest units: `40 ms`, `7 s`, `12 min 30 s`, `4 d 2 h`. */
+/** Returns a duration in its two largest units: `40 ms`, `7 s`, `12 min 30 s`, `4 d 2 h`. */
 export function spanText(ms: number): string {
   const span = Math.max(0, ms);
   if (span < SECOND_MS) return `${Math.round(span)} ms`;
@@ -49,14 +52,14 @@ export function spanText(ms: number): string {
   return rest > 0 && smaller !== size ? `${whole} ${name} ${rest} ${smallerName}` : `${whole} ${name}`;
 }
 
-/** How long something takes or took, in its largest unit alone. */
+/** Returns a duration in its largest unit alone. */
 export const roughText = (ms: number): string => spanText(ms).split(' ').slice(0, 2).join(' ');
 
-/** `14:03:20` where it is less than half a day from `now`, else with its day. */
+/** Returns `14:03:20` if the time is less than half a day from `now`, otherwise with its day. */
 export const momentText = (at: number, now: number): string =>
   (Math.abs(at - now) < DAY_MS / 2 ? clockTime : dayAndTime).format(at);
 
-/** For programs, and for people who point at a moment. */
+/** Returns an ISO time, for programs and tooltips. */
 export const isoText = (at: number): string => new Date(at).toISOString();
 
 /** `1 pod`, `2 pods`, `10,000 pods`. */

@@ -6,19 +6,19 @@ import { countdownText, isoText, momentText, roughText } from './moments.ts';
 import { href } from './route.ts';
 import { type Tone, taintText } from './words.ts';
 
-/** A word with a colour that says the same. */
+/** A word whose color has the same meaning. */
 export const Tag = ({ text, tone }: { readonly text: string; readonly tone?: Tone | undefined }): VNode =>
   html`<span class="tag" data-tone=${tone}>${text}</span>`;
 
-/** How long until a moment, by the second. */
+/** Time left until a deadline, to the second. */
 export const Countdown = ({ at }: { readonly at: number }): VNode =>
   html`<time dateTime=${isoText(at)} title=${isoText(at)}>${countdownText(at - now.value)}</time>`;
 
-/** A moment, as near ones are written. */
+/** A time, short if it is near. */
 export const Moment = ({ at }: { readonly at: number }): VNode =>
   html`<time dateTime=${isoText(at)} title=${isoText(at)}>${momentText(at, now.value)}</time>`;
 
-/** How long ago a moment was. */
+/** Time since an event. */
 export const Ago = ({ at }: { readonly at: number }): VNode =>
   html`<time dateTime=${isoText(at)} title=${isoText(at)}>${roughText(now.value - at)}</time>`;
 
@@ -31,11 +31,11 @@ interface PodLinkProps {
   readonly pod: string;
 }
 
-/** To a pod's story. */
+/** A link to a pod's story. */
 export const PodLink = ({ cluster, namespace, pod }: PodLinkProps): VNode =>
   html`<a href=${href(['pod', cluster, namespace, pod])} title=${`${namespace}/${pod}`}><span class="soft">${namespace}/</span>${pod}</a>`;
 
-/** To a node's story. */
+/** A link to a node's story. */
 export const NodeLink = ({ cluster, node }: { readonly cluster: string; readonly node: string }): VNode =>
   html`<a href=${href(['node', cluster, node])}>${node}</a>`;
 
@@ -44,7 +44,7 @@ interface EmptyProps {
   readonly children?: ComponentChildren;
 }
 
-/** What there would be, where there is nothing. */
+/** A description of the content, in place of an empty list. */
 export const Empty = ({ title, children }: EmptyProps): VNode => html`
   <div class="empty">
     <strong>${title}</strong>
@@ -52,7 +52,7 @@ export const Empty = ({ title, children }: EmptyProps): VNode => html`
   </div>
 `;
 
-/** What could not be asked. */
+/** The error of a failed question. */
 export const Failed = ({ error }: { readonly error: string }): VNode =>
   html`<p class="card pad failed" role="alert">${error}</p>`;
 
@@ -62,7 +62,7 @@ interface TitleProps {
   readonly children?: ComponentChildren;
 }
 
-/** What a view is called, which hears the focus when one comes to it. */
+/** Title of a view. It receives the focus when the view opens. */
 export const Title = ({ title, lead, children }: TitleProps): VNode => html`
   <div class="title">
     <div>
@@ -80,7 +80,7 @@ interface ChoiceProps {
   readonly onChoice: (value: string) => void;
 }
 
-/** One of some, by a list. */
+/** A list with one selected option. */
 export const Choice = ({ label, value, options, onChoice }: ChoiceProps): VNode => html`
   <label class="field">
     <span>${label}</span>
@@ -95,7 +95,7 @@ export const Choice = ({ label, value, options, onChoice }: ChoiceProps): VNode 
   </label>
 `;
 
-/** Which cluster is looked at; nothing where there is only one. */
+/** The choice of a cluster. Not shown if there is only one. */
 export const ClusterChoice = ({
   value,
   onChoice,
@@ -114,12 +114,12 @@ interface SearchProps {
   readonly label: string;
   readonly value: string;
   readonly placeholder?: string;
-  /** It is mostly long. */
+  /** The text is usually long. */
   readonly wide?: true;
   readonly onText: (text: string) => void;
 }
 
-/** Text by which something is looked for while it is typed. */
+/** A text field that filters while the user types. */
 export const TextField = ({ label, value, placeholder, wide, onText }: SearchProps): VNode => html`
   <label class=${wide ? 'field wide' : 'field'}>
     <span>${label}</span>

@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals';
 
-/** What the page shows, as its address says after `#`: `#/pod/prod/shop/db-0`, `#/history?pod=db-0`. */
+/** The view that the page shows, from the address after `#`: `#/pod/prod/shop/db-0`, `#/history?pod=db-0`. */
 export interface Route {
-  /** The first is the view's name; empty for the overview. */
+  /** The first element is the view's name. Empty: the overview. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -20,14 +20,14 @@ export const route = computed<Route>(() => {
   };
 });
 
-/** The address of a view. */
+/** Returns the address of a view. */
 export function href(path: readonly string[], query: Readonly<Record<string, string>> = {}): string {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== ''));
   const text = asked.size > 0 ? `?${asked}` : '';
   return `#/${path.map(encodeURIComponent).join('/')}${text}`;
 }
 
-/** Changes what the address asks of the view that is shown, without a step in the browser's history. */
+/** Changes the query of the current view's address without an entry in the browser's history. */
 export function ask(query: Readonly<Record<string, string>>): void {
   const merged = { ...Object.fromEntries(route.value.query), ...query };
   history.replaceState(null, '', href(route.value.path, merged));

@@ -9,22 +9,22 @@ import { html } from 'htm/preact';
 import type { ComponentChildren, VNode } from 'preact';
 import { useLayoutEffect, useMemo, useReducer, useRef } from 'preact/hooks';
 
-/** One column of a table. */
+/** A column of a table. */
 export interface Column<Row> {
   readonly key: string;
   readonly head: string;
-  /** As in `grid-template-columns`. */
+  /** Width as in `grid-template-columns`. */
   readonly width: string;
   readonly cell: (row: Row) => ComponentChildren;
-  /** What it is sorted by; absent: it is not. */
+  /** Sort key of a row. Absent: the column isn't sortable. */
   readonly by?: (row: Row) => string | number;
-  /** Numbers stand at the right. */
+  /** Numbers are aligned right. */
   readonly numeric?: true;
-  /** Its head is only read aloud. */
+  /** The head is visible only to screen readers. */
   readonly unseen?: true;
 }
 
-/** By which column rows are sorted. */
+/** Sort order of rows. */
 export interface Order {
   readonly column: string;
   readonly direction: 'ascending' | 'descending';
@@ -37,19 +37,22 @@ interface RowsProps<Row> {
   readonly keyOf: (row: Row) => string;
   readonly order?: Order;
   readonly onOrder?: (order: Order) => void;
-  /** Text stands in as many lines as it needs; else in one, with the rest cut off. */
+  /** Present: text wraps. Absent: text is cut off after one line. */
   readonly wrap?: true;
 }
 
-/** A row in pixels: of one line, as the styles have it, or with its columns below each other, before it was measured. */
+/**
+ * Height of a row in pixels before it is measured: on one line, as in the styles, or as a card with stacked
+ * columns.
+ */
 const ROW_HEIGHT = 45;
 const CARD_HEIGHT = 150;
-/** Narrower windows have cards. */
+/** Windows below this width show cards. */
 const CARDS_BELOW = 700;
 
 /**
- * A table that scrolls with the page, of whose rows only those in sight stand in the document. The row that has the focus
- * stays, wherever one scrolls, and assistive technology is told how many there are and which these are.
+ * A table that scrolls with the page and renders only the visible rows. The focused row is always rendered.
+ * Assistive technology gets the number of rows and the index of each.
  */
 export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }: RowsProps<Row>): VNode {
   const [, redraw] = useReducer((count: number) => count + 1, 0);
@@ -78,7 +81,8 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
     focused.current === undefined ? -1 : rows.findIndex((row) => keyOf(row) === focused.current);
   const virtualizer = useMemo(() => new Virtualizer<Window, HTMLElement>(options), []);
   virtualizer.setOptions(options);
-  // What is above the window and turns out to be higher than it was taken for moves nobody who scrolls.
+  // Rows above the window may be higher than estimated. The scroll position is corrected only while the user
+  // isn't scrolling.
   virtualizer.shouldAdjustScrollPositionOnItemSizeChange = (
     { start },
     _delta,
@@ -86,7 +90,7 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
   ) => !isScrolling && start < (scrollOffset ?? 0);
   useLayoutEffect(() => virtualizer._didMount(), [virtualizer]);
   useLayoutEffect(() => virtualizer._willUpdate());
-  // Where the table begins is known once it stands in the page.
+  // The position of the table is known only after it is rendered.
   useLayoutEffect(() => {
     if (topOf(body.current) !== virtualizer.options.scrollMargin) redraw(0);
   });
@@ -153,11 +157,11 @@ export function Rows<Row>({ label, columns, rows, keyOf, order, onOrder, wrap }:
   `;
 }
 
-/** Where an element begins in the page, in whole pixels. */
+/** Returns the top of an element in the page, in whole pixels. */
 const topOf = (element: HTMLElement | null): number =>
   element ? Math.round(element.getBoundingClientRect().top + window.scrollY) : 0;
 
-/** The rows in sight, and the one that has the focus. */
+/** Returns the visible rows and the focused row. */
 function inSight({ startIndex, endIndex, overscan, count }: Range, focused: number): number[] {
   const first = Math.max(0, startIndex - overscan);
   const last = Math.min(count - 1, endIndex + overscan);
@@ -194,7 +198,7 @@ function Head<Row>({ column, order, onOrder }: HeadProps<Row>): VNode {
   `;
 }
 
-/** Rows in an order, ties as they were. */
+/** Sorts rows. Ties keep their order. */
 export function sorted<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],

@@ -3,10 +3,10 @@ import type { Api, Failure } from '#shared/console/api.ts';
 type Questions = Extract<keyof Api, `GET ${string}`>;
 type Orders = Extract<keyof Api, `POST ${string}`>;
 
-/** The server said no, or nothing; the message is its sentence, for people. */
+/** The server rejected a request or didn't respond. The message is a sentence for people. */
 export class ServerError extends Error {
   override readonly name = 'ServerError';
-  /** Of HTTP; 0: there was no answer. */
+  /** HTTP status. 0: no response. */
   readonly status: number;
 
   constructor(message: string, status: number) {
@@ -29,7 +29,7 @@ export async function get<Q extends Questions>(
 
 let token: Promise<string> | undefined;
 
-/** Has something done. Rejects with `ServerError`. */
+/** Does an act. Rejects with `ServerError`. */
 export async function post<O extends Orders>(order: O, asks: Api[O]['asks']): Promise<Api[O]['answer']> {
   token ??= get('GET api/session', {}).then((session) => session.token);
   token.catch(() => {
@@ -52,6 +52,6 @@ async function answer<T>(path: string, init: RequestInit): Promise<T> {
   throw new ServerError(failure.error ?? `The server answered ${response.status}.`, response.status);
 }
 
-/** What to tell people of something that was thrown. */
+/** Returns the message of an error, for people. */
 export const sentenceOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);

@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 
-/** As the system says, or as somebody chose here. */
+/** The system's color scheme, or the user's choice. */
 export type Theme = 'auto' | 'light' | 'dark';
 
 const KEY = 'taintward.theme';
@@ -17,5 +17,5 @@ effect(() => {
   localStorage.setItem(KEY, theme.value);
 });
 
-/** The one that comes after this one on the switch. */
+/** Returns the next theme of the switch. */
 export const nextTheme = (now: Theme): Theme => THEMES[(THEMES.indexOf(now) + 1) % THEMES.length] ?? 'auto';

@@ -8,7 +8,9 @@ import type { PendingState } from '#shared/operations/look/pending-state.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import { momentText, spanText } from './moments.ts';
 
-/** What a color means: evicted or failed, waiting for an operator, fine; else nothing. */
+/**
+ * The meaning of a color: evicted or failed, waiting for an operator, or fine. `link` has no such meaning.
+ */
 export type Tone = 'goes' | 'held' | 'well' | 'link';
 
 interface Word {
@@ -16,7 +18,7 @@ interface Word {
   readonly tone?: Tone;
 }
 
-/** A pod that this keeps. */
+/** Returns the text and color of a pod that this gate holds. */
 export function brakeWord(kind: EvictionGate['kind']): Word {
   const { label: text, from } = wordsOf({ kind });
   return from === 'policy' ? { text } : { text, tone: 'held' };
@@ -59,7 +61,7 @@ const CANCELED: Readonly<Record<NonNullable<EntryOutput['cancelReason']>, string
   'pod-gone': 'the pod was already gone',
 };
 
-/** Why a pod is evicted at its deadline. */
+/** Returns the reason for a pod's deadline. */
 function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   const name = taintText(taint);
   const by = policy === undefined ? '' : ` (${policy === 'takeover' ? 'takeover' : `policy: ${policy}`})`;
@@ -67,7 +69,7 @@ function oneCauseText({ taint, toleration, seconds, policy }: Cause): string {
   return `tolerations[${toleration}] tolerates ${name} for ${spanText(seconds * 1_000)}${by}`;
 }
 
-/** Why something happened to an eviction, as far as it is known. */
+/** Returns the known reasons for an event of an eviction. */
 export function causeText(entry: EntryOutput, now: number): string {
   const { by, cancelReason, deleted, error, previousDueAt, dueAt, causes, delayMs } = entry;
   const parts = [
@@ -99,7 +101,7 @@ export function targetText(target: HoldTarget): string {
   }
 }
 
-/** What a cluster is under, most binding first. */
+/** Returns the mode of a cluster. If several apply, returns the most binding. */
 export function modeOf({ mode, stop, trips = [] }: ClusterStatus, fleetStopped: boolean): Word {
   if (mode === undefined) return { text: 'unknown', tone: 'held' };
   if (mode === 'observe') return { text: 'observe', tone: 'link' };

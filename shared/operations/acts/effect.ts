@@ -4,21 +4,24 @@ import { keptLabel } from '#shared/explain/gate-text.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingLook } from '../look/pending.ts';
 
-/** What an order does to the pods that are to be evicted. */
+/** The effect of an operator's act on pending evictions. */
 export interface Effect {
   /** One sentence each. */
   readonly says: readonly string[];
-  /** Those that go at once by it. */
+  /** Pods that the act evicts immediately. */
   readonly goes: readonly PendingLook[];
 }
 
 export interface EffectOptions {
-  /** How many pods a second are let go of what was held; absent: not known. */
+  /** Rate at which held pods are released, per second. Absent: not known. */
   readonly drain?: number | undefined;
   readonly now: EpochMs;
 }
 
-/** What becomes of pods once the brakes that `ends` names are over: some go, now or when they are due, and others keep some. */
+/**
+ * Returns the effect when the gates that `ends` selects end. Some pods are evicted, immediately or at their
+ * deadlines, and other gates hold the rest.
+ */
 export function released(
   pending: readonly PendingLook[],
   ends: (by: EvictionGate) => boolean,
@@ -43,7 +46,7 @@ export function released(
   };
 }
 
-/** What becomes of pods that something more is to keep. */
+/** Returns the effect of a new stop, pause, or hold on these pods. */
 export function kept(pending: readonly PendingLook[], now: EpochMs): readonly string[] {
   const free = pending.filter(({ record, gates }) => record.gaveUpAt === undefined && gates.length === 0);
   const due = free.filter(({ record }) => record.fireAt <= now).length;
@@ -53,7 +56,7 @@ export function kept(pending: readonly PendingLook[], now: EpochMs): readonly st
   ];
 }
 
-/** What becomes of pods that were given up and are tried again. */
+/** Returns the effect of a retry of failed evictions. */
 export function retried(givenUp: readonly PendingLook[]): Effect {
   const goes = givenUp.filter(({ gates }) => gates.length === 0);
   const stay = givenUp.filter(({ gates }) => gates.length > 0);
@@ -66,13 +69,19 @@ export function retried(givenUp: readonly PendingLook[]): Effect {
   };
 }
 
-/** Which nodes are in a zone only their cluster shows: what is not due there yet is not counted. */
+/**
+ * Returns a note about the zones of trips. Only the cluster shows which nodes are in a zone, so later
+ * deadlines there are not counted.
+ */
 export const zonesText = (trips: readonly Trip[]): readonly string[] =>
   trips.flatMap(({ zone }) =>
     zone === undefined ? [] : [`Pods on nodes of zone ${zone} that become due later are evicted, too.`],
   );
 
-/** Pods that other brakes keep: "3 pods remain held: 2 stopped, 1 on hold and excluded by policy." */
+/**
+ * Returns a summary of the pods that other gates hold: "3 pods remain held: 2 stopped, 1 on hold and excluded
+ * by policy."
+ */
 function heldText(all: readonly (readonly EvictionGate[])[]): readonly string[] {
   if (all.length === 0) return [];
   const groups = Map.groupBy(all, (gates) => gates.map(({ kind }) => keptLabel(kind)).join(' and '));

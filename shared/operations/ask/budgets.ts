@@ -3,7 +3,7 @@ import type { Budget } from '#shared/explain/budgets.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 
-/** The disruption budgets of a namespace. Rejects with `ApiError`. */
+/** Returns the disruption budgets of a namespace. Rejects with `ApiError`. */
 export async function budgetsIn(objects: ClusterObjects, namespace: string): Promise<readonly Budget[]> {
   const path = `/apis/policy/v1/namespaces/${namespace}/poddisruptionbudgets`;
   return (await Array.fromAsync(objects.list(path))).map(projectBudget);
@@ -14,7 +14,7 @@ function projectBudget({ metadata, spec, status }: Readonly<Record<string, unkno
   const { disruptionsAllowed } = fieldsOf(status);
   return {
     name: textOf(fieldsOf(metadata)['name']),
-    // The API server lets in no other.
+    // The API server has validated it.
     ...(selector ? { selector: selector as LabelSelector } : {}),
     allowed: typeof disruptionsAllowed === 'number' ? disruptionsAllowed : 0,
   };

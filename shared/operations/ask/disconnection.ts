@@ -4,13 +4,16 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import { connectionStatusOf } from '../look/issues.ts';
 
-/** Whether nobody hears a cluster; `undefined`: a relay does, or is about to. Rejects with `StoreError`. */
+/**
+ * Returns since when no relay is connected to a cluster. `undefined`: a relay is connected or connecting.
+ * Rejects with `StoreError`.
+ */
 export async function disconnectionOf(
   fleet: Pick<Fleet, 'leases' | 'service'>,
   cluster: ClusterName,
   now: EpochMs,
 ): Promise<Disconnection | undefined> {
-  // A process that does not answer says nothing of it.
+  // If the process doesn't respond, use the lease.
   const [lease, service] = await Promise.all([
     fleet.leases.look(cluster),
     fleet.service().catch(() => undefined),

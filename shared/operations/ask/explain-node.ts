@@ -22,17 +22,17 @@ import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
-/** About which node is asked. */
+/** The node of a question. */
 export interface AskedNode {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly matching: MatchOptions;
 }
 
-/** An answer, with what happens there as a sentence. */
+/** An answer, with its summary as a sentence. */
 export interface NodeStory extends Omit<NodeAnswer, 'history'> {
   readonly headline: string;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly history: readonly EntryOutput[];
 }
 
@@ -40,9 +40,11 @@ export interface NodeStory extends Omit<NodeAnswer, 'history'> {
 const PARALLEL_NAMESPACES = 8;
 
 /**
- * Asks what happens on a node and why: of the service what it knows, and of the cluster what the caller may read. What cannot be
- * had is said. Rejects with `FleetError` for a node of which nobody knows, and with `ApiError` where nothing but the cluster
- * can be asked, and that does not answer.
+ * Explains what happens on a node and why. It asks the service for its state, and the cluster for everything
+ * that the caller may read. The answer lists the facts that could not be read.
+ *
+ * Rejects with `FleetError` if the node is unknown everywhere. Rejects with `ApiError` if only the cluster
+ * can be asked and doesn't respond.
  */
 export async function askNode(
   fleet: Fleet | ContextFleet,
@@ -51,7 +53,7 @@ export async function askNode(
 ): Promise<NodeStory> {
   const { ask, askFirst, close } = await reach(fleet, cluster);
   try {
-    // The built-in controller asks no Lease.
+    // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
     const live = await askFirst((reached) => liveNode(reached, node, leases));
     const found = await ask(({ objects }) => podsOn(objects, node));

@@ -24,7 +24,7 @@ import { reach, rulesNow } from './reach.ts';
 import { momentText } from './time-text.ts';
 import { type OwnedPod, workloadsOf } from './workload-finder.ts';
 
-/** About which pod is asked. */
+/** The pod of a question. */
 export interface PodQuestion {
   readonly cluster: ClusterName;
   readonly namespace: string;
@@ -32,16 +32,17 @@ export interface PodQuestion {
   readonly matching: MatchOptions;
 }
 
-/** An answer, with what will happen and when as a sentence. */
+/** An answer, with the outcome and its time as a sentence. */
 export interface PodStory extends Omit<PodAnswer, 'history'> {
   readonly headline: string;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly history: readonly EntryOutput[];
 }
 
 /**
- * Asks why a pod goes or stays, and what happens next: of the service what it knows, and of the cluster what the caller may read.
- * What cannot be had is said. Rejects with `ApiError` where nothing but the cluster can be asked, and that does not answer.
+ * Explains why a pod is evicted or stays, and what happens next. It asks the service for its state, and the
+ * cluster for everything that the caller may read. The answer lists the facts that could not be read. Rejects
+ * with `ApiError` if only the cluster can be asked and doesn't respond.
  */
 export async function askPod(
   fleet: Fleet | ContextFleet,
@@ -55,7 +56,7 @@ export async function askPod(
     const pod = 'unknown' in found ? found : known(there?.pod);
     const on = there?.pod.node ?? (await scheduledOn(fleet, { cluster, namespace, name }, pod, clock));
     const none: NodeName = nodeName('');
-    // The built-in controller asks no Lease.
+    // The built-in controller doesn't read Leases.
     const leases = fleet.kind === 'context' ? undefined : { clock };
     const [workload, node, budgets, builtIn, service] = await Promise.all([
       there ? ask(({ objects }) => runnerOf(objects, there)) : known(undefined),
@@ -84,7 +85,7 @@ export async function askPod(
   }
 }
 
-/** `undefined`: there is none. */
+/** Returns the pod. `undefined`: there is none. */
 async function podNamed(
   objects: ClusterObjects,
   { namespace, name }: Pick<PodQuestion, 'namespace' | 'name'>,
@@ -97,7 +98,7 @@ async function podNamed(
 const runnerOf = async (objects: ClusterObjects, pod: OwnedPod): Promise<Workload | undefined> =>
   (await workloadsOf(objects, [pod])).get(pod.pod.uid);
 
-/** The node on which a pod that cannot be looked at is scheduled to go. */
+/** Returns the node of a pending eviction, for a pod that cannot be read. */
 async function scheduledOn(
   fleet: Fleet | ContextFleet,
   { cluster, namespace, name }: Omit<PodQuestion, 'matching'>,

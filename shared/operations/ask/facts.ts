@@ -5,16 +5,16 @@ import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.t
 import { StoreError } from '#shared/state/store.ts';
 import { FleetError } from '../fleet/fleet.ts';
 
-/** Why a fact could not be had: its message is made for operators. */
+/** Errors that make a fact unknown. Their messages are for operators. */
 const REFUSALS = [AccessError, ApiError, FleetError, KubeconfigError, StoreError];
 
-/** What is asked for, or why it cannot be had. Rejects with what is nobody's refusal. */
+/** Returns a fact, or the reason why it is unknown. Rejects with any other error. */
 export async function factOf<T>(ask: () => Promise<T>): Promise<Known<T>> {
   try {
     return { value: await ask() };
   } catch (error) {
     if (!REFUSALS.some((kind) => error instanceof kind)) throw error;
-    // What it is told in ends the sentence.
+    // The surrounding text adds its own period.
     return { unknown: (error as Error).message.replace(/\.$/, '') };
   }
 }

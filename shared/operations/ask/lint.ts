@@ -13,9 +13,9 @@ import { OPTED_IN, POD_TAKEOVER, TAKEOVER_LABEL } from '../takeover/at-pods.ts';
 import { takenOver } from '../takeover/taken-tolerations.ts';
 import { readPlacedYaml } from './placed-yaml.ts';
 
-/** What a finding is about. */
+/** The object of a finding. */
 export interface LintedObject {
-  /** Absent: it is in none, or the manifest leaves that to whoever applies it. */
+  /** Absent: the object has no namespace, or the manifest leaves the namespace open. */
   readonly namespace?: string;
   readonly kind: string;
   readonly name: string;
@@ -23,15 +23,15 @@ export interface LintedObject {
 
 export interface LintFinding extends Finding {
   readonly object: LintedObject;
-  /** Where it stands, in a manifest. */
+  /** Location in a manifest. */
   readonly at?: { readonly file: string; readonly line: number };
 }
 
 export interface LintReport {
-  /** So many were looked at: those that say how pods are made, and namespaces with a whitelist. */
+  /** Number of checked objects: those with a pod template, and namespaces with a whitelist. */
   readonly objects: number;
   readonly findings: readonly LintFinding[];
-  /** What could not be read, and what follows from that; a sentence each. */
+  /** Data that could not be read, with the consequence, one sentence each. */
   readonly unknown: readonly string[];
 }
 
@@ -40,7 +40,10 @@ export interface ManifestFile {
   readonly text: string;
 }
 
-/** Looks for tolerations that cannot do what they seem to in manifests: YAML documents, or JSON; what makes no pods is passed over. */
+/**
+ * Finds ineffective tolerations in manifests: YAML documents or JSON. Objects without a pod template are
+ * ignored.
+ */
 export function lintManifests(files: readonly ManifestFile[], matching: MatchOptions): LintReport {
   const linted = files.flatMap(({ name: file, text }) => {
     try {
@@ -77,17 +80,18 @@ function unreadable(file: string, { reason, mark }: YAMLException): LintFinding 
   };
 }
 
-/** What is asked of a cluster. */
+/** A check of a cluster. */
 export interface LintQuestion {
   readonly cluster: ClusterName;
-  /** Absent: all of them. */
+  /** Absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly matching: MatchOptions;
 }
 
 /**
- * The same in a cluster: for workloads their templates, and for pods that none of Kubernetes' controllers runs the pods themselves,
- * those of one owner with the same tolerations once. Rejects with `ApiError` where the server cannot be reached.
+ * Finds ineffective tolerations in a cluster. Workloads are checked by their templates. Pods that no
+ * controller of Kubernetes owns are checked directly; pods of one owner with the same tolerations are checked
+ * once. Rejects with `ApiError` if the API server is unreachable.
  */
 export async function lintCluster(
   fleet: Fleet | ContextFleet,
@@ -132,7 +136,7 @@ export async function lintCluster(
 type Json = Readonly<Record<string, unknown>>;
 type Path = readonly (string | number)[];
 
-/** Where it stands that pods are made, and how; a Deployment before what it runs. */
+/** Collections of objects that define pods. A Deployment precedes its ReplicaSets. */
 const SOURCES = [
   { kind: 'Deployment', group: '/apis/apps/v1', plural: 'deployments' },
   { kind: 'StatefulSet', group: '/apis/apps/v1', plural: 'statefulsets' },
@@ -144,7 +148,10 @@ const SOURCES = [
   { kind: 'Pod', group: '/api/v1', plural: 'pods' },
 ] as const;
 
-/** Controllers whose own objects are looked at, and kubelets, whose pods nobody can change in the cluster. */
+/**
+ * Owners whose objects are skipped: the controllers above, whose own objects are checked, and nodes, whose
+ * static pods cannot be changed in the cluster.
+ */
 const LOOKED_AT: readonly string[] = [...SOURCES.map(({ kind }) => kind), 'Node'];
 
 const ownerOf = (json: Json): Json | undefined => controllerOf(fieldsOf(json['metadata'])['ownerReferences']);
@@ -152,11 +159,13 @@ const ownerOf = (json: Json): Json | undefined => controllerOf(fieldsOf(json['me
 const isRunByAnother = (json: Json): boolean =>
   LOOKED_AT.includes(textOf(ownerOf(json)?.['kind'])) || isScaledAway(json);
 
-/** What another controller has left behind without pods, as of an older version. */
+/** Reports whether another controller scaled the object to zero, such as a ReplicaSet of an older version. */
 const isScaledAway = (json: Json): boolean =>
   ownerOf(json) !== undefined && fieldsOf(json['spec'])['replicas'] === 0;
 
-/** An object under its kind, or, where a controller that nobody here knows runs it, under that. */
+/**
+ * Returns an object with its kind. If an unknown controller owns it, returns that controller's kind and name.
+ */
 function ownedAs(kind: string, json: Json): Json {
   const owner = ownerOf(json);
   const metadata = fieldsOf(json['metadata']);
@@ -170,23 +179,23 @@ const distinctKey = ({ json, spec }: { readonly json: Json; readonly spec: Json 
     typeof value === 'bigint' ? String(value) : value,
   )}`;
 
-/** An object, or those of a List, with their paths. */
+/** Returns an object, or the objects of a List, with their paths. */
 function objectsIn(value: unknown, path: Path = []): readonly { readonly json: Json; readonly path: Path }[] {
   const json = fieldsOf(value);
   if (!textOf(json['kind']).endsWith('List')) return [{ json, path }];
   return itemsOf(json['items']).flatMap((item, index) => objectsIn(item, [...path, 'items', index]));
 }
 
-/** Where kinds that are not alike have what their pods are made by. */
+/** Paths of the pod spec in kinds that don't follow the common pattern. */
 const POD_SPECS: Readonly<Record<string, Path>> = {
   Pod: ['spec'],
   PodTemplate: ['template', 'spec'],
   CronJob: ['spec', 'jobTemplate', 'spec', 'template', 'spec'],
 };
-/** As controllers have it, also those that are not of Kubernetes. */
+/** Path of the pod spec in other controllers, including those outside Kubernetes. */
 const IN_TEMPLATE: Path = ['spec', 'template', 'spec'];
 
-/** `undefined`: it makes no pods. */
+/** Returns the pod spec of an object. `undefined`: the object creates no pods. */
 function podSpecOf(json: Json): { readonly json: Json; readonly path: Path } | undefined {
   const path = POD_SPECS[textOf(json['kind'])] ?? IN_TEMPLATE;
   const spec = fieldsOf(path.reduce<unknown>((at, part) => fieldsOf(at)[part], json));
@@ -215,7 +224,10 @@ function objectOf(json: Json): LintedObject {
 
 const tolerationsOf = (spec: Json): readonly Toleration[] => itemsOf(spec['tolerations']).map(readToleration);
 
-/** As it is written: a number or truth value counts as its text, for the API server refuses it anyway. */
+/**
+ * Reads a toleration as written. Numbers and booleans are converted to text: the API server rejects them
+ * anyway.
+ */
 function readToleration(json: unknown): Toleration {
   const { key, operator, value, effect, tolerationSeconds } = fieldsOf(json);
   const texts = { key, operator, value, effect };
@@ -228,11 +240,14 @@ function readToleration(json: unknown): Toleration {
   };
 }
 
-/** What YAML has rounded up beyond the largest int64 was meant to be that. */
+/** Limits seconds to int64: a YAML parser may have rounded the largest int64 up. */
 const clamped = (seconds: bigint): bigint =>
   seconds > INT64_MAX ? INT64_MAX : seconds < INT64_MIN ? INT64_MIN : seconds;
 
-/** Items of a collection; none of one that may not be read, or of a kind that the server does not know. */
+/**
+ * Yields the items of a collection. Yields none if the collection may not be read, or if the server doesn't
+ * serve the kind.
+ */
 async function* readable(objects: ClusterObjects, path: string, unknown: string[]): AsyncGenerator<Json> {
   try {
     yield* objects.list(path);
@@ -243,10 +258,13 @@ async function* readable(objects: ClusterObjects, path: string, unknown: string[
   }
 }
 
-/** So many entries of history are looked through for keys that no node has now. */
+/** Number of history entries that are searched for keys that no node has now. */
 const HISTORY_ENTRIES = 10_000;
 
-/** Keys of the taints that nodes have, or had as far as is stored; `undefined`: nodes cannot be read. */
+/**
+ * Returns the keys of taints that nodes have now or had in the stored history. `undefined`: nodes cannot be
+ * read.
+ */
 async function knownKeys(
   fleet: Fleet | ContextFleet,
   objects: ClusterObjects,
@@ -284,7 +302,10 @@ async function knownKeys(
 
 const WHITELIST = 'scheduler.alpha.kubernetes.io/tolerationsWhitelist';
 
-/** Namespaces with a whitelist, and which of these refuse a takeover. */
+/**
+ * Returns the number of namespaces with a whitelist, and findings for those whose whitelist is ineffective or
+ * rejects a takeover.
+ */
 async function lintWhitelists(objects: ClusterObjects, namespace: string | undefined, unknown: string[]) {
   const findings: LintFinding[] = [];
   let namespaces = 0;
@@ -305,7 +326,7 @@ async function lintWhitelists(objects: ClusterObjects, namespace: string | undef
   return { findings, namespaces };
 }
 
-/** `undefined`: it cannot be read. */
+/** Returns the whitelist. `undefined`: it cannot be read. */
 function readWhitelist(text: string): readonly Toleration[] | undefined {
   try {
     const list: unknown = JSON.parse(text);
@@ -315,7 +336,7 @@ function readWhitelist(text: string): readonly Toleration[] | undefined {
   }
 }
 
-/** What a pod of a takeover has that says nothing of its node being down. */
+/** Tolerations of a taken-over pod that had only the default tolerations for nodes that are down. */
 const TAKEN: readonly Toleration[] = itemsOf(
   takenOver(
     {

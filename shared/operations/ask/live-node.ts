@@ -8,8 +8,8 @@ import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { factOf } from './facts.ts';
 
 /**
- * A node as its API server shows it; with `leases`, what its Lease says, too, where the node is called unreachable. Rejects with
- * `ApiError`.
+ * Reads a node from its API server. With `leases`, also reads its Lease if the node has the unreachable
+ * taint. Rejects with `ApiError`.
  */
 export async function liveNode(
   { api }: Pick<LiveCluster, 'api'>,
@@ -25,7 +25,10 @@ export async function liveNode(
   return 'unknown' in life ? { ...shown, lifeUnknown: life.unknown } : { ...shown, life: life.value };
 }
 
-/** Since when a node has its taints at the latest, as far as its API server says: when somebody wrote them last. */
+/**
+ * Returns the time of the last write to a node's taints, according to its API server. The node has had all
+ * its taints since then at the latest.
+ */
 export function taintsWrittenAt({ taintsStamp = '' }: NodeCase['live']): EpochMs | undefined {
   const moments = taintsStamp.split(',').map((stamp) => Date.parse(stamp.slice(stamp.lastIndexOf('@') + 1)));
   const known = moments.filter((at) => !Number.isNaN(at));

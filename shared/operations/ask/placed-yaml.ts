@@ -8,24 +8,27 @@ import {
   parseEvents,
 } from 'js-yaml';
 
-/** One document of a text. */
+/** A document of a text. */
 export interface PlacedDocument {
   readonly value: unknown;
-  /** The line, from 1, on which what is at this path begins; of what stands elsewhere (an alias, a merge), the line that names it. */
+  /**
+   * Returns the line, from 1, on which the value at this path starts. For a value defined elsewhere (an alias
+   * or a merge), returns the line that refers to it.
+   */
   lineOf(path: readonly (string | number)[]): number;
 }
 
-/** Where a node begins in the text, and its parts, by key or index. */
+/** Position of a node in the text, and its parts by key or index. */
 interface Place {
   /** -1: nothing is written there. */
   readonly at: number;
   readonly parts: Map<string, Place>;
 }
 
-/** As kubectl reads it: with the merge keys of YAML 1.1. */
+/** The schema that kubectl uses, with the merge keys of YAML 1.1. */
 const SCHEMA = CORE_SCHEMA.withTags(mergeTag);
 
-/** The documents of a YAML or JSON text, and where what stands in it. Throws `YAMLException`. */
+/** Reads the documents of a YAML or JSON text, with the positions of their values. Throws `YAMLException`. */
 export function readPlacedYaml(source: string): readonly PlacedDocument[] {
   const events = parseEvents(source, {});
   const values = constructFromEvents(events, { source, schema: SCHEMA });
@@ -45,7 +48,7 @@ export function readPlacedYaml(source: string): readonly PlacedDocument[] {
   }));
 }
 
-/** The place of each document's content. */
+/** Returns the position of each document's content. */
 function placesOf(source: string, events: readonly Event[]): readonly Place[] {
   let next = 0;
   const readParts = (parts: Map<string, Place>, isMapping: boolean): void => {

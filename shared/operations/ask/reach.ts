@@ -7,17 +7,22 @@ import type { ContextFleet, Fleet } from '../fleet/fleet.ts';
 import type { LiveCluster } from '../fleet/live-cluster.ts';
 import { factOf } from './facts.ts';
 
-/** A cluster of a fleet, to be asked one thing after the other: what cannot be had is said, and keeps nothing else back. */
+/**
+ * A cluster of a fleet that can be asked several questions. A failed question gets the reason as its answer,
+ * and doesn't affect the others.
+ */
 export interface Reached {
-  /** Of its API server. */
+  /** Asks the cluster's API server. */
   ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
-  /** The same; but where nothing else can be asked than the cluster, it rejects as `what` does. */
+  /** Does the same, but rejects as `what` does if only the cluster can be asked. */
   askFirst<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>>;
-  /** Ends what it holds open. */
+  /** Closes its connections. */
   close(): void;
 }
 
-/** The way to a cluster's API server, be there one or not. */
+/**
+ * Connects to a cluster's API server. If that is impossible, all questions get the reason as their answer.
+ */
 export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): Promise<Reached> {
   const way = await factOf(() => fleet.cluster(cluster));
   async function ask<T>(what: (live: LiveCluster) => Promise<T>): Promise<Known<T>> {
@@ -31,7 +36,7 @@ export async function reach(fleet: Fleet | ContextFleet, cluster: ClusterName): 
   };
 }
 
-/** What governs a cluster now. */
+/** Returns the current rules of a cluster. */
 export const rulesNow = (
   { rulesStore }: Pick<Fleet, 'rulesStore'>,
   cluster: ClusterName,

@@ -34,13 +34,13 @@ import { type ContextFleet, type Fleet, FleetError } from '../fleet/fleet.ts';
 import { budgetsIn } from './budgets.ts';
 import { type OwnedPod, WorkloadFinder } from './workload-finder.ts';
 
-/** Calls under way at a time, of each kind. */
+/** Concurrent calls of each kind. */
 const PARALLEL_CALLS = 8;
 
-/** Nodes that are meant: these, or those with these labels. */
+/** A choice of nodes, by name or by label. */
 export type NodeChoice = { readonly names: readonly string[] } | { readonly labels: LabelSelector };
 
-/** What is asked of a cluster. */
+/** A hypothetical taint on nodes of a cluster. */
 export interface WhatIfQuestion {
   readonly cluster: ClusterName;
   readonly taint: Taint;
@@ -48,26 +48,31 @@ export interface WhatIfQuestion {
   readonly matching: MatchOptions;
 }
 
-/** What would happen, and of what it says less than it could. */
+/** The preview, and its limitations. */
 export interface WhatIfAnswer extends WhatIf {
   readonly cluster: ClusterName;
-  /** `default`: nothing is known of the cluster but what its API server says; it is taken as enforced by the default policy. */
+  /**
+   * `default`: only the cluster's API server is known, so the preview uses the default policy in enforce
+   * mode.
+   */
   readonly policy: 'applied' | 'default';
-  /** What could not be read or asked, and what follows from that; a sentence each. */
+  /** Data that could not be read, with the consequence, one sentence each. */
   readonly unknown: readonly string[];
 }
 
-/** What an answer takes of the world. */
+/** Dependencies of a preview. */
 export interface WhatIfDeps {
   now(): EpochMs;
-  /** How far it has come, for people. */
+  /** Shows the progress to people. */
   progress(text: string): void;
 }
 
 /**
- * Asks what would happen if some nodes of a cluster had a taint; changes nothing. Nodes, pods, owners, replicas and budgets are read
- * with the rights of the caller, who also asks the Eviction API for each pod that would go and has a budget, as a dry run.
- * Rejects with `FleetError` when no such node is there, and with `ApiError` when nodes or pods cannot be read.
+ * Previews the effect of a taint on nodes of a cluster. Changes nothing. It reads nodes, pods, owners,
+ * replicas, and budgets with the caller's permissions. For each pod that would be evicted and has a budget,
+ * it asks the Eviction API by a dry run.
+ *
+ * Rejects with `FleetError` if no such node exists, and with `ApiError` if nodes or pods cannot be read.
  */
 export async function askWhatIf(
   fleet: Fleet | ContextFleet,
@@ -124,7 +129,7 @@ export async function askWhatIf(
   }
 }
 
-/** Throws `FleetError` for a taint that would evict nothing, whatever nodes have it. */
+/** Throws `FleetError` if the taint would evict no pods on any node. */
 function mustEvict(taint: Taint, { policy }: Rules): void {
   if (evictingTaints([taint], policy.virtualKeys).length > 0) return;
   throw new FleetError(
@@ -149,7 +154,7 @@ async function nodesOf(objects: ClusterObjects): Promise<readonly NodeHere[]> {
   return nodes;
 }
 
-/** Throws `FleetError` when one is not there, or there is none. */
+/** Returns the chosen nodes. Throws `FleetError` if a named node doesn't exist, or if no node matches. */
 function chosenNodes(all: readonly NodeHere[], choice: NodeChoice): readonly LiveNode[] {
   if ('names' in choice) {
     const byName = new Map(all.map(({ node }) => [String(node.name), node]));
@@ -187,7 +192,7 @@ async function podsOf(objects: ClusterObjects, nodes: readonly LiveNode[]): Prom
   return ofEach.flat();
 }
 
-/** Of a pod, what says who runs it; the rest need not stay in memory. */
+/** Returns only the fields that identify a pod's owners, to save memory. */
 const ownersOf = (json: Readonly<Record<string, unknown>>): object => {
   const { namespace, ownerReferences } = fieldsOf(json['metadata']);
   return { metadata: { namespace, ownerReferences } };
@@ -198,7 +203,7 @@ const isReady = (json: Readonly<Record<string, unknown>>): boolean =>
     .map(fieldsOf)
     .some(({ type, status }) => type === 'Ready' && status === 'True');
 
-/** What is stored of each node; of a bare cluster nothing is. */
+/** Returns the stored state of each node. A fleet of a context has none. */
 async function partitionsOf(
   fleet: Fleet | ContextFleet,
   cluster: ClusterName,
@@ -225,7 +230,10 @@ function toTaint({ taints, zone }: LiveNode, partition: Partition | undefined): 
   return { taints, partition, ...(zone === undefined ? {} : { zone }) };
 }
 
-/** What the guard would judge by once these nodes have the taint; by what counts in the relay, too. */
+/**
+ * Returns the counts that the guard would evaluate if these nodes had the taint. Nodes are counted as in the
+ * relay.
+ */
 function guardWith(
   all: readonly NodeHere[],
   chosen: readonly LiveNode[],
@@ -248,7 +256,8 @@ function guardWith(
     );
   for (const { node } of all) tally.saw(node, seen(node), [], { listed: true, now });
   tally.listed();
-  // Who released a trip that no relay has counted yet has seen what is affected now.
+  // If no relay has counted a released trip yet, the operator released it with the nodes that are affected
+  // now.
   const counted = released.map((each): ReleasedTrip => {
     if ('upTo' in each) return each;
     const { releasedAt: _releasedAt, ...trip } = each;
@@ -282,7 +291,10 @@ async function budgetsOf(
   return new Map((await pMap(namespaces, read, { concurrency: PARALLEL_CALLS })).flat());
 }
 
-/** Asks the Eviction API for each of these pods alone, as a dry run; whoever may not ask in a namespace asks there once. */
+/**
+ * Asks the Eviction API about each of these pods separately, by dry runs. If the caller lacks the permission
+ * in a namespace, it asks there only once.
+ */
 async function answersFor(
   objects: ClusterObjects,
   pods: readonly PodThere[],
@@ -317,7 +329,7 @@ async function answerFor(objects: ClusterObjects, { namespace, name, uid }: PodT
       apiVersion: 'policy/v1',
       kind: 'Eviction',
       metadata: { namespace, name },
-      // Said here, too, for a server that heeds only this.
+      // Repeat the dry run here, for servers that only read this field.
       deleteOptions: { dryRun: ['All'], preconditions: { uid } },
     });
     return { kind: 'allowed' };

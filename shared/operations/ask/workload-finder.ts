@@ -11,7 +11,7 @@ import { FleetError } from '../fleet/fleet.ts';
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Where the controllers of Kubernetes are, by the group and kind of an owner reference. */
+/** Collections of Kubernetes' controllers, by the group and kind of an owner reference. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   'apps/ReplicaSet': '/apis/apps/v1/namespaces/*/replicasets',
   'apps/Deployment': '/apis/apps/v1/namespaces/*/deployments',
@@ -21,20 +21,23 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   'batch/CronJob': '/apis/batch/v1/namespaces/*/cronjobs',
   '/ReplicationController': '/api/v1/namespaces/*/replicationcontrollers',
 };
-/** A Deployment's ReplicaSet's pod; nothing of Kubernetes goes deeper. */
+/**
+ * Maximum number of owners above a pod. Kubernetes' own workloads need at most two: a ReplicaSet and its
+ * Deployment.
+ */
 const DEEPEST = 4;
 /** Pods whose owners are read at a time. */
 const PARALLEL_PODS = 8;
 
-/** A pod, and its JSON, of which only what says who owns it is looked at. */
+/** A pod and its JSON. Only the owner references of the JSON are read. */
 export interface OwnedPod {
   readonly pod: AskedPod;
   readonly json: unknown;
 }
 
 /**
- * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `FleetError` where the caller may not read
- * that, and with `ApiError` where the server cannot be reached.
+ * Returns the workload of each of these pods, by UID. Pods without a workload are missing. Rejects with
+ * `FleetError` if the caller may not read owners, and with `ApiError` if the API server is unreachable.
  */
 export async function workloadsOf(
   objects: ClusterObjects,
@@ -48,8 +51,8 @@ export async function workloadsOf(
 }
 
 /**
- * Finds what runs pods: from owner to owner, to the last that is known. Each owner is read once; of one that may not be read,
- * the name in the owner reference has to do.
+ * Finds the workloads of pods. It follows owner references to the last known owner. Each owner is read once.
+ * If an owner may not be read, its owner reference is used.
  */
 export class WorkloadFinder {
   readonly #objects: ClusterObjects;
@@ -61,19 +64,19 @@ export class WorkloadFinder {
     this.#objects = objects;
   }
 
-  /** Of the workloads found so far that Kubernetes itself runs, by {@link workloadText}. */
+  /** Replicas of the workloads found so far that Kubernetes' own controllers run, by {@link workloadText}. */
   get replicas(): ReadonlyMap<string, Replicas> {
     return this.#replicas;
   }
 
-  /** What could not be read so far; a sentence for each kind. */
+  /** Owners that could not be read so far, one sentence for each kind. */
   get unknown(): readonly string[] {
     return [...this.#unknown.values()];
   }
 
   /**
-   * What runs each of these pods, by UID; one that is missing nothing does. Rejects with `ApiError` where the server cannot be
-   * reached.
+   * Returns the workload of each of these pods, by UID. Pods without a workload are missing. Rejects with
+   * `ApiError` if the API server is unreachable.
    */
   async ofEach(pods: readonly OwnedPod[]): Promise<ReadonlyMap<PodUid, Workload>> {
     const workloads = new Map<PodUid, Workload>();
@@ -94,7 +97,7 @@ export class WorkloadFinder {
     const owner = controllerOf(ownerReferences);
     if (!owner || depth === 0) return undefined;
     const [kind, name] = [textOf(owner['kind']), textOf(owner['name'])];
-    // The version is what follows the last slash; the core group has none, and no name.
+    // The version follows the last slash. The core group has neither a slash nor a name.
     const group = textOf(owner['apiVersion']).replace(/\/?[^/]*$/, '');
     const workload = { namespace, kind, name };
     const collection = COLLECTIONS[`${group}/${kind}`];
@@ -107,7 +110,7 @@ export class WorkloadFinder {
     return workload;
   }
 
-  /** `undefined`: it is not there, or may not be read. */
+  /** Reads an object. `undefined`: it doesn't exist, or may not be read. */
   #get(path: string, kind: string): Promise<Json | undefined> {
     const known = this.#read.get(path);
     if (known) return known;
@@ -122,7 +125,7 @@ export class WorkloadFinder {
   }
 }
 
-/** `undefined`: it keeps no number of pods ready. */
+/** Returns the replicas of a workload. `undefined`: its kind keeps no number of pods ready. */
 function replicasOf(kind: string, { spec, status }: Json): Replicas | undefined {
   const { replicas } = fieldsOf(spec);
   const { readyReplicas, numberReady, desiredNumberScheduled } = fieldsOf(status);

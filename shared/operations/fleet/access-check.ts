@@ -4,7 +4,10 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import { FleetError } from './fleet.ts';
 
-/** Has a deployed `evict`, by its name, say whether it could work in a cluster. Rejects with `FleetError` when it cannot be asked. */
+/**
+ * Asks a deployed `evict` function whether it could work in a cluster. Rejects with `FleetError` if the
+ * function cannot be invoked.
+ */
 export async function askEvict(
   client: LambdaClient,
   functionName: string,

@@ -1,20 +1,20 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Functions that queues feed, as their names end. */
+/** Functions with a source queue, by the suffix of their names. */
 export const FED_FUNCTIONS = ['node-delta', 'pod-delta', 'evict'] as const;
 export type FedFunction = (typeof FED_FUNCTIONS)[number];
 
-/** What limits a deployment in its account and region. */
+/** Limits of a deployment in its account and region. */
 export interface Quotas {
-  /** Invocations at a time, of all functions of the account that have none reserved. */
+  /** Concurrent executions of all functions in the account without reserved concurrency. */
   readonly invocations: number;
-  /** At most so many batches of its queue does each function handle at a time. */
+  /** Maximum number of concurrent batches of each function. */
   readonly batches: Readonly<Record<FedFunction, number>>;
-  /** What Lambda keeps for a function alone, by those that have it so. */
+  /** Reserved concurrency of the functions that have it. */
   readonly reserved?: Readonly<Partial<Record<FedFunction, number>>>;
-  /** Writes per second that the table takes at once; absent: it is not said. */
+  /** Writes per second that the table can accept immediately. Absent: not known. */
   readonly writesAtOnce?: number;
-  /** Writes per second up to which it grows by itself. */
+  /** Maximum writes per second to which the table scales. */
   readonly mostWrites: number;
 }
 
@@ -22,17 +22,20 @@ export interface Quotas {
 export interface AlarmSeen {
   readonly name: string;
   readonly state: 'OK' | 'ALARM' | 'INSUFFICIENT_DATA';
-  /** Since when it is in that state. */
+  /** Start of the current state. */
   readonly since: EpochMs;
-  /** What it means and what to do. */
+  /** Meaning and remediation. */
   readonly says: string;
-  /** How many are told when it rings. */
+  /** Number of receivers that the alarm notifies. */
   readonly receivers: number;
 }
 
-/** What AWS says of a deployment beside what its table and queues hold. Every method rejects with `FleetError` or `StoreError`. */
+/**
+ * Facts of a deployment from AWS, other than its table's items and queues' messages. Every method rejects
+ * with `FleetError` or `StoreError`.
+ */
 export interface Account {
-  /** The release whose stack was deployed last; `undefined`: one that did not say it. */
+  /** Returns the release of the last deployed stack. `undefined`: the stack doesn't contain it. */
   release(): Promise<string | undefined>;
   quotas(): Promise<Quotas>;
   alarms(): Promise<readonly AlarmSeen[]>;

@@ -19,11 +19,11 @@ export interface AwsAccountDeps {
   readonly cloudWatch: CloudWatchClient;
   readonly table: Pick<DynamoDbTable, 'tag'>;
   readonly tableName: string;
-  /** What the names of its functions and alarms begin with. */
+  /** Prefix of the names of its functions and alarms. */
   readonly prefix: string;
 }
 
-/** The account and region of a deployment, with the caller's rights. */
+/** Reads the account and region of a deployment, with the caller's permissions. */
 export class AwsAccount implements Account {
   readonly #deps: AwsAccountDeps;
 
@@ -93,11 +93,11 @@ export class AwsAccount implements Account {
         dynamoDb.send(new DescribeTableCommand({ TableName: tableName })),
       ),
     ]);
-    // -1 is none.
+    // -1: no limit.
     const own = Table?.OnDemandThroughput?.MaxWriteRequestUnits ?? -1;
     const mostWrites = own < 0 ? TableMaxWriteCapacityUnits : Math.min(own, TableMaxWriteCapacityUnits);
     const writesAtOnce = Table?.WarmThroughput?.WriteUnitsPerSecond;
-    // None is warm that takes nothing: a stand-in says so.
+    // 0 means unknown: a stand-in for DynamoDB reports it.
     return { ...(writesAtOnce ? { writesAtOnce } : {}), mostWrites };
   }
 }

@@ -12,7 +12,7 @@ export type PatchOperation =
 
 const PAGE_SIZE = 500;
 
-/** A cluster's objects, in the API server's own words. Everything rejects with `ApiError`. */
+/** Reads and writes a cluster's objects in the API server's JSON. Every method rejects with `ApiError`. */
 export class ClusterObjects {
   readonly connection: Connection;
   readonly #transport: Transport;
@@ -26,12 +26,12 @@ export class ClusterObjects {
     return this.#transport.host;
   }
 
-  /** By how much the API server's clock is ahead of ours, as far as that is known. */
+  /** Milliseconds by which the API server's clock is ahead of the local clock. 0: not known. */
   get skewMs(): number {
     return this.#transport.skewMs ?? 0;
   }
 
-  /** `undefined`: it is not there, nor perhaps its kind. */
+  /** Reads an object. `undefined`: the object, or its kind, doesn't exist. */
   async get(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
     try {
       return fieldsOf(await this.#call('get', path));
@@ -41,12 +41,12 @@ export class ClusterObjects {
     }
   }
 
-  /** What is not JSON. */
+  /** Reads a response that isn't JSON. */
   text(path: string): Promise<string> {
     return this.#transport.readText({ verb: 'get', resource: path, path, answer: 'list' });
   }
 
-  /** All items of a collection, page by page. */
+  /** Yields all items of a collection, page by page. */
   async *list(path: string, query: Query = {}): AsyncGenerator<Readonly<Record<string, unknown>>> {
     let next = '';
     do {
@@ -58,7 +58,9 @@ export class ClusterObjects {
     } while (next !== '');
   }
 
-  /** Creates the object at `path`, or has it be as given; its fields are `manager`'s. Upstream: server-side apply. */
+  /**
+   * Creates or updates the object at `path`. Its fields are owned by `manager`. Upstream: server-side apply.
+   */
   async apply(path: string, object: object, manager: string): Promise<void> {
     await this.#call('patch', path, {
       query: { fieldManager: manager, force: 'true' },
@@ -67,7 +69,7 @@ export class ClusterObjects {
     });
   }
 
-  /** As it would be created; nothing is. */
+  /** Returns the object as it would be created, by a dry run. */
   async tryCreate(path: string, body: object): Promise<Readonly<Record<string, unknown>>> {
     return fieldsOf(await this.#call('create', path, { query: { dryRun: 'All' }, body }));
   }
@@ -80,7 +82,7 @@ export class ClusterObjects {
     await this.#call('patch', path, { body: operations, contentType: 'application/json-patch+json' });
   }
 
-  /** False: it was not there. */
+  /** Deletes an object. False: it didn't exist. */
   async remove(path: string): Promise<boolean> {
     try {
       await this.#call('delete', path);

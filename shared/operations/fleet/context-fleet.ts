@@ -5,7 +5,10 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { ContextFleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 
-/** The cluster of a kubeconfig's context, under the context's name. Its calls reject with `KubeconfigError` where there is none such. */
+/**
+ * Makes a fleet of the cluster of a kubeconfig context, named after the context. Its calls reject with
+ * `KubeconfigError` if the context doesn't exist.
+ */
 export function contextFleet(access: LocalContextAccess, clock: Clock): ContextFleet {
   const name = clusterName(access.context);
   return {

@@ -11,19 +11,23 @@ import { StoreError } from '#shared/state/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** Puts in one BatchWriteItem (DynamoDB's limit). */
+/** Items in a BatchWriteItem request (DynamoDB's limit). */
 const BATCH_PUTS = 25;
-/** Few, so that a table which was just made takes them: 4,000 writes a second. */
+/** Concurrent batches. Few enough for a new table, which accepts 4,000 writes per second. */
 const PARALLEL_BATCHES = 2;
-/** How often what DynamoDB left out of a batch is put again: together some two minutes, in which a new table grows. */
+/**
+ * Attempts to write the items that DynamoDB left unprocessed. Together they take about two minutes, in which
+ * a new table scales.
+ */
 const ATTEMPTS = 30;
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 5_000 };
 
 type StoredItem = Record<string, AttributeValue>;
 
 /**
- * Puts all items of the table `from` into the table `to`, as they are, over those that are there, but leases, which relays take
- * anew. Returns how many. Rejects with `StoreError`; doing it again does no harm.
+ * Copies all items except leases from table `from` to table `to`, and overwrites existing items. Relays
+ * acquire the leases again. Returns the number of items. Rejects with `StoreError`. Repeating the copy does
+ * no harm.
  */
 export async function copyTable(client: DynamoDBClient, from: string, to: string): Promise<number> {
   let copied = 0;

@@ -1,30 +1,36 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A message that nobody could handle. */
+/** A message that no consumer could handle. */
 export interface DeadLetter {
-  /** Names it in its box. */
+  /** ID within its dead-letter queue. */
   readonly id: string;
-  /** The queue it was on, and that it goes back to; `expiry` for what came from no queue. */
+  /** Source queue, to which a redrive returns the message. `expiry`: it came from no queue. */
   readonly queue: string;
-  /** When it was sent, or given up; the box says only one of them. */
+  /** Time at which it was sent or at which it failed. A box has only one of the two. */
   readonly at: EpochMs;
-  /** Why, where somebody said it. */
+  /** Reason for the failure, if it was recorded. */
   readonly reason?: string;
   readonly body: string;
 }
 
-/** The dead letters of a fleet. Every method rejects with `QueueError` or `StoreError`. */
+/** Dead letters of a fleet. Every method rejects with `QueueError` or `StoreError`. */
 export interface DeadLetterBox {
-  /** How many there are of each queue that has some, by its name. Approximate in a deployment. `undefined`: only another process knows. */
+  /**
+   * Returns the number of dead letters by queue, without empty queues. Approximate in a deployment.
+   * `undefined`: only another process can count them.
+   */
   count(): Promise<ReadonlyMap<string, number> | undefined>;
-  /** Some of them, the oldest first, of one queue or all: at most `limit`. In a deployment they are unseen by others for some seconds. */
+  /**
+   * Returns at most `limit` dead letters, oldest first, of one queue or all. In a deployment, other readers
+   * can't receive them for some seconds.
+   */
   list(limit: number, queue?: string): Promise<readonly DeadLetter[]>;
-  /** Has all of a queue sent to it again, and tells how many those were, about. */
+  /** Sends all dead letters of a queue to it again. Returns their approximate number. */
   redrive(queue: string): Promise<number>;
-  /** Sends one of them to its queue again. */
+  /** Sends one dead letter to its queue again. */
   redriveOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
-  /** Deletes all of a queue, and those that come meanwhile; tells how many. */
+  /** Deletes all dead letters of a queue, including those that arrive meanwhile. Returns their number. */
   purge(queue: string): Promise<number>;
-  /** Deletes one of them. */
+  /** Deletes one dead letter. */
   purgeOne(letter: Pick<DeadLetter, 'id' | 'queue'>): Promise<void>;
 }

@@ -27,13 +27,16 @@ import { type Fleet, FleetError } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { SqsQueues } from './sqs-queues.ts';
 
-/** `evict` answers within its own time, and waits for the API server meanwhile. */
+/** `evict` responds within its own timeout, during which it waits for the API server. */
 const INVOCATION_SETTINGS = {
   requestHandler: { ...CLIENT_SETTINGS.requestHandler, requestTimeout: 60_000 },
   maxAttempts: 1,
 } as const;
 
-/** The fleet of a deployment. Who speaks is who AWS says it is; clusters are asked as they are registered, by the caller's credentials. */
+/**
+ * Makes the fleet of a deployment. The actor is the caller's AWS identity. Clusters are reached by their
+ * registered access, with the caller's credentials.
+ */
 export function deployedFleet(
   tableName: string,
   { clock, connect }: { readonly clock: Clock; readonly connect: Connect },
@@ -96,11 +99,14 @@ export function deployedFleet(
   };
 }
 
-/** The relay needs no more rights than it has for what operators want to see. */
+/** Advice for a denied call: the relay lacks permissions that only operators need. */
 const SERVICE_CREDENTIALS =
   'these are the credentials of the service; to use your own, specify --context NAME';
 
-/** The same connection, whose host may yet become known, but for what to do about a call that is forbidden. */
+/**
+ * Returns the same connection with advice for denied calls. `host` is a getter because it may become known
+ * later.
+ */
 const byService = (connection: Connection): Connection => ({
   get host() {
     return connection.host;

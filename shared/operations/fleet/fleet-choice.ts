@@ -1,18 +1,18 @@
-/** Where a fleet is, as an operator says it. */
+/** Location of a fleet, as the operator specifies it. */
 export interface FleetChoice {
-  /** The state directory of an `npm start`; goes before `table`. */
+  /** State directory of an `npm start`. Takes precedence over `table`. */
   readonly state?: string;
-  /** The table of a deployment. Absent, as `state` is: whichever is at hand. */
+  /** Table of a deployment. If `state` is absent, too, the fleet at hand is used. */
   readonly table?: string;
-  /** The context of a cluster that all is kept in; goes before both. */
+  /** Context of a cluster that holds all state. Takes precedence over both. */
   readonly inClusterContext?: string;
-  /** Of it, the namespace; absent: the one that it is deployed to by default. */
+  /** Namespace of the state in that cluster. Absent: the default namespace. */
   readonly inClusterNamespace?: string;
 }
 
-/** And by which context of a kubeconfig a cluster is asked, in place of the way by which the service reaches it. */
+/** A fleet, and the kubeconfig context by which its cluster is read, instead of the service's access. */
 export interface LiveChoice extends FleetChoice {
   readonly context?: string;
-  /** The file it is in; absent: where kubectl looks. */
+  /** Kubeconfig file of the context. Absent: the files that kubectl reads. */
   readonly kubeconfig?: string;
 }

@@ -16,78 +16,100 @@ import type { ServiceView } from './service-view.ts';
 /** Clusters that are read at a time. */
 const PARALLEL_READS = 16;
 
-/** What an operator asks of a fleet cannot be had there; the message is one sentence that says what to do. */
+/**
+ * The operator's request is not possible in this fleet. The message is one sentence that says how to proceed.
+ */
 export class FleetError extends Error {
   override readonly name: string = 'FleetError';
 }
 
-/** The arguments do not say what is to be done, or to which cluster. */
+/** The arguments select no action or no cluster. */
 export class UsageError extends FleetError {
   override readonly name = 'UsageError';
 }
 
-/** Clusters whose API servers can be asked, with the rights of whoever asks. */
+/** Clusters whose API servers can be asked, with the caller's permissions. */
 export interface Clusters {
   /** For people: "table taintward". */
   readonly where: string;
-  /** All of them, by name; may lag behind by a moment. */
+  /** Returns the names of all clusters. The list may be slightly outdated. */
   clusters(): Promise<readonly ClusterName[]>;
-  /** Whether a cluster is one of them, as of now. */
+  /** Reports whether a cluster is one of them at present. */
   manages(cluster: ClusterName): Promise<boolean>;
-  /** What a cluster's API server says. Rejects with `FleetError` when there is no way to it; the caller closes it. */
+  /**
+   * Connects to a cluster's API server. Rejects with `FleetError` if there is no access. The caller closes
+   * the connection.
+   */
   cluster(name: ClusterName): Promise<LiveCluster>;
-  /** Ends what it holds open, once nobody uses anything of it any more. */
+  /** Closes its connections. Called when nothing of it is in use. */
   close(): void;
 }
 
-/** A cluster of a kubeconfig, of which nothing is known but what its API server says. */
+/** A cluster of a kubeconfig. Only its API server is known. */
 export interface ContextFleet extends Clusters {
   readonly kind: 'context';
 }
 
-/** Who a service is in its cluster. */
+/** Identity of a service in its cluster. */
 export interface ServiceAccount {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** What is known of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in the cluster itself. */
+/**
+ * The state of all clusters: in the table of a deployment, in the state directory of an `npm start`, or in
+ * the cluster.
+ */
 export interface Fleet extends Clusters {
   readonly kind: 'deployed' | 'local' | 'in-cluster';
   readonly rulesStore: RulesStore;
   readonly store: Store;
   readonly history: History;
-  /** Of it, who speaks for clusters, and what relays said of evicted pods that do not leave. */
+  /** The holders of leases, and the evicted pods that relays reported as stuck terminating. */
   readonly leases: Pick<Leases, 'look' | 'stuck'>;
-  /** Absent where clusters are chosen otherwise: at an `npm start`. */
+  /** Absent if clusters are selected otherwise, as by `npm start`. */
   readonly registry?: ClusterRegistry;
-  /** Whether there is an agent of that ID, by its queue; absent where there are none. Rejects with `FleetError`. */
+  /**
+   * Reports whether an agent of that ID exists, by its queue. Absent if the fleet has no agents. Rejects with
+   * `FleetError`.
+   */
   hasAgent?(agent: string): Promise<boolean>;
-  /** Whether the deployed `evict` could work in a cluster that is to be registered; absent where there is none. */
+  /**
+   * Asks the deployed `evict` whether it could work in a cluster before its registration. Absent if there is
+   * none.
+   */
   checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
-  /** Puts all that a restored table holds, but leases, over what is in this one; returns how many items. Absent where there is none. */
+  /**
+   * Copies all items of a restored table, except leases, over the items of this table. Returns their number.
+   * Absent if there is no table.
+   */
   restoreFrom?(table: string): Promise<number>;
-  /** As whom the service works in its own cluster; absent: as whoever runs it, or as an identity of AWS. */
+  /** Identity of the service in its own cluster. Absent: it runs as a user or as an AWS identity. */
   readonly serviceAccount?: ServiceAccount;
   readonly deadLetters: DeadLetterBox;
-  /** Where it is deployed; absent: an `npm start` is in no account. */
+  /** AWS account of the deployment. Absent: an `npm start` has no account. */
   readonly account?: Account;
-  /** How many messages each queue holds, about; `undefined`: nobody runs who could say it. */
+  /** Returns the approximate number of messages in each queue. `undefined`: no running process has it. */
   backlog(): Promise<ReadonlyMap<string, number> | undefined>;
-  /** What the one process says of itself that runs this fleet; `undefined`: none does. Rejects with `FleetError` when it lives and does not answer. */
+  /**
+   * Returns the state that the fleet's process reports. `undefined`: no process runs. Rejects with
+   * `FleetError` if the process runs but doesn't respond.
+   */
   service(): Promise<ServiceView | undefined>;
   /**
-   * A new link to the console that this process serves itself; `undefined`: it serves none, or none runs. Absent where no process
-   * could.
+   * Makes a new link to the console that this process serves. `undefined`: it serves none, or no process
+   * runs. Absent if no process could serve one.
    */
   consoleLink?(): Promise<string | undefined>;
-  /** For words that are noted as those of who runs this process. */
+  /** Returns the operator controls. Acts are recorded with the identity of this process's user. */
   operator(): Promise<Operator>;
-  /** To `evictions-due`, and to the queues of agents: a message's group is its cluster. */
+  /**
+   * Returns a sender to `evictions-due` and to the queues of agents. The group of a message is its cluster.
+   */
   dueQueue(): Promise<QueueSender>;
 }
 
-/** The cluster of that name. Rejects with `FleetError` when there is none. */
+/** Returns the cluster of that name. Rejects with `FleetError` if there is none. */
 export async function clusterNamed(name: string, fleet: Clusters): Promise<ClusterName> {
   const { data } = clusterNameSchema.safeParse(name);
   if (data !== undefined && (await fleet.manages(data))) return data;
@@ -104,7 +126,10 @@ export async function clusterNamed(name: string, fleet: Clusters): Promise<Clust
 const isContext = (fleet: Clusters | ContextFleet): fleet is ContextFleet =>
   'kind' in fleet && fleet.kind === 'context';
 
-/** The cluster that a command names, or the only one. Rejects with `FleetError` when there are several, or none. */
+/**
+ * Returns the cluster that a command names, or the only one. Rejects with `FleetError` if there are several
+ * or none.
+ */
 export async function theCluster(name: string | undefined, fleet: Clusters): Promise<ClusterName> {
   if (name !== undefined) return clusterNamed(name, fleet);
   const [only, ...more] = await fleet.clusters();
@@ -113,7 +138,10 @@ export async function theCluster(name: string | undefined, fleet: Clusters): Pro
   throw new UsageError(`Missing cluster name. Specify one of: ${[only, ...more].join(', ')}.`);
 }
 
-/** The clusters that a command names, or all. Rejects with `FleetError` when it does neither or both. */
+/**
+ * Returns the clusters that a command names, or all. Rejects with `FleetError` if the command specifies
+ * neither or both.
+ */
 export async function clustersNamed(
   names: readonly string[],
   all: boolean,
@@ -123,14 +151,19 @@ export async function clustersNamed(
   return all ? fleet.clusters() : Promise.all(names.map((name) => clusterNamed(name, fleet)));
 }
 
-/** The cluster that a command may name, or all. Rejects with `FleetError` when there is none of that name. */
+/**
+ * Returns the cluster that a command names, or all. Rejects with `FleetError` if there is none of that name.
+ */
 export const clusterOrAll = async (
   name: string | undefined,
   fleet: Clusters,
 ): Promise<readonly ClusterName[]> =>
   name === undefined ? fleet.clusters() : [await clusterNamed(name, fleet)];
 
-/** What governs these clusters now. Rejects with `StoreError` for one that cannot be read: who asks must not miss it. */
+/**
+ * Returns the current rules of these clusters. Rejects with `StoreError` if any cannot be read, because the
+ * caller must not miss one.
+ */
 export async function storedRulesNow(
   clusters: readonly ClusterName[],
   { rulesStore }: Pick<Fleet, 'rulesStore'>,

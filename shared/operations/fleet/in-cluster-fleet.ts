@@ -11,15 +11,18 @@ import type { Fleet } from './fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { NO_DEAD_LETTERS } from './no-dead-letters.ts';
 
-/** By the chart, which names nothing after its release. */
+/** The chart gives it this name, whatever the release is called. */
 const SERVICE_ACCOUNT = 'taintward';
 
-/** The one cluster of a service that keeps all in it, asked by a context of a kubeconfig with the rights of whoever asks. */
+/**
+ * Makes the fleet of a service that keeps all state in its one cluster. The cluster is read by a kubeconfig
+ * context, with the caller's permissions.
+ */
 export function inClusterFleet(access: LocalContextAccess, namespace: string, clock: Clock): Fleet {
   const connection = localContextConnection(access);
   const found = keptInCluster({ connection, namespace, historyDays: HISTORY_DAYS, clock });
   let name = IN_CLUSTER;
-  // Who may not read the Lease knows the cluster by the name by which it is kept.
+  // If the caller may not read the Lease, the cluster has the name under which its state is stored.
   const known = once(async () => {
     name = await found.shownName().catch(() => IN_CLUSTER);
     return name;

@@ -6,21 +6,21 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { ClusterObjects } from './cluster-objects.ts';
 
-/** One cluster's API server, asked with the rights of whoever runs this process. */
+/** A cluster's API server, used with the permissions of this process. */
 export interface LiveCluster {
   readonly name: ClusterName;
-  /** Nodes and pods as they are judged; of it, only what reads. */
+  /** Nodes and pods as Taintward evaluates them. Only methods that read. */
   readonly api: Pick<
     KubernetesApi,
     'nodes' | 'pods' | 'getNode' | 'getNodeLease' | 'getPod' | 'podsOnNode' | 'skewMs'
   > &
     PermissionReview;
-  /** Everything, in the API server's own words. */
+  /** All objects, in the API server's JSON. */
   readonly objects: ClusterObjects;
   close(): void;
 }
 
-/** Nothing is asked yet: what is wrong with the access is said by each call, as `ApiError`. */
+/** Makes a cluster without any request. If the access is wrong, each call rejects with `ApiError`. */
 export function liveCluster(name: ClusterName, connection: Connection, clock: Clock): LiveCluster {
   const api = new RestApi(connection, clock);
   const objects = new ClusterObjects(connection);

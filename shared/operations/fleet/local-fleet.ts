@@ -21,15 +21,17 @@ import { askSocket, SOCKET_FILE } from './state-socket.ts';
 
 export interface LocalFleetOptions {
   /**
-   * Nobody named the directory, it was found. Then a kubeconfig that it leads to starts no program, unless kubectl would read that file
-   * by itself: whoever made the working directory may have made all of this.
+   * True if the directory was found, not specified. Then a kubeconfig that the directory refers to must not
+   * start a program, unless kubectl would read that file by default. Otherwise, a working directory of
+   * another user could start programs.
    */
   readonly found?: boolean;
 }
 
 /**
- * The fleet of an `npm start`, running or not. Its clusters are asked by the contexts by which it reaches them. Throws
- * `FleetError` for a directory that is none of its, `ForeignFileError` for one that somebody else owns or may write, or `StoreError`.
+ * Makes the fleet of an `npm start`, running or not. Its clusters are reached by the same contexts as from
+ * the service. Throws `FleetError` if the directory is not a state directory, `ForeignFileError` if another
+ * user owns it or may write to it, or `StoreError`.
  */
 export function localFleet(
   directory: string,
@@ -97,7 +99,10 @@ export function localFleet(
   };
 }
 
-/** Where the disk takes nothing, what can be read is shown all the same: the next `npm start` sees to it. */
+/**
+ * Recovers the rules. If the disk is not writable, the readable state is shown anyway, and the next
+ * `npm start` recovers them.
+ */
 function recoverRules(rulesStore: SqliteRulesStore, clock: Clock): void {
   try {
     rulesStore.recover(clock.now());

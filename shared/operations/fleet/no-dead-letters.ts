@@ -7,7 +7,7 @@ async function refuse(): Promise<never> {
   );
 }
 
-/** Of a service without queues. What failed for good is in its store. */
+/** Dead letters of a service without queues. Its store contains the failed evictions. */
 export const NO_DEAD_LETTERS: DeadLetterBox = {
   count: async () => new Map(),
   list: refuse,

@@ -13,23 +13,24 @@ import { inClusterFleet } from './in-cluster-fleet.ts';
 import { liveCluster } from './live-cluster.ts';
 import { localFleet } from './local-fleet.ts';
 
-/** What the stack names its table, unless it is configured otherwise. */
+/** Default name of the stack's table. */
 export const DEFAULT_TABLE = 'taintward';
-/** What `npm start` names its state directory, unless it is told otherwise. */
+/** Default state directory of `npm start`. */
 const DEFAULT_STATE = '.taintward';
 
 export interface OpenFleetDeps {
   readonly clock: Clock;
   readonly connect: Connect;
-  /** Says which fleet was taken where none was named. */
+  /** Reports the fleet that is used if none was specified. */
   hint(text: string): void;
-  /** The same of one that is the rule where it is meant: of use only should it fail. */
+  /** Does the same for a default that is usually intended. Shown only if the command fails. */
   hintOnFailure?(text: string): void;
 }
 
 /**
- * The fleet that is meant: the cluster, the state directory or the table that was named, else that of an `npm start` that runs in this
- * directory, else the table that a stack makes. Throws `FleetError` or `StoreError` when there is none.
+ * Opens the selected fleet: the specified cluster, state directory, or table. Otherwise, opens the
+ * `npm start` that runs in this directory, or the default table of a stack. Throws `FleetError` or
+ * `StoreError` if there is none.
  */
 export function openFleet(
   { state, table, inClusterContext, inClusterNamespace = DEFAULT_NAMESPACE }: FleetChoice,
@@ -51,8 +52,9 @@ export function openFleet(
 }
 
 /**
- * The fleet that is meant, its clusters asked by a context where one is named; or that context's cluster alone, where nobody
- * named a fleet and no `npm start` that runs here manages it. Throws as {@link openFleet} does.
+ * Opens the selected fleet, and reads its cluster by a context if one is specified. Opens only that context's
+ * cluster if no fleet is specified and no `npm start` that runs here manages the cluster. Throws as
+ * {@link openFleet} does.
  */
 export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise<Fleet | ContextFleet> {
   const { state, table, context, kubeconfig } = choice;
@@ -80,13 +82,16 @@ export async function openLive(choice: LiveChoice, deps: OpenFleetDeps): Promise
   return askedBy(access, openFleet(choice, deps), deps.clock);
 }
 
-/** The fleet, but its clusters are asked by that context, whichever is named. */
+/** Returns the fleet with that context as the access to every cluster. */
 const askedBy = (access: LocalContextAccess, fleet: Fleet, clock: Clock): Fleet => ({
   ...fleet,
   cluster: async (name) => liveCluster(name, localContextConnection(access), clock),
 });
 
-/** Whether an `npm start` of this user runs in this directory. One that is in the hands of somebody else is passed over, and that is said. */
+/**
+ * Reports whether an `npm start` of this user runs in this directory. A state directory of another user is
+ * ignored, with a hint.
+ */
 function runsHere(hint: OpenFleetDeps['hint']): boolean {
   try {
     return isInUse(DEFAULT_STATE);

@@ -4,10 +4,13 @@ import type { ClusterChoice } from '#shared/engine/clusters/chosen-clusters.ts';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { readOwn, replaceOwn } from '#shared/files/owner-only.ts';
 
-/** In the state directory: how its process reaches its clusters, for whoever asks them beside it. */
+/** File in the state directory with the access to the clusters, for other processes that read them. */
 export const REACHED_BY_FILE = 'clusters.json';
 
-/** How an `npm start` reaches a cluster: by a context of a kubeconfig (absent: where kubectl looks). */
+/**
+ * The kubeconfig context by which an `npm start` reaches a cluster. Absent `kubeconfig`: the files that
+ * kubectl reads.
+ */
 export interface ReachedBy {
   readonly context: string;
   readonly kubeconfig?: string | undefined;
@@ -15,14 +18,14 @@ export interface ReachedBy {
 
 const schema = z.record(z.string(), z.object({ context: z.string(), kubeconfig: z.string().optional() }));
 
-/** Leaves it in `path`. Throws `ForeignFileError` when somebody else's file stands there. */
+/** Writes the file at `path`. Throws `ForeignFileError` if another user owns the existing file. */
 export function writeReachedBy(path: string, clusters: ReadonlyMap<ClusterName, ReachedBy>): void {
   replaceOwn(path, `${JSON.stringify(Object.fromEntries(clusters), undefined, 2)}\n`);
 }
 
 /**
- * What stands in `path`; of no cluster, where nothing does. Throws `ForeignFileError` when it is somebody else's, and when it is of no
- * use.
+ * Reads the file at `path`. Empty if there is no file. Throws `ForeignFileError` if another user owns it, and
+ * throws if it is invalid.
  */
 export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy> {
   const text = readOwn(path);

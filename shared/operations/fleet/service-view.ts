@@ -3,25 +3,30 @@ import { faultSchema } from '#shared/state/fault.ts';
 
 const moment = z.int();
 
-/** What a process that runs the whole service knows of a cluster, and nobody else. */
+/** State of a cluster that only the process of the whole service has. */
 const clusterViewSchema = z.object({
-  /** `standby`: nobody speaks for it yet; `access-denied`: its credentials, or their rights, are not enough. */
+  /**
+   * `standby`: no relay holds its lease yet. `access-denied`: its credentials or their permissions are
+   * insufficient.
+   */
   state: z.enum(['live', 'syncing', 'disconnected', 'standby', 'access-denied']),
-  /** With `disconnected`: since when nothing is heard. */
+  /** With `disconnected`: time of the disconnection. */
   since: moment.optional(),
-  /** With `access-denied` and `disconnected`: a sentence, where one is known. */
+  /** With `access-denied` and `disconnected`: the reason as a sentence, if known. */
   why: z.string().optional(),
-  /** The last sign of life. */
+  /** Time of the last contact. */
   heardAt: moment.optional(),
-  /** Whether its API server is not asked for some seconds, because it does not answer. */
+  /** True while requests to its API server are suspended for some seconds, because it doesn't respond. */
   breakerOpen: z.boolean(),
-  /** What is wrong with it; absent: nothing. */
+  /** Faults of the cluster. Absent: none. */
   faults: z.array(faultSchema).readonly().optional(),
   nodes: z.int(),
   tainted: z.int(),
-  /** Of tainted nodes. */
+  /** Number of pods on tainted nodes. */
   pods: z.int(),
-  /** Of all nodes, as the guard counts: those that are down, and those that people tainted lately. */
+  /**
+   * Number of all nodes, as the guard counts them: those that are down, and those with recent custom taints.
+   */
   down: z.int(),
   taintedByPeople: z.int(),
 });
@@ -30,19 +35,22 @@ export const serviceViewSchema = z.object({
   version: z.string(),
   startedAt: moment,
   clusters: z.record(z.string(), clusterViewSchema),
-  /** How many messages each queue holds, those in flight and delayed included. */
+  /** Number of messages in each queue, including those in flight and delayed. */
   queues: z.record(z.string(), z.int()),
 });
 
-/** A link as a console makes it: to the loopback interface, with a key. It is shown, and opened in a browser. */
+/**
+ * A link that a console makes: to the loopback interface, with a key. The link is printed and opened in a
+ * browser.
+ */
 const CONSOLE_LINK = /^http:\/\/(?:127\.0\.0\.1|\[::1\]):\d{1,5}\/\?key=[\w-]+$/;
 
-/** How such a process answers who asks for a link to its console; absent: it serves none. */
+/** Answer to a request for a link to the console. Absent: the process serves none. */
 export const consoleLinkSchema = z.object({
   link: z.string().regex(CONSOLE_LINK, 'is not a link to a console on this machine').optional(),
 });
 
 export type ConsoleLink = z.infer<typeof consoleLinkSchema>;
 export type ServiceClusterView = z.infer<typeof clusterViewSchema>;
-/** What a process that runs the whole service says of itself to who may read its state directory. */
+/** State that the process of the whole service reports to users who may read its state directory. */
 export type ServiceView = z.infer<typeof serviceViewSchema>;

@@ -17,36 +17,39 @@ import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
 import { FleetError } from './fleet.ts';
 
-/** Those that every deployment has. */
+/** Dead-letter queues of every deployment. */
 const BOXES: readonly Box[] = [
   ...Object.values(QUEUES).map(({ name, deadLetterName }) => ({ name: deadLetterName, queue: name })),
   { name: EXPIRY_DEAD_LETTER_NAME, queue: 'expiry' },
 ];
 
-/** For how long a message that was read is unseen by others, should this process die before it gives it back; seconds. */
+/**
+ * Seconds for which a read message is hidden from other readers if this process dies before it returns the
+ * message.
+ */
 const UNSEEN_SECONDS = 10;
-/** Together, all that a queue holds. */
+/** Attributes whose sum is the number of messages in a queue. */
 const COUNTS = [
   'ApproximateNumberOfMessages',
   'ApproximateNumberOfMessagesNotVisible',
   'ApproximateNumberOfMessagesDelayed',
 ] as const;
-/** SQS hands out no more at a time. */
+/** Maximum number of messages in an SQS request. */
 const MAX_CONCURRENT = 10;
-/** Messages that are looked through for the one that is to be sent again. */
+/** Number of messages that are searched for a single one. */
 const MAX_SEARCHED = 1_000;
 
 export interface SqsQueuesDeps {
   readonly client: SQSClient;
-  /** What the names of its queues begin with. */
+  /** Prefix of the names of its queues. */
   readonly prefix: string;
-  /** The IDs of the agents that clusters are registered for. */
+  /** Returns the IDs of agents in cluster registrations. */
   readonly agents: () => Promise<readonly string[]>;
 }
 
 /**
- * The queues of a deployment, those of its agents among them, and their dead letters, with the caller's rights. Every method rejects
- * with `FleetError`; one that asks for all queues also as `agents` does.
+ * Reads the queues of a deployment and of its agents, with their dead letters, with the caller's permissions.
+ * Every method rejects with `FleetError`. Methods that read all queues also reject as `agents` does.
  */
 export class SqsQueues implements DeadLetterBox {
   readonly #client: SQSClient;
@@ -59,7 +62,7 @@ export class SqsQueues implements DeadLetterBox {
     this.#agents = agents;
   }
 
-  /** How many messages wait, are handled or delayed, of each queue. */
+  /** Returns the number of messages in each queue, including those in flight and delayed. */
   async backlog(): Promise<ReadonlyMap<string, number>> {
     const ofAgents = (await this.#boxesOfAgents()).map(({ queue }) => queue);
     const all = [...Object.values(QUEUES).map(({ name }) => name), ...ofAgents].map(
@@ -88,7 +91,7 @@ export class SqsQueues implements DeadLetterBox {
     const box = await this.#attributes(name);
     if (box.messages === 0) return 0;
     const destination = await this.#attributes(queue);
-    // The destination is named, because SQS does not know where a letter came from that a function put there itself.
+    // Name the destination: SQS has no record of the source queue of a message that a function put there.
     const command = new StartMessageMoveTaskCommand({
       SourceArn: box.arn,
       DestinationArn: destination.arn,
@@ -106,13 +109,13 @@ export class SqsQueues implements DeadLetterBox {
     const to = await this.#url(queue);
     await this.#takeOne({ id, queue }, name, async (letter) => {
       const { MessageGroupId } = letter.Attributes ?? {};
-      // Sent before it is deleted: twice does no harm, never does.
+      // Send the message before its deletion. Handling it twice does no harm, but losing it does.
       const command = new SendMessageCommand({
         QueueUrl: to,
         MessageBody: letter.Body,
         MessageAttributes: letter.MessageAttributes,
         ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
-        // A letter that comes back has another id, so it is not taken for this one.
+        // A message that fails again gets another ID, so it isn't deduplicated against this one.
         ...(queue.endsWith('.fifo') ? { MessageDeduplicationId: `redrive-${id}` } : {}),
       });
       await this.#asked(queue, 'sqs:SendMessage', () => this.#client.send(command));
@@ -123,7 +126,8 @@ export class SqsQueues implements DeadLetterBox {
     const { name } = boxOf(queue);
     const QueueUrl = await this.#url(name);
     for (let deleted = 0; ; ) {
-      // SQS locks the message group of what it hands out, so the next ones of a node are seen only once these are deleted.
+      // SQS locks the message group of received messages. The next messages of a node become visible only
+      // after these are deleted.
       const seen = new Map<string, Message>();
       await this.#receive(name, QueueUrl, MAX_CONCURRENT, seen);
       if (seen.size === 0) return deleted;
@@ -136,7 +140,7 @@ export class SqsQueues implements DeadLetterBox {
     await this.#takeOne(letter, boxOf(letter.queue).name, async () => undefined);
   }
 
-  /** Deletes one of a box once it was used; the others that were looked through are given back. */
+  /** Finds a message, uses it, and deletes it. Other messages that were read are returned to the queue. */
   async #takeOne(
     { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
     name: string,
@@ -159,7 +163,7 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  /** At most {@link MAX_CONCURRENT}. */
+  /** Deletes at most {@link MAX_CONCURRENT} messages. */
   async #delete(name: string, QueueUrl: string, messages: readonly Message[]): Promise<void> {
     const Entries = messages.map(({ ReceiptHandle }, index) => ({ Id: `${index}`, ReceiptHandle }));
     const { Failed: [failed] = [] } = await this.#asked(name, 'sqs:DeleteMessage', () =>
@@ -172,7 +176,10 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  /** Of agents that are there: one whose stack is gone keeps nobody from seeing the others. */
+  /**
+   * Returns the queues of existing agents. An agent whose stack was deleted doesn't prevent access to the
+   * others.
+   */
   async #boxesOfAgents(): Promise<readonly Box[]> {
     const boxes = (await this.#agents()).map(boxOfAgent);
     const there = await Promise.all(boxes.map(({ queue }) => this.#isThere(queue)));
@@ -200,7 +207,7 @@ export class SqsQueues implements DeadLetterBox {
     return [...seen.values()].map((message) => letterOf(message, queue));
   }
 
-  /** Takes messages by their ids into `seen`, until there is no other, or `wanted` is among them. */
+  /** Receives messages into `seen`, by ID, until there are no new ones or `wanted` is found. */
   async #receive(
     name: string,
     QueueUrl: string,
@@ -227,7 +234,7 @@ export class SqsQueues implements DeadLetterBox {
     }
   }
 
-  /** At once; what is not given back comes back by itself. */
+  /** Makes messages visible immediately. If that fails, they become visible after their timeout. */
   async #giveBack(QueueUrl: string, messages: readonly Message[]): Promise<void> {
     for (let from = 0; from < messages.length; from += MAX_CONCURRENT) {
       const Entries = messages.slice(from, from + MAX_CONCURRENT).map(({ ReceiptHandle }, index) => ({
@@ -284,14 +291,17 @@ function boxOf(queue: string): Box {
   );
 }
 
-/** The same of a queue that letters can go back to. Throws `FleetError`. */
+/** Does the same for a queue to which dead letters can be redriven. Throws `FleetError` for others. */
 function redrivable(queue: string): Box {
   const box = boxOf(queue);
   if (box.name !== EXPIRY_DEAD_LETTER_NAME) return box;
   throw new FleetError("Dead letters of expiry can't be redriven. The next resync reevaluates their pods.");
 }
 
-/** Why a move task was not started. SQS runs one at a time for each queue, and says so in its own words only. */
+/**
+ * Returns the reason why a redrive did not start. SQS runs one redrive per queue at a time, and reports a
+ * running one only in the text of its error.
+ */
 function notMoved(queue: string, error: unknown): FleetError {
   const reason = errorMessage(error);
   const message = /task running/i.test(reason)

@@ -6,19 +6,20 @@ import { json } from 'node:stream/consumers';
 import { findOwn } from '#shared/files/owner-only.ts';
 import { type Listener, type ListenerLog, openListener, type Serve } from '#shared/http/listener.ts';
 
-/** In the state directory: where its process answers whoever may read that directory. */
+/** The socket in the state directory, on which the process answers users who may read that directory. */
 export const SOCKET_FILE = 'service.sock';
 
-/** What the system takes as a socket's path, in bytes; that of macOS is the shorter one. */
+/** Maximum length of a socket's path in bytes. The limit of macOS is the lowest. */
 const MAX_PATH = 103;
-/** A process that is alive answers at once. */
+/** Timeout of a request. A responsive process answers immediately. */
 const ANSWER_MS = 2_000;
-/** For nobody but its owner. */
+/** Permits access only to the owner. */
 const UMASK = 0o177;
 
 /**
- * Answers HTTP on a socket at `path`, with the rights of the files beside it. What a killed process left there goes. `undefined`:
- * the path is too long for a socket. Rejects with `ForeignFileError` when something else stands there, which stays.
+ * Serves HTTP on a socket at `path`, with the permissions of the files in the same directory. Replaces the
+ * socket of a killed process. `undefined`: the path is too long for a socket. If something else exists at
+ * `path`, rejects with `ForeignFileError` and keeps it.
  */
 export async function listenOnSocket(
   path: string,
@@ -30,7 +31,7 @@ export async function listenOnSocket(
   if (findOwn(path, 'socket')) rmSync(path, { force: true });
   const umask = process.umask(UMASK);
   try {
-    // The file is made before this returns.
+    // The socket's file is created synchronously, before the umask is restored.
     return openListener({ name: 'socket', at: { path: short }, log, serve });
   } finally {
     process.umask(umask);
@@ -38,8 +39,9 @@ export async function listenOnSocket(
 }
 
 /**
- * The JSON that is answered on the socket at `path`; `undefined`: nobody answers there. Rejects when it is refused, and with `ForeignFileError`
- * when it is not a socket of this user: whoever listens there would be believed.
+ * Returns the JSON answer of the socket at `path`. `undefined`: no process listens there. Rejects if the
+ * request is rejected. Rejects with `ForeignFileError` if the socket belongs to another user, whose answers
+ * cannot be trusted.
  */
 export async function askSocket(
   path: string,
@@ -64,6 +66,6 @@ export async function askSocket(
 
 const NOBODY = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ENOTSOCK'];
 
-/** A path by which the system finds it, from here if need be. */
+/** Returns a form of the path that is short enough: absolute or relative. */
 const reachable = (path: string): string | undefined =>
   [path, relative(process.cwd(), path)].find((each) => Buffer.byteLength(each) <= MAX_PATH);

@@ -2,17 +2,25 @@ import { VERSION } from '#shared/version.ts';
 import { type AlarmSeen, FED_FUNCTIONS, type Quotas } from '../fleet/account.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 
-/** `expiry`, which reads the table's stream a shard at a time, and `heartbeat`. */
+/**
+ * Invocations of `heartbeat`, and of `expiry`, which reads the shards of the table's stream one at a time.
+ */
 const OTHER_INVOCATIONS = 2;
-/** What a pod costs when it is scheduled: its record, and its share of the transaction. */
+/** Write units of a scheduled pod: its record and its share of the transaction. */
 const WRITES_PER_POD = 2;
-/** What fleets of more than so many nodes need, the largest first: the table in docs/reference/quotas-and-costs.md says it to people. */
+/**
+ * Requirements of fleets with more than this number of nodes, largest first. They are documented in the table
+ * in docs/reference/quotas-and-costs.md.
+ */
 const SIZES = [
   { nodes: 20_000, evictBatches: 500, deltaBatches: 100, writesAtOnce: 20_000 },
   { nodes: 5_000, evictBatches: 200, deltaBatches: 0, writesAtOnce: 0 },
 ] as const;
 
-/** Whether what the account allows is enough for what is configured, and that for a fleet of so many nodes. */
+/**
+ * Checks that the account's quotas are sufficient for the configuration, and the configuration for a fleet of
+ * this size.
+ */
 export function quotaFindings(
   { invocations, batches, reserved = {}, writesAtOnce, mostWrites }: Quotas,
   nodes: number,
@@ -79,7 +87,7 @@ function concurrencyFindings(
   ];
 }
 
-/** Which alarms ring, and whether anybody hears them. */
+/** Checks for firing alarms, and for alarms without receivers. */
 export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
   if (alarms.length === 0) {
     return [warn('alarms', 'The alarms of the stack were removed.', 'Deploy the stack again.')];
@@ -114,8 +122,9 @@ export function alarmFindings(alarms: readonly AlarmSeen[]): readonly Told[] {
 }
 
 /**
- * Whether functions, relays and this command are of one release. `release`: of the functions; `undefined`: it is not known.
- * `relays`: the release of each relay that speaks for a cluster, likewise.
+ * Checks that functions, relays, and this command have the same release. `release`: the release of the
+ * functions; `undefined`: unknown. `relays`: the release of each relay that holds a lease; `undefined`:
+ * unknown.
  */
 export function versionFindings(
   release: string | undefined,

@@ -6,11 +6,14 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 
 const REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
 
-/** The name of a service account as a user. */
+/** Returns the user name of a service account. */
 export const userOf = ({ namespace, name }: ServiceAccount): string =>
   `system:serviceaccount:${namespace}:${name}`;
 
-/** What a service account may do, asked by whoever may review the access of others. */
+/**
+ * Reviews the permissions of a service account. The caller needs the permission to review the access of
+ * others.
+ */
 export function accountPermissions(
   objects: Pick<ClusterObjects, 'create'>,
   host: string,
@@ -38,6 +41,6 @@ export function accountPermissions(
   };
 }
 
-/** Whether the caller may not review the access of others. */
+/** Reports whether the caller lacks the permission to review the access of others. */
 export const isNotReviewed = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status === 403;

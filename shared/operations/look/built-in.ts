@@ -6,20 +6,24 @@ import type { ClusterObjects } from '../fleet/cluster-objects.ts';
 
 const CONTROLLER = 'taint-eviction-controller';
 const MANAGER_PODS = '/api/v1/namespaces/kube-system/pods';
-/** Where EKS shows the metrics of its kube-controller-manager. */
+/** Path of the metrics of kube-controller-manager in EKS. */
 const EKS_METRICS = '/apis/metrics.eks.amazonaws.com/v1/kcm/container/metrics';
 const WORK_QUEUE = 'noexec_taint_node';
-/** What the simulated cluster of `npm start` says at `/version` that it runs on. */
+/** Platform that the simulated cluster of `npm start` reports at `/version`. */
 const SIMULATED = 'simulated';
-/** So begin the field managers of our marks. */
+/** Prefix of the field managers of Taintward's marks. */
 const OUR_MANAGER = 'taintward';
-/** Nodes whose pods are looked at for marks. */
+/** Number of nodes whose pods are checked for marks. */
 const NODES_LOOKED_AT = 20;
 
 /**
- * What is known of the built-in controller: the flags of a control plane that runs in the cluster, the metrics that EKS
- * serves, what an API server says of itself that has no controllers beside it, or marks on pods that the built-in one alone can
- * have made. Events prove nothing, for ours carry its name. Rejects with `ApiError`.
+ * Determines the state of the built-in controller, from the first available evidence:
+ * - the flags of a control plane that runs in the cluster
+ * - the metrics that EKS serves
+ * - the version of an API server that has no controllers
+ * - marks on pods that only the built-in controller can have made
+ *
+ * Events are no evidence, because Taintward's have its name. Rejects with `ApiError`.
  */
 export async function builtInOf(objects: ClusterObjects): Promise<BuiltIn> {
   const found =
@@ -50,7 +54,10 @@ async function byFlags(objects: ClusterObjects): Promise<BuiltIn | undefined> {
   };
 }
 
-/** Upstream: `IsControllerEnabled`; by default all run that are not switched off. */
+/**
+ * Reports whether the flags enable the controller. By default, every controller runs that isn't disabled.
+ * Upstream: `IsControllerEnabled`.
+ */
 export function runsIt(flags: readonly string[]): boolean {
   const [given] = flags.flatMap((flag, at) =>
     flag === '--controllers'
@@ -66,7 +73,7 @@ export function runsIt(flags: readonly string[]): boolean {
 
 async function byMetrics(objects: ClusterObjects): Promise<BuiltIn | undefined> {
   const text = await unlessRefused(objects.text(EKS_METRICS));
-  // No cluster of EKS, or none that shows them to us.
+  // The cluster isn't an EKS cluster, or the credentials may not read its metrics.
   if (text === undefined) return undefined;
   const on = text.includes(WORK_QUEUE);
   return {
@@ -81,7 +88,7 @@ async function byVersion(objects: ClusterObjects): Promise<BuiltIn | undefined> 
   return { state: 'off', evidence: 'the version of its API server, which is a simulated one' };
 }
 
-/** `undefined`: the API server answers, but not this. */
+/** Returns the answer. `undefined`: the API server responded with an error. */
 async function unlessRefused<T>(asked: Promise<T>): Promise<T | undefined> {
   try {
     return await asked;
@@ -109,7 +116,7 @@ async function byMarks(objects: ClusterObjects): Promise<BuiltIn | undefined> {
   return undefined;
 }
 
-/** Who marked a pod as evicted by a taint; `undefined`: nobody did. */
+/** Returns the field manager that marked a pod as evicted by a taint. `undefined`: the pod has no mark. */
 export function markerOf(pod: Readonly<Record<string, unknown>>): string | undefined {
   const conditions = itemsOf(fieldsOf(pod['status'])['conditions']).map(fieldsOf);
   const marked = conditions.some(

@@ -37,14 +37,16 @@ import { view } from './look.ts';
 import { type FleetStatus, statusOf } from './status.ts';
 import { takeoverFindings, type Wanted } from './takeover-findings.ts';
 
-/** Clusters that are asked at a time. */
+/** Clusters that are examined at a time. */
 const PARALLEL_CLUSTERS = 8;
-/** Clocks that are kept in step differ by milliseconds; the alarm of the stack rings from here on, too. */
+/**
+ * Maximum clock skew. Synchronized clocks differ by milliseconds. The stack's alarm has the same threshold.
+ */
 const MAX_SKEW_MS = 1_000;
-/** So many questions find it out, so far apart. */
+/** Maximum number of requests to determine the clock skew, and their interval. */
 const CLOCK_QUESTIONS = 12;
 const CLOCK_QUESTION_MS = 130;
-/** Messages in a queue that is keeping up. */
+/** Maximum number of messages in a queue without a backlog. */
 const MAX_WAITING = 1_000;
 
 export interface DoctorDeps {
@@ -52,7 +54,7 @@ export interface DoctorDeps {
   readonly progress: (text?: string) => void;
 }
 
-/** What is well and what is not, of the fleet and of these clusters. What cannot be looked at is a finding. */
+/** Checks the fleet and these clusters. A check that fails is a finding, too. */
 export async function examine(
   fleet: Fleet | ContextFleet,
   clusters: readonly ClusterName[],
@@ -108,7 +110,7 @@ const examineRegistry = (registry: ClusterRegistry): Promise<readonly Told[]> =>
     (await registry.list()).strays.map((stray) => bad('registry', stray, 'Delete it from the table.')),
   );
 
-/** A question that fails is a finding itself. */
+/** Runs a check. If it fails, the error is the finding. */
 async function looked(
   what: Told['check'],
   fix: string,
@@ -122,7 +124,10 @@ async function looked(
   }
 }
 
-/** Who may not look is told so: nothing is bad because of that. */
+/**
+ * Advice for a caller without permission. This is a warning, because the caller's permissions don't affect
+ * the service.
+ */
 const SEE_ACCOUNT = 'Attach taintward-viewer of this release to your role, or use the AWS console';
 
 async function examineAccount(account: Account, fleet: Fleet): Promise<readonly Told[]> {
@@ -157,7 +162,7 @@ async function examineAccount(account: Account, fleet: Fleet): Promise<readonly 
   return groups.flat();
 }
 
-/** Of the one process; a deployment has none. */
+/** Checks the process of the whole service. A deployment has none. */
 function processFindings(
   { process, issues, unknown }: FleetStatus,
   service: ServiceView | undefined,
@@ -225,7 +230,7 @@ async function examineCluster(
   ];
 }
 
-/** The agent that runs in a cluster; `undefined`: it is entered from outside. */
+/** Returns the agent that runs in a cluster. `undefined`: the cluster is accessed from outside. */
 async function agentIn({ registry }: Fleet, cluster: ClusterName): Promise<string | undefined> {
   const access = (await registry?.get(cluster))?.access;
   return access?.kind === 'agent' ? access.agent : undefined;
@@ -237,7 +242,7 @@ const notEntered = (agent: string): Told =>
     `Agent ${agent} runs in the cluster, which has no access from outside. To examine it, run taintward doctor --context NAME.`,
   );
 
-/** Of who speaks for a cluster; of a process that is down only that is said. */
+/** Returns the findings of a cluster's relay, or that the relay is connected. */
 function relayFindings({ at, issues, clusters }: FleetStatus, cluster: ClusterName): readonly Told[] {
   const { connection, lastContactAt = at } = clusters.find((each) => each.cluster === cluster) ?? {};
   const found = issues
@@ -280,7 +285,7 @@ async function examineLive(
   }
 }
 
-/** Only what is known not to be proven is told. */
+/** Warns of a Kubernetes version that isn't tested. If the version is unknown, doesn't warn. */
 function provenFindings(version: string): readonly Told[] {
   if (version === '' || isProven(version)) return [];
   return [
@@ -292,7 +297,10 @@ function provenFindings(version: string): readonly Told[] {
   ];
 }
 
-/** Whose permissions count, and how they are reviewed: those of the service's own account, or of the credentials by which the cluster is reached. */
+/**
+ * Returns the reviewed identity and its review: the service's own account, or the credentials for the
+ * cluster.
+ */
 const reviewedBy = (
   { api, objects }: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
@@ -312,7 +320,9 @@ const neededRights = (policy: Policy): readonly Permission[] => [
   ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
 ];
 
-/** Of a service in its cluster, which has an account there, whatever the caller may do. */
+/**
+ * Checks the permissions of a service in its cluster, which has its own account, whatever the caller may do.
+ */
 async function accountFindings(
   account: ServiceAccount,
   live: LiveCluster,
@@ -354,7 +364,7 @@ async function rightsFindings(
   const needs = neededRights(policy);
   const missing = await missingPermissions(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
-  // Of a deployment, its functions have identities of their own.
+  // The functions of a deployment have their own identities.
   const whose = fleet.kind === 'deployed' ? 'Your credentials' : 'The credentials';
   if (missing.length === 0)
     return [ok('permissions', `${whose} have all permissions that the service needs.`), ...hints];
@@ -371,7 +381,10 @@ async function rightsFindings(
     : [bad('permissions', says, 'Grant them in all namespaces, with the roles in cdk/rbac.'), ...hints];
 }
 
-/** Without the right to read Leases all goes as it went before anybody asked them: nothing is wrong, and something could be better. */
+/**
+ * Returns a warning if the identity cannot read Leases. Evictions then work without them, which isn't an
+ * error but can be improved.
+ */
 async function leaseFindings(api: PermissionReview, whose: string): Promise<readonly Told[]> {
   const hint = await nodeLeaseHint(api);
   return hint === undefined
@@ -385,7 +398,10 @@ async function leaseFindings(api: PermissionReview, whose: string): Promise<read
       ];
 }
 
-/** Answers tell the time to the second: a few of them, at different parts of a second, tell more. */
+/**
+ * Checks the clock skew. Responses contain the time to the second, so several requests at different fractions
+ * of a second are more precise.
+ */
 async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
   for (let asked = 0; api.skewMs === undefined && asked < CLOCK_QUESTIONS; asked++) {
     await api.allowed({ verb: 'list', resource: 'nodes' });
@@ -404,7 +420,7 @@ async function clockFindings({ api }: LiveCluster): Promise<readonly Told[]> {
   ];
 }
 
-/** Who evicts there, and whether somebody does. */
+/** Checks which controllers evict in a cluster, and that at least one does. */
 async function evictorFindings(
   live: LiveCluster,
   wanted: Wanted | undefined,
@@ -441,13 +457,16 @@ async function takeoverRightsFindings(
       ),
     ];
   } catch (error) {
-    // That they were not reviewed is a finding of all rights.
+    // The check of all permissions has already reported this.
     if (account && isNotReviewed(error)) return [];
     throw error;
   }
 }
 
-/** The service's own identity, by which some clusters are asked, may see none: nothing is wrong with that. */
+/**
+ * Returns the finding if takeovers cannot be read. Some clusters are read with the service's identity, which
+ * may not see takeovers; that is no error.
+ */
 function hiddenTakeover(error: unknown): Told {
   if (error instanceof ApiError && error.status === 403) {
     return ok(

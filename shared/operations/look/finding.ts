@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 
-/** What was looked at, what is so, and what to do about it. */
+/** A check, its result, and the remediation. */
 export interface Finding {
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
@@ -23,11 +23,11 @@ export interface Finding {
   readonly verdict: 'ok' | 'warn' | 'bad';
   /** One sentence. */
   readonly message: string;
-  /** One sentence; absent: nothing is to be done. */
+  /** One sentence. Absent: no action is required. */
   readonly remediation?: string;
 }
 
-/** A finding before it is said of which cluster it is, if of one. */
+/** A finding without its cluster. */
 export type Told = Omit<Finding, 'cluster'>;
 
 export const ok = (check: Told['check'], message: string): Told => ({ check, verdict: 'ok', message });

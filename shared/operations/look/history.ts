@@ -3,20 +3,20 @@ import type { History, HistoryQuery } from '#shared/state/history.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
 import { type AuditOutput, auditOutput, type EntryOutput, entryOutput } from './output-records.ts';
 
-/** Something that happened to one pod's eviction; or to all of a cluster, or of all clusters: what the audit holds. */
+/** An event of one pod's eviction, or an entry of the audit log about one or all clusters. */
 export type Happening =
   | { readonly of: 'pod'; readonly entry: EntryOutput }
   | { readonly of: 'cluster'; readonly entry: AuditOutput };
 
-/** Where that stands. */
+/** The stores of past events. */
 export interface Memory {
   readonly history: Pick<History, 'entries'>;
   readonly rulesStore: Pick<RulesStore, 'audit'>;
 }
 
 /**
- * What happened in these clusters, the oldest first: to pods, and between that to their clusters. Who asks for a node, a namespace or
- * a pod is told of pods alone. Rejects with `StoreError`.
+ * Returns the events in these clusters, oldest first: those of pods, and the audit entries of their clusters.
+ * A query for a node, namespace, or pod returns only events of pods. Rejects with `StoreError`.
  */
 export async function happened(
   { history, rulesStore }: Memory,
@@ -40,6 +40,6 @@ export async function happened(
         found.push({ of: 'cluster', entry: auditOutput(entry) });
     }
   }
-  // Those of one moment in the order in which they happened, what changed the rules before what came of that.
+  // Events of the same time keep their order, and changes of the rules precede their effects.
   return found.reverse().sort((a, b) => a.entry.at - b.entry.at);
 }

@@ -9,10 +9,10 @@ import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { StopOutput } from './output-records.ts';
 
-/** What is past its moment for so long, and held by nothing, is late. */
+/** Delay from which an eviction counts as delayed, if nothing holds it. */
 const LATE_MS = 60_000;
 
-/** The most urgent first. */
+/** Most urgent first. */
 const KINDS = [
   'unreadable',
   'not-running',
@@ -30,66 +30,71 @@ const KINDS = [
   'stopped',
 ] as const;
 
-/** Something that does not go on well by itself. */
+/** A problem that requires an action. */
 export interface Issue {
   readonly type: (typeof KINDS)[number];
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
   readonly since?: EpochMs;
-  /** A sentence; of which cluster it is, it does not say. */
+  /** A sentence without the name of the cluster. */
   readonly message: string;
-  /** What to do about it on the command line, as a sentence. */
+  /** The command that resolves the issue, as a sentence. */
   readonly remediation?: string;
 }
 
-/** Whether a relay hears a cluster: it did lately, not lately, or never; `stale`: it did, and nobody says any more whether it does. */
+/**
+ * Connection of a relay to a cluster: recent contact, no recent contact, or never. `stale`: recent contact,
+ * but no relay reports at present.
+ */
 export type ConnectionStatus = 'connected' | 'stale' | 'disconnected' | 'never-connected';
 
-/** Of a cluster, what tells whether it needs somebody. */
+/** Facts of a cluster that determine its issues. */
 export interface ClusterFacts {
   readonly cluster: ClusterName;
-  /** What of it cannot be read; then nothing else is known. */
+  /** Error that makes the cluster unreadable. If present, nothing else is known. */
   readonly error?: string;
-  /** As the process says that runs it. */
+  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
-  /** Who speaks for it; absent: nobody. */
+  /** Holder of its lease. Absent: none. */
   readonly holder?: string;
   readonly lastContactAt?: EpochMs;
   readonly connection?: ConnectionStatus;
-  /** When its lease was last renewed; absent: there never was one. */
+  /** Time of the last lease renewal. Absent: there never was a lease. */
   readonly renewedAt?: EpochMs;
-  /** What who speaks for it finds wrong with it; absent: that is not known. */
+  /** Faults that the lease holder reports. Absent: not known. */
   readonly faults?: readonly Fault[];
-  /** Whether the relay has stopped asking its API server for some seconds, because that does not answer. */
+  /**
+   * True while the relay suspends requests to the API server for some seconds, because it doesn't respond.
+   */
   readonly breakerOpen?: boolean;
   readonly trips?: readonly TripReport[];
   readonly failed?: number;
-  /** Evicted pods that do not leave. */
+  /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
   readonly delayMs?: number;
-  /** Of this cluster alone, and in force. */
+  /** A stop of only this cluster that is in force. */
   readonly stop?: StopOutput;
 }
 
-/** Of a fleet, likewise. */
+/** Facts of a fleet that determine its issues. */
 export interface FleetFacts {
   readonly at: EpochMs;
   readonly clusters: readonly ClusterFacts[];
-  /** Whether the one process answers that runs the fleet; absent: there is none. */
+  /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
-  /** Of all clusters together, and in force. */
+  /** A stop of all clusters that is in force. */
   readonly stop?: StopOutput;
-  /** How many there are, by their queue. */
+  /** Number of dead letters by queue. */
   readonly deadLetters?: Readonly<Record<string, number>>;
 }
 
-/** What of a fleet needs somebody; the most urgent first. */
+/** Returns the issues of a fleet, most urgent first. */
 export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: FleetFacts): readonly Issue[] {
   const down = process && processNeeds(process, clusters, at);
   const dead = Object.entries(deadLetters).filter(([, count]) => count > 0);
   return [
     ...(down ?? []),
-    // Of a process that is down, nothing that it said is so any more.
+    // The last report of a process that is down no longer applies.
     ...clusters.flatMap((each) => needsOfCluster(each, at, down === undefined)),
     ...dead.map(
       ([queue, count]): Issue => ({
@@ -112,7 +117,10 @@ export function issuesOf({ at, process, clusters, stop, deadLetters = {} }: Flee
   ].sort((a, b) => KINDS.indexOf(a.type) - KINDS.indexOf(b.type));
 }
 
-/** That the one process is dead or frozen; `undefined`: it answers, or renewed a lease a moment ago. */
+/**
+ * Returns the issue of a process that is down or frozen. `undefined`: it responds, or renewed a lease
+ * recently.
+ */
 function processNeeds(
   process: NonNullable<FleetFacts['process']>,
   clusters: readonly ClusterFacts[],
@@ -192,7 +200,7 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
   return needs;
 }
 
-/** That nobody hears it, or that it does not answer, if so. */
+/** Returns the issue of a cluster without connection, or whose API server doesn't respond. */
 function hearingNeeds(facts: ClusterFacts, at: EpochMs): readonly Issue[] {
   const { cluster, connection, lastContactAt, renewedAt, holder } = facts;
   if (connection === undefined) return [];
@@ -227,7 +235,9 @@ const GRANT = 'Grant the missing permissions to its credentials. To list them, r
 const isOutOfReach = ({ service, breakerOpen = service?.breakerOpen }: ClusterFacts): boolean =>
   breakerOpen === true;
 
-/** What who speaks for it finds wrong with it. An API server that does not answer is told of once. */
+/**
+ * Returns the faults that the lease holder reports. An API server that doesn't respond is reported only once.
+ */
 function faultNeeds(facts: ClusterFacts): readonly Issue[] {
   const { cluster, faults = [] } = facts;
   return faults
@@ -300,7 +310,7 @@ function faultTexts({ type, error, resource, status, count }: Fault, cluster: Cl
   }
 }
 
-/** Whether it says how the relay of a cluster does, rather than what waits there. */
+/** Reports whether an issue concerns the relay of a cluster, not the cluster's evictions. */
 export const isOfRelay = (kind: Issue['type']): boolean => OF_RELAY.includes(kind);
 
 const OF_RELAY: readonly Issue['type'][] = [
@@ -308,7 +318,7 @@ const OF_RELAY: readonly Issue['type'][] = [
   ...FAULT_TYPES,
 ];
 
-/** Whether it means that what changes in a cluster may not be noticed. */
+/** Reports whether an issue means that changes in a cluster may go unnoticed. */
 export const isBlind = (kind: Issue['type']): boolean => BLIND.includes(kind);
 
 const BLIND: readonly Issue['type'][] = [
@@ -323,11 +333,11 @@ const BLIND: readonly Issue['type'][] = [
   ...(['list-failing', 'watch-failing', 'store-failing', 'queue-failing'] as const),
 ];
 
-/** Whether a lease that was renewed then is held now. */
+/** Reports whether a lease with this last renewal is held at `at`. */
 export const isRenewed = (renewedAt: EpochMs | undefined, at: EpochMs): boolean =>
   renewedAt !== undefined && at - renewedAt <= LEASE_TTL_MS;
 
-/** Whether what was last heard at `heardAt` is heard `at`. */
+/** Returns the connection status at `at`, from the time of the last contact. */
 export const connectionStatusOf = (heardAt: EpochMs | undefined, at: EpochMs): ConnectionStatus =>
   heardAt === undefined
     ? 'never-connected'
@@ -335,11 +345,11 @@ export const connectionStatusOf = (heardAt: EpochMs | undefined, at: EpochMs): C
       ? 'disconnected'
       : 'connected';
 
-/** For how long the one of these is past its moment that is so the longest, and that nothing holds; 0: none is (ms). */
+/** Returns the longest delay of an eviction that nothing holds, in milliseconds. 0: none is delayed. */
 export const latenessOf = (pending: readonly PendingOn[], at: EpochMs): number =>
   pending.reduce((most, { record, state }) => Math.max(most, at - (overdueFrom(record, state) ?? at)), 0);
 
-/** What is to be evicted, and what is known of its node. */
+/** A pending eviction and the state of its node. */
 export interface PendingOn {
   readonly record: EvictionRecord;
   readonly state: NodeState | undefined;

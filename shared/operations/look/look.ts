@@ -18,62 +18,65 @@ import { type PendingLook, pendingOn } from './pending.ts';
 
 /** Clusters that are read at a time. */
 const PARALLEL_CLUSTERS = 8;
-/** A cluster that does not say by then whether its built-in controller runs is not waited for. */
+/** Timeout for the state of a cluster's built-in controller. */
 const LIVE_MS = 5_000;
 
-/** Who lives renews a lease within this, three seconds and the time to write it. */
+/** Maximum time between lease renewals of a live holder: three seconds and the time of the write. */
 const RENEWED_WITHIN_MS = 4_000;
 
-/** What is known of a fleet at one moment, and nothing that is concluded from it. */
+/** The state of a fleet at one time, without conclusions. */
 export interface Snapshot {
   readonly at: EpochMs;
   readonly kind: Fleet['kind'] | ContextFleet['kind'];
-  /** For people: which fleet. */
+  /** Location of the fleet, for people. */
   readonly where: string;
-  /** Whether the one process answers that runs this fleet; `silent`: it lives, and does not. Absent: there is none, as there are relays. */
+  /**
+   * State of the process of the whole service. `not-responding`: it runs but doesn't respond. Absent: the
+   * fleet has relays instead.
+   */
   readonly process?: 'responding' | 'not-responding' | 'not-running';
-  /** What it says of itself. */
+  /** State that this process reports. */
   readonly service?: ServiceView;
-  /** The release of a deployment's functions. */
+  /** Release of a deployment's functions. */
   readonly functions?: string;
-  /** How many messages wait, by queue, and how many dead letters there are; absent: nobody says. */
+  /** Number of waiting messages and of dead letters, by queue. Absent: not known. */
   readonly backlog?: ReadonlyMap<string, number>;
   readonly deadLetters?: ReadonlyMap<string, number>;
   readonly fleetStop?: Stop;
   readonly clusters: readonly ClusterLook[];
-  /** What could not be found out, as sentences. */
+  /** Facts that could not be read, as sentences. */
   readonly unknown: readonly string[];
 }
 
-/** What is known of one cluster. */
+/** The state of one cluster. */
 export interface ClusterLook {
   readonly cluster: ClusterName;
-  /** What could not be read of it; then the rest may be missing. */
+  /** Error of a read. If present, other fields may be missing. */
   readonly error?: string;
   readonly storedRules?: StoredRules;
   readonly lease?: LeaseRecord;
-  /** When its holder took or last renewed that, by the clock of who looks. */
+  /** Time at which its holder acquired or last renewed the lease, by the caller's clock. */
   readonly renewedAt?: EpochMs;
-  /** As the process says that runs it. */
+  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
-  /** As it says itself. */
+  /** Facts from the cluster itself. */
   readonly live: LiveFacts;
   readonly tainted?: readonly TaintedNode[];
-  /** What is to be evicted, the first to go first. */
+  /** Pending evictions, earliest deadline first. */
   readonly pending: readonly PendingLook[];
   readonly stuck?: readonly StuckPod[];
 }
 
-/** What only a cluster itself can say. */
+/** Facts that only the cluster has. */
 export interface LiveFacts {
   readonly builtIn?: BuiltIn;
-  /** Of its API server. */
+  /** Version of its API server. */
   readonly kubernetes?: string;
   readonly nodes?: number;
   readonly tainted?: number;
 }
 
-/** Of a fleet, what is looked at each time. */
+/** The parts of a fleet that every look reads. */
 export type ViewedFleet = Pick<
   Fleet,
   'kind' | 'where' | 'rulesStore' | 'store' | 'leases' | 'clusters' | 'service'
@@ -82,11 +85,13 @@ export type ViewedFleet = Pick<
 export interface LookDeps {
   readonly clock: Clock;
   readonly progress?: (text?: string) => void;
-  /** What was seen before: a lease that has changed since is alive, whatever clocks say. */
+  /** The previous snapshot. A lease that changed since then is held, whatever the clocks show. */
   readonly before?: Snapshot | undefined;
 }
 
-/** All that is known of a fleet and of these clusters. What cannot be found out of one keeps nothing of the others back. */
+/**
+ * Reads the state of a fleet and of these clusters. A cluster that cannot be read doesn't affect the others.
+ */
 export async function look(
   fleet: Fleet | ContextFleet,
   clusters: readonly ClusterName[],
@@ -109,7 +114,7 @@ export async function look(
   };
 }
 
-/** As {@link look}, without what is paid for by question: queues, and the account they are in. */
+/** Does the same as {@link look}, without the requests that cost money: to queues and the AWS account. */
 export async function view(
   fleet: ViewedFleet,
   clusters: readonly ClusterName[],
@@ -117,7 +122,7 @@ export async function view(
   deps: LookDeps,
 ): Promise<Snapshot> {
   const { clock, progress = () => undefined } = deps;
-  // What is slow to answer makes nothing else old.
+  // Take the time first, so that a slow response doesn't make other facts look older.
   const at = clock.now();
   const { unknown, orUnknown } = asking();
   let silent = false;
@@ -148,7 +153,7 @@ export async function view(
   };
 }
 
-/** Questions of which each may fail, and why those did. */
+/** Collects the errors of requests that may fail independently. */
 function asking() {
   const unknown: string[] = [];
   const orUnknown = <T>(ask: Promise<T>): Promise<T | undefined> =>
@@ -178,7 +183,7 @@ async function readCluster(
   }
 }
 
-/** One that seems to be old is looked at twice: the clock of its holder may be behind. */
+/** Reads a lease. A lease that seems expired is read twice, because its holder's clock may be behind. */
 async function leaseOf(
   { kind, leases }: ViewedFleet,
   cluster: ClusterName,
@@ -201,7 +206,7 @@ async function leaseOf(
     : { lease: again, renewedAt: clock.now() };
 }
 
-/** What only the cluster itself can say; it is not waited for for long. */
+/** Reads the facts that only the cluster has, with a short timeout. */
 async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFacts> {
   const unknown = (evidence: string) => ({ builtIn: { state: 'unknown', evidence } as const });
   let live: Awaited<ReturnType<Fleet['cluster']>>;
@@ -229,7 +234,7 @@ async function liveFacts(fleet: Clusters, cluster: ClusterName): Promise<LiveFac
   }
 }
 
-/** Of clusters of which nothing is known but what they say themselves. */
+/** Reads clusters without a service: only their API servers are known. */
 async function lookAtContext(
   fleet: ContextFleet,
   clusters: readonly ClusterName[],

@@ -11,7 +11,10 @@ import type { HistoryEntry } from '#shared/state/history.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Stored records as `-o json`, `-o yaml`, and the console API name their fields. What is stored keeps the names that older releases read. */
+/**
+ * Stored records with the field names of `-o json`, `-o yaml`, and the console API. Stored data keeps the
+ * names that older releases read.
+ */
 
 export interface StopOutput extends ShownAct, Pick<Stop, 'scope' | 'until'> {}
 
@@ -23,7 +26,7 @@ export interface AuditOutput {
   readonly at: EpochMs;
   readonly actor: string;
   readonly kind: AuditEntry['kind'];
-  /** What was done, as a sentence. */
+  /** The act as a sentence. */
   readonly message: string;
   readonly reason?: string;
   /** With `policy`: the former document. */
@@ -37,7 +40,7 @@ export interface StuckOutput extends Omit<StuckPod, 'overAt'> {
   readonly gracePeriodEndedAt: EpochMs;
 }
 
-/** What became of an eviction. The names are those of notifications, where there is one. */
+/** Event of an eviction. Where a notification exists, its name is used. */
 export type EvictionEvent =
   | 'scheduled'
   | 'rescheduled'
@@ -63,11 +66,11 @@ export interface EntryOutput {
   readonly dueAt?: EpochMs;
   /** With `rescheduled`: the former deadline. */
   readonly previousDueAt?: EpochMs;
-  /** With `held`, `would-evict`, and `released`: what held the pod. */
+  /** With `held`, `would-evict`, and `released`: the gate that held the pod. */
   readonly by?: EvictionGate;
   /** With `evicted`: the time from the deadline to the deletion. */
   readonly delayMs?: number;
-  /** When the deleted pod was removed from the API server. */
+  /** Time at which the deleted pod was removed from the API server. */
   readonly removedAt?: EpochMs;
   readonly cancelReason?: CancelReason;
   readonly error?: string;

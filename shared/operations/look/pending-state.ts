@@ -8,8 +8,13 @@ import { timeText } from '#shared/time/time-text.ts';
 import { MATCHING, type PendingLook } from './pending.ts';
 
 /**
- * How an eviction stands: its moment is to come (`waiting`), it is due and goes (`due`), it is held, now or once it is due (by what first), a
- * disruption budget, admission or the rate forbids it for now, it failed and is tried again, or was given up.
+ * State of a pending eviction:
+ * - `scheduled`: its deadline is in the future
+ * - `due`: it is being evicted
+ * - a kind of gate: the first gate that holds it, now or once it is due
+ * - `blocked`, `rejected`, `rate-limited`: a disruption budget, admission, or the rate prevents it at present
+ * - `retrying`: it failed and is retried
+ * - `failed`: retries are exhausted
  */
 export const PENDING_STATES = [
   'scheduled',
@@ -23,7 +28,7 @@ export const PENDING_STATES = [
 ] as const;
 export type PendingState = (typeof PENDING_STATES)[number];
 
-/** How a record stands at `now`, and what there is to say of that. */
+/** Returns the state of a record at `now`, with a note about it. */
 export function pendingStateOf(
   { record, gates, state }: Pick<PendingLook, 'record' | 'gates'> & Partial<Pick<PendingLook, 'state'>>,
   storedRules: StoredRules | undefined,
@@ -41,7 +46,7 @@ export function pendingStateOf(
   return { state: turnAt > now ? 'rate-limited' : 'due', note: '' };
 }
 
-/** Says that a pod which is due is held because clocks differ, where it is. */
+/** Returns the reason if a due pod is held because of clock skew. */
 export function heldForClocks(
   { fireAt }: Pick<PendingLook['record'], 'fireAt'>,
   state: PendingLook['state'],
@@ -51,7 +56,9 @@ export function heldForClocks(
   return isHeldText(error) ? error : undefined;
 }
 
-/** All that keeps a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)". */
+/**
+ * Returns all gates that hold a pod: "the stop of the cluster (anna: an incident) and hold h3f9a2c1d (…)".
+ */
 export const heldText = (gates: readonly EvictionGate[], storedRules: StoredRules | undefined): string =>
   gates
     .map((by) => gateText(storedRules ? accountOfGate(by, rulesOf(storedRules, MATCHING)) : { by }, timeText))

@@ -12,34 +12,38 @@ import type { Fleet } from '../fleet/fleet.ts';
 /** Nodes that are read at a time. */
 const PARALLEL_NODES = 16;
 
-/** A pod that is to be evicted. */
+/** A pending eviction. */
 export interface Pending {
   readonly cluster: ClusterName;
   readonly node: NodeName;
   readonly record: EvictionRecord;
 }
 
-/** With what is known of its node, and all that keeps it, now or once it is due. */
+/** A pending eviction with the state of its node, and all gates that hold it now or once it is due. */
 export interface PendingLook extends Pending {
   readonly state: NodeState | undefined;
   readonly gates: readonly EvictionGate[];
 }
 
-/** No toleration is matched by what is stored. */
+/** Stored records don't require matching tolerations again. */
 export const MATCHING = { comparisonOperators: false };
 
-/** What is to be evicted from a node. */
+/** Returns the pending evictions of a node. */
 function pendingIn(partition: Partition, storedRules: StoredRules, now: EpochMs): readonly PendingLook[] {
   const { ref, node: state, scheduled } = partition;
   const gatesOf = storedGates(partition, rulesOf(storedRules, MATCHING), now);
   return [...scheduled.values()].map((record) => {
-    // Where nothing is evicted anyway, a countdown is told as what would happen, until it is over.
+    // In observe mode, a future deadline is shown as what would happen. The gate is shown only once the
+    // eviction is due.
     const gates = gatesOf(record).filter(({ kind }) => kind !== 'observe' || record.held !== undefined);
     return { ...ref, state, record, gates };
   });
 }
 
-/** What is to be evicted in a cluster, the first to go first, with all that keeps it. Rejects with `StoreError`. */
+/**
+ * Returns the pending evictions of a cluster, earliest deadline first, with all gates that hold them. Rejects
+ * with `StoreError`.
+ */
 export async function pendingLook(
   { store, rulesStore }: Pick<Fleet, 'store' | 'rulesStore'>,
   cluster: ClusterName,
@@ -49,7 +53,7 @@ export async function pendingLook(
   return pendingOn(store, cluster, nodes, await rulesStore.read(cluster), now);
 }
 
-/** As {@link pendingLook}, of these nodes and by these rulings. */
+/** Does the same as {@link pendingLook}, for these nodes and under these rules. */
 export const pendingOn = (
   store: Pick<Store, 'load'>,
   cluster: ClusterName,
@@ -60,8 +64,8 @@ export const pendingOn = (
   readNodes(store, cluster, nodes, now, (partition) => pendingIn(partition, storedRules, now));
 
 /**
- * What is to be evicted in a cluster, the first to go first, and by name; what ended in this moment may still be among it. Rejects with
- * `StoreError`.
+ * Returns the pending evictions of a cluster, by deadline and then by name. Evictions that have just ended
+ * may be included. Rejects with `StoreError`.
  */
 export const pendingOf = async (
   store: Store,
@@ -84,14 +88,14 @@ async function readNodes<Found extends Pending>(
   found: (partition: Partition) => readonly Found[],
 ): Promise<Found[]> {
   const read = async ({ node }: TaintedNode) => {
-    // A store in this process answers at once: what else waits here goes first.
+    // A store in this process answers synchronously, so let other work run first.
     await turn();
     return found(await store.load({ cluster, node }, now));
   };
   return (await pMap(nodes, read, { concurrency: PARALLEL_NODES })).flat().sort(firstDue);
 }
 
-/** By deadline, and at one moment by name: a table whose rows change places cannot be read. */
+/** Compares by deadline, and then by name: a table whose rows change places is unreadable. */
 export const firstDue = (a: Pending, b: Pending): number =>
   a.record.fireAt - b.record.fireAt || (placeOf(a) < placeOf(b) ? -1 : 1);
 

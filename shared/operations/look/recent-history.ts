@@ -1,12 +1,12 @@
 import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** No more than these are told of one pod or node. */
+/** Maximum number of entries for one pod or node. */
 const MAX_ENTRIES = 50;
-/** Clocks differ a little. */
+/** Allows for clock skew between machines. */
 const AHEAD_MS = 60_000;
 
-/** The newest of what history tells, for as long as that is kept, the oldest of these first. Rejects with `StoreError`. */
+/** Returns the newest entries of the whole history, oldest first. Rejects with `StoreError`. */
 export async function recentHistory(
   history: History,
   about: Omit<HistoryQuery, 'from' | 'to'>,

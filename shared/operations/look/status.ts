@@ -20,99 +20,99 @@ import type { ClusterLook, Snapshot } from './look.ts';
 import { type HoldOutput, holdOutput, type StopOutput, stopOutput } from './output-records.ts';
 import { PENDING_STATES, type PendingState, pendingStateOf } from './pending-state.ts';
 
-/** How a fleet does; moments are epoch milliseconds. */
+/** Status of a fleet. Times are epoch milliseconds. */
 export interface FleetStatus {
   readonly at: EpochMs;
-  /** For people: which fleet. */
+  /** Location of the fleet, for people. */
   readonly where: string;
   readonly versions: {
     readonly cli: string;
-    /** Of the `npm start`; absent: none runs, or it is none. */
+    /** Release of the `npm start`. Absent: none runs, or the fleet has none. */
     readonly service?: string;
-    /** Of the functions of a deployment; absent: it is none, or does not say. */
+    /** Release of a deployment's functions. Absent: the fleet has none, or the release is unknown. */
     readonly functions?: string;
-    /** Of the relays that say it, each once. */
+    /** Distinct releases of the relays that report them. */
     readonly relays?: readonly string[];
   };
-  /** Who speaks for at least one of the clusters. */
+  /** Relays that hold at least one of the leases. */
   readonly relays: readonly RelayStatus[];
-  /** Whether the one process answers that runs the fleet; absent: there is none. */
+  /** State of the process of the whole service. Absent: the fleet has none. */
   readonly process?: Snapshot['process'];
-  /** Of all clusters together. */
+  /** A stop of all clusters. */
   readonly stop?: StopOutput;
   readonly clusters: readonly ClusterStatus[];
-  /** How many dead letters there are, by their queue; absent: nobody says, and `unknown` why. */
+  /** Number of dead letters by queue. Absent: not known; `unknown` contains the reason. */
   readonly deadLetters?: Readonly<Record<string, number>>;
-  /** How many messages wait, by queue; likewise. */
+  /** Number of waiting messages by queue. Absent: not known; `unknown` contains the reason. */
   readonly backlog?: Readonly<Record<string, number>>;
-  /** What cannot be known, as sentences. */
+  /** Facts that are unknown, as sentences. */
   readonly unknown: readonly string[];
-  /** What does not go on well by itself; the most urgent first. */
+  /** Problems that require an action, most urgent first. */
   readonly issues: readonly Issue[];
 }
 
 export interface RelayStatus {
-  /** Its name in leases. */
+  /** Name of the relay in leases. */
   readonly holder: string;
-  /** Its release; absent: it does not say. */
+  /** Release of the relay. Absent: the relay doesn't report it. */
   readonly version?: string;
   readonly clusters: readonly ClusterName[];
-  /** Of these clusters, as far as they are known. */
+  /** Number of nodes in these clusters, as far as known. */
   readonly nodes: number;
-  /** When it last renewed one of their leases. */
+  /** Time of its last renewal of any of these leases. */
   readonly renewedAt: EpochMs;
 }
 
 export interface ClusterStatus {
   readonly cluster: ClusterName;
-  /** What of it cannot be read; then nothing else is known. */
+  /** Error that makes the cluster unreadable. If present, nothing else is known. */
   readonly error?: string;
   readonly mode?: Mode;
   readonly pausedUntil?: EpochMs;
   readonly policyRevision?: number;
   readonly builtIn?: BuiltIn;
-  /** Of its API server. */
+  /** Version of its API server. */
   readonly kubernetes?: string;
-  /** Who speaks for it; absent: nobody. */
+  /** Holder of its lease. Absent: none. */
   readonly holder?: string;
-  /** When its lease was last renewed. */
+  /** Time of the last lease renewal. */
   readonly renewedAt?: EpochMs;
-  /** What who speaks for it finds wrong with it; absent: that is not known. */
+  /** Faults that the lease holder reports. Absent: not known. */
   readonly faults?: readonly Fault[];
   /**
-   * Whether the process that speaks for it has stopped asking its API server for some seconds, because that does not answer;
-   * absent: nobody says it.
+   * True while the lease holder suspends requests to the API server for some seconds, because it doesn't
+   * respond. Absent: not known.
    */
   readonly breakerOpen?: boolean;
-  /** When a relay last heard from it. */
+  /** Time of a relay's last contact with the cluster. */
   readonly lastContactAt?: EpochMs;
-  /** Absent: nobody says it yet. */
+  /** Absent: not known yet. */
   readonly connection?: ConnectionStatus;
-  /** As the process says that runs it. */
+  /** State that the process of the whole service reports. */
   readonly service?: ServiceClusterView;
   readonly nodes?: number;
   readonly tainted?: number;
-  /** Of the tainted nodes, those where evictions failed and are tried again. */
+  /** Number of tainted nodes with failed evictions that are retried. */
   readonly retrying?: number;
   readonly pending?: number;
-  /** Of the pending: they are due, and something forbids it. */
+  /** Number of pending evictions that are due and held. */
   readonly held?: number;
   readonly failed?: number;
-  /** How many of the pending stand how. */
+  /** Number of pending evictions by state. */
   readonly states?: Readonly<Record<PendingState, number>>;
-  /** Evicted pods that do not leave. */
+  /** Number of evicted pods that are stuck terminating. */
   readonly stuck?: number;
-  /** For how long that is due which is due longest and held by nothing. */
+  /** Longest delay of an eviction that nothing holds. */
   readonly delayMs?: number;
   readonly nextAt?: EpochMs;
-  /** What the guard holds. */
+  /** Guard trips that hold evictions. */
   readonly trips?: readonly TripReport[];
   readonly holds?: readonly HoldOutput[];
-  /** Of this cluster alone. */
+  /** A stop of only this cluster. */
   readonly stop?: StopOutput;
 }
 
-/** How a fleet does by what was seen of it. */
+/** Returns the status of a fleet from a snapshot. */
 export function statusOf(seen: Snapshot): FleetStatus {
   const { at, kind, where, process, service, functions, deadLetters, backlog, fleetStop } = seen;
   const clusters = seen.clusters.map((each) => clusterStatus(each, seen));
@@ -125,7 +125,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
       cli: VERSION,
       ...(service ? { service: service.version } : {}),
       ...(functions === undefined ? {} : { functions }),
-      // The one process is its relay, too.
+      // The one process is also the relay.
       ...(kind === 'local' || releases.length === 0 ? {} : { relays: releases }),
     },
     relays,
@@ -140,7 +140,7 @@ export function statusOf(seen: Snapshot): FleetStatus {
   return { ...status, issues: issuesOf({ ...status, clusters: asked }) };
 }
 
-/** Who holds the leases of these clusters, by name. */
+/** Returns the holders of these clusters' leases, by name. */
 function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
   const leases = clusters.flatMap((each) => {
     const { lease, renewedAt = 0 } = each;
@@ -166,7 +166,7 @@ function relaysOf(clusters: readonly ClusterLook[]): readonly RelayStatus[] {
 const nodesOf = ({ lease, service }: ClusterLook): number | undefined =>
   service?.state === 'live' ? service.nodes : lease?.nodes;
 
-/** Whether who speaks for a cluster says how it does, as of now. */
+/** Reports whether a lease holder reports the state of a cluster at present. */
 const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: Snapshot): boolean =>
   service !== undefined ||
   (process !== 'not-running' && lease?.holder !== undefined && isRenewed(renewedAt, at));
@@ -174,11 +174,14 @@ const isCurrent = ({ service, lease, renewedAt }: ClusterLook, { process, at }: 
 const faultsOf = (each: ClusterLook, seen: Snapshot): readonly Fault[] | undefined =>
   isCurrent(each, seen) ? (each.service ?? each.lease)?.faults : undefined;
 
-/** Whether who speaks for it has just taken its lease, and is about to say how it does. */
+/** Reports whether the lease holder has just acquired the lease, and has not reported the state yet. */
 const isNew = (each: ClusterLook, seen: Snapshot): boolean =>
   each.service === undefined && each.lease?.renewals === 0 && isCurrent(each, seen);
 
-/** That its relay does not say yet how it does, or says nothing of faults, as older releases do. */
+/**
+ * Returns sentences about a relay that has not reported yet, or that doesn't report faults, as in older
+ * releases.
+ */
 function unreported(each: ClusterLook, seen: Snapshot): readonly string[] {
   const { cluster, lease } = each;
   if (isNew(each, seen))

@@ -5,13 +5,13 @@ import { durationText } from '#shared/time/duration.ts';
 import type { TakeoverState } from '../takeover/state.ts';
 import { bad, ok, type Told, warn } from './finding.ts';
 
-/** What a cluster's owner wants of us there now. */
+/** The mode and policy that the cluster's owner set. */
 export interface Wanted {
   readonly mode: Mode;
   readonly policy: Policy;
 }
 
-/** How it is with the takeovers of a cluster, as far as there are any. `wanted`: absent where only the cluster is known. */
+/** Checks the takeovers of a cluster, if there are any. `wanted`: absent if only the cluster is known. */
 export const takeoverFindings = (state: TakeoverState, wanted: Wanted | undefined): readonly Told[] => [
   ...nodeFindings(state, wanted),
   ...podFindings(state, wanted),
@@ -26,7 +26,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
       'For details, run taintward takeover status. For the cause, look for takeover.heartbeat-suspended in the log of the relay.',
     ),
   );
-  // The relay says more, where it has looked since.
+  // If the relay has written a reason, its alarm is more precise.
   const withheld =
     nodes.live?.withheld === undefined
       ? nodes.live && wanted && whyWithheld(nodes.live.keys, wanted)
@@ -49,7 +49,7 @@ function nodeFindings({ nodes, alarms, now }: TakeoverState, wanted: Wanted | un
   ];
 }
 
-/** What of a policy keeps a relay from renewing the heartbeat. */
+/** Returns the reason why the policy prevents a relay from renewing the heartbeat. */
 const whyWithheld = (keys: readonly string[], { mode, policy }: Wanted): string | undefined =>
   renewalBlocker({
     ...{ mode, keys, guarded: watchesDownNodes(policy.guard), virtualKeys: policy.virtualKeys },

@@ -8,7 +8,7 @@ import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { celList, LABELS, type Manifest } from './manifest.ts';
 
-/** The keys of the taints that the node controller puts on nodes that are down. */
+/** Keys of the taints that the node controller adds to nodes that are down. */
 export const NODE_CONTROLLER_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 
 const NAME = 'taintward-takeover-nodes';
@@ -18,7 +18,7 @@ const ADMISSION = 'admissionregistration.k8s.io/v1';
 const RBAC = 'rbac.authorization.k8s.io';
 
 export interface NodeTakeover {
-  /** Of {@link NODE_CONTROLLER_KEYS}. */
+  /** A subset of {@link NODE_CONTROLLER_KEYS}. */
   readonly keys: readonly string[];
   readonly lapseSeconds: number;
 }
@@ -37,7 +37,9 @@ every few seconds: once the heartbeat expires, its taint is admitted, and the bu
 without timeAdded, as kubectl sets them, are always admitted. Any error admits the taint.
 Requires Kubernetes 1.36 (MutatingAdmissionPolicy v1). Apply the manifest twice with kubectl: an API server serves a new kind a moment later.`;
 
-/** The CRD of `takeovers`. The heartbeat is the relay's alone: applied again, the manifest does not touch it. */
+/**
+ * The CRD of `takeovers`. Only the relay writes the heartbeat: applying the manifest again doesn't change it.
+ */
 export const TAKEOVER_CRD: Manifest = {
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -91,17 +93,20 @@ const bindingOf = (name: string, spec: object): Manifest => ({
   spec: { policyName: name, ...spec },
 });
 
-/** Binding it switches the takeover on. */
+/** The binding that puts the takeover in force. */
 export const NODE_BINDING = bindingOf(NAME, {
   paramRef: { name: TAKEOVER_NAME, parameterNotFoundAction: 'Allow' },
 });
 
-/** The objects of a takeover at the node, in the order in which they are applied. */
+/** Returns the objects of a node-level takeover, in the order in which they are applied. */
 export function nodeTakeover(takeover: NodeTakeover): readonly Manifest[] {
   return [TAKEOVER_CRD, takeoverLive(takeover), ...renewersRight(), nodePolicy(takeover), NODE_BINDING];
 }
 
-/** The relay may renew `takeovers/live` and prove that it works, and has no other right to change anything. */
+/**
+ * Returns the permissions of the relay: it may renew `takeovers/live` and prove that the takeover works. It
+ * may change nothing else.
+ */
 function renewersRight(): readonly Manifest[] {
   return [
     {
@@ -115,7 +120,7 @@ function renewersRight(): readonly Manifest[] {
           resourceNames: [TAKEOVER_NAME],
           verbs: ['get', 'patch'],
         },
-        // For dry runs; RBAC knows no right to these alone.
+        // Needed for dry runs. RBAC has no separate permission for them.
         { apiGroups: [''], resources: ['nodes'], resourceNames: [PROOF_NODE], verbs: ['create', 'patch'] },
       ],
     },
@@ -129,7 +134,7 @@ function renewersRight(): readonly Manifest[] {
   ];
 }
 
-/** The policy that does not admit those taints. */
+/** Returns the policy that removes those taints at admission. */
 export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
   const downTaint = `t.effect == "NoExecute" && t.key in ${celList(keys)}`;
   return {
@@ -155,7 +160,8 @@ export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
       variables: [
         {
           name: 'admitted',
-          // Without a heartbeat this fails, and so lets every taint in. One of the far future keeps none out either.
+          // Without a heartbeat, this fails, which admits every taint. A heartbeat in the far future also
+          // admits every taint.
           expression: `object.spec.taints.filter(t, !(${downTaint} && has(t.timeAdded) &&
   timestamp(t.timeAdded) - timestamp(params.spec.heartbeat) < duration("${lapseSeconds}s") &&
   timestamp(params.spec.heartbeat) - timestamp(t.timeAdded) < duration("${lapseSeconds}s")))`,
@@ -165,7 +171,7 @@ export function nodePolicy({ keys, lapseSeconds }: NodeTakeover): Manifest {
         {
           patchType: 'JSONPatch',
           jsonPatch: {
-            // Plain maps of fields: up to 1.36 a taint is a value that a patch may hold, from 1.37 on it is not.
+            // Use plain maps of fields: a patch may contain a taint object up to 1.36, but not from 1.37 on.
             expression: `variables.admitted.size() == object.spec.taints.size() ? [] :
   [JSONPatch{op: "replace", path: "/spec/taints", value: variables.admitted.map(t, {"key": dyn(t.key), "effect": dyn(t.effect),
     ?"value": t.?value.optMap(v, dyn(v)), ?"timeAdded": t.?timeAdded.optMap(a, dyn(string(timestamp(a))))})}]`,

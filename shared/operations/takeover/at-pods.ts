@@ -14,21 +14,24 @@ import {
 
 const NAME = 'taintward-takeover-pods';
 const ADMISSION = 'admissionregistration.k8s.io/v1';
-/** The name of the label that opts namespaces in, and namespaces and pods out. */
+/** The label that opts namespaces in, and namespaces and pods out. */
 export const TAKEOVER_LABEL = 'taintward.dev/takeover';
-/** Its values that opt in: the present one, and the one from before it was renamed, which clusters may still have. */
+/** Values that opt in: the current one, and the former one, which clusters may still have. */
 export const OPTED_IN: readonly string[] = ['enabled', 'on'];
-/** Its values that opt out, likewise. */
+/** Values that opt out: the current one and the former one. */
 export const OPTED_OUT: readonly string[] = ['disabled', 'off'];
 const NOTE = celText(TAKEOVER_ANNOTATION);
-/** Whom the service itself needs, and itself: nobody waits for himself. */
+/**
+ * Namespaces that the service itself needs, and its own. Their pods are never taken over, because the service
+ * can't wait for itself.
+ */
 const NEVER = ['kube-system', 'kube-node-lease', DEFAULT_NAMESPACE];
 
 export interface PodTakeover {
   readonly keys: readonly string[];
-  /** By so much later the built-in controller goes to work. */
+  /** Seconds by which the built-in controller evicts later. */
   readonly fallbackSeconds: number;
-  /** Of the namespaces whose pods are taken over. */
+  /** Selector of the namespaces whose pods are taken over. */
   readonly namespaces: readonly Requirement[];
 }
 
@@ -48,28 +51,31 @@ CREATE changes every pod of the selected namespaces. UPDATE changes only pods wi
 (kubectl apply, GitOps, webhooks). A pod that bypasses admission is evicted as usual. No error prevents the creation of pods.`;
 
 const NAME_LABEL = 'kubernetes.io/metadata.name';
-/** What keeps a namespace out, however it is chosen. */
+/** Requirements that exclude namespaces, however they are selected. */
 const KEPT_OUT: readonly Requirement[] = [
   { key: NAME_LABEL, operator: 'NotIn', values: NEVER },
   { key: TAKEOVER_LABEL, operator: 'NotIn', values: OPTED_OUT },
 ];
-/** What kept namespaces out before the value was renamed. */
+/** Requirement that excluded namespaces before the value was renamed. */
 const FORMERLY_KEPT_OUT: Requirement = { key: TAKEOVER_LABEL, operator: 'NotIn', values: ['off'] };
 
-/** The selector of the namespaces that a takeover is for. */
+/** Returns the selector of the namespaces that a takeover applies to. */
 export const selectedNamespaces = (namespaces: readonly Requirement[]): readonly Requirement[] => [
   ...KEPT_OUT,
   ...namespaces,
 ];
 
-/** The namespaces that were chosen, of a selector that {@link selectedNamespaces} made, in this release or the one before. */
+/**
+ * Returns the chosen namespaces from a selector that {@link selectedNamespaces} made, in this release or the
+ * previous one.
+ */
 export const chosenNamespaces = (selected: readonly Requirement[]): readonly Requirement[] =>
-  // By which names the first keeps out differs by release.
+  // The first requirement excludes names, which differ by release.
   selected
     .slice(1)
     .filter((each) => ![...KEPT_OUT, FORMERLY_KEPT_OUT].some((out) => isDeepStrictEqual(each, out)));
 
-/** Binding it switches the takeover on. */
+/** The binding that puts the takeover in force. */
 export const POD_BINDING: Manifest = {
   apiVersion: ADMISSION,
   kind: 'MutatingAdmissionPolicyBinding',
@@ -77,7 +83,10 @@ export const POD_BINDING: Manifest = {
   spec: { policyName: NAME },
 };
 
-/** The objects of a takeover at the pod, in the order in which they are applied. Needs Kubernetes 1.36. */
+/**
+ * Returns the objects of a pod-level takeover, in the order in which they are applied. Requires Kubernetes
+ * 1.36.
+ */
 export function podTakeover(takeover: PodTakeover): readonly Manifest[] {
   return [
     {
@@ -90,7 +99,10 @@ export function podTakeover(takeover: PodTakeover): readonly Manifest[] {
   ];
 }
 
-/** The same for Kyverno (1.18 or newer), whose MutatingPolicy speaks the same language, for servers before 1.36. */
+/**
+ * Returns the same for Kyverno (1.18 or later), for API servers before 1.36. Its MutatingPolicy also uses
+ * CEL.
+ */
 export function kyvernoPodTakeover(takeover: PodTakeover): readonly Manifest[] {
   return [
     {
@@ -100,7 +112,8 @@ export function kyvernoPodTakeover(takeover: PodTakeover): readonly Manifest[] {
       spec: {
         failurePolicy: 'Ignore',
         reinvocationPolicy: 'IfNeeded',
-        // Only pods, and only as they are made or changed: their controllers' templates stay as they are.
+        // Only pods are changed, and only when they are created or updated. The templates of their
+        // controllers stay unchanged.
         autogen: { podControllers: { controllers: [] } },
         evaluation: { admission: { enabled: true }, mutateExisting: { enabled: false } },
         ...mutatingSpec(takeover),
@@ -109,7 +122,7 @@ export function kyvernoPodTakeover(takeover: PodTakeover): readonly Manifest[] {
   ];
 }
 
-/** What both kinds of policy have in common. */
+/** Returns the common part of both kinds of policies. */
 function mutatingSpec({ keys, fallbackSeconds, namespaces }: PodTakeover): object {
   return {
     matchConstraints: {
@@ -141,7 +154,7 @@ const MATCH_CONDITIONS = [
     expression: `request.operation == "CREATE" || ${noted('object')} || ${noted('oldObject')}`,
   },
   { name: 'not-opted-out', expression: notLabelled(TAKEOVER_LABEL, ...OPTED_OUT) },
-  // In whichever namespace it runs.
+  // Taintward's own pods, in any namespace.
   { name: 'not-our-own', expression: notLabelled(OUR_LABEL, OUR_NAME) },
   { name: 'not-leaving', expression: '!has(object.metadata.deletionTimestamp)' },
   {
@@ -156,7 +169,7 @@ const VARIABLES = [
     name: 'tolerations',
     expression: 'has(object.spec.tolerations) ? object.spec.tolerations : []',
   },
-  // What the annotation says, and what it said before this update.
+  // The annotation now and before this update.
   {
     name: 'note',
     expression: `${noted('object')} ? object.metadata.annotations[${NOTE}] : ""`,
@@ -165,13 +178,15 @@ const VARIABLES = [
     name: 'noteBefore',
     expression: `request.operation == "UPDATE" && ${noted('oldObject')} ? oldObject.metadata.annotations[${NOTE}] : ""`,
   },
-  // The entries of both, what it said before first: it cannot be forged in the same breath. Nothing else counts.
+  // The entries of both annotations, the previous one first, because this update cannot forge it. Other text
+  // is ignored.
   {
     name: 'entries',
     expression: `[variables.noteBefore, variables.note].filter(n, n.size() < 1000).map(n, n.split(",")).flatten()
   .filter(e, e.matches("^[A-Za-z0-9._/-]+=[0-9]{1,10}[+][1-9][0-9]{0,9}$"))`,
   },
-  // For each key the places of the tolerations that match the node controller's taint; the first decides.
+  // For each key, the indexes of the tolerations that match the node controller's taint. The first one
+  // decides.
   {
     name: 'matching',
     expression: `variables.keys.map(k, variables.tolerations.transformList(i, t,
@@ -181,33 +196,34 @@ const VARIABLES = [
     (!has(t.operator) || t.operator == "" || t.operator == "Equal") && (!has(t.value) || t.value == "")),
   i))`,
   },
-  // For each key what the built-in controller would wait; -1: for ever, or too long to matter.
+  // For each key, the seconds that the built-in controller would wait. -1: indefinitely, or too long to
+  // matter.
   {
     name: 'seconds',
     expression: `variables.matching.map(m, m.size() == 0 ? 0 :
   !has(variables.tolerations[m[0]].tolerationSeconds) || variables.tolerations[m[0]].tolerationSeconds > 2147483647 ? -1 :
   variables.tolerations[m[0]].tolerationSeconds < 0 ? 0 : variables.tolerations[m[0]].tolerationSeconds)`,
   },
-  // For each key the entries that already describe what is there.
+  // For each key, the entries that already describe the present state.
   {
     name: 'described',
     expression: `variables.keys.transformList(n, k, variables.entries.filter(e, e.startsWith(k + "=") && variables.matching[n].size() > 0 &&
   int(e.split("=")[1].split("+")[0]) + int(e.split("+")[1]) == variables.seconds[n]))`,
   },
-  // The annotation as it ought to be.
+  // The annotation that the pod should have.
   {
     name: 'noteWanted',
     expression: `variables.keys.transformList(n, k, variables.seconds[n] >= 0, variables.described[n].size() > 0
   ? variables.described[n][0]
   : k + "=" + string(variables.seconds[n]) + "+" + string(variables.fallback)).join(",")`,
   },
-  // For each key whether its toleration has to be given the fallback.
+  // For each key, true if its toleration still lacks the fallback.
   {
     name: 'due',
     expression:
       'variables.keys.transformList(n, k, variables.seconds[n] >= 0 && variables.described[n].size() == 0)',
   },
-  // For each key whether the toleration that decides is for that key alone.
+  // For each key, true if the deciding toleration is only for that key.
   {
     name: 'ownKey',
     expression: `variables.keys.transformList(n, k, variables.matching[n].size() > 0 &&
@@ -215,7 +231,7 @@ const VARIABLES = [
   },
 ];
 
-// Replacing comes before adding, which moves the places of what stands behind.
+// Replace before adding: adding moves the indexes of later tolerations.
 const PATCH = `(variables.noteWanted == "" || variables.noteWanted == variables.note ? [] :
   (has(object.metadata.annotations) ? [] : [JSONPatch{op: "add", path: "/metadata/annotations", value: {}}]) +
   [JSONPatch{op: "add", path: "/metadata/annotations/" + jsonpatch.escapeKey(${NOTE}), value: variables.noteWanted}])

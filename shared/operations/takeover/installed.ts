@@ -14,20 +14,20 @@ import {
 } from './at-pods.ts';
 import { type Manifest, pathOf, type Requirement } from './manifest.ts';
 
-/** What of a takeover's objects is not as this release makes it, by kind and name. */
+/** Differences of a takeover's objects from this release, by kind and name. */
 export interface Faults {
   readonly missing: readonly string[];
   readonly changed: readonly string[];
 }
 
-/** A takeover at the nodes that a cluster has, or a part of one. */
+/** A complete or partial node-level takeover of a cluster. */
 export interface InstalledNodeTakeover {
-  /** `takeovers/live`; absent: it is missing. */
+  /** The object `takeovers/live`. Absent: it is missing. */
   readonly live?: Takeover;
   readonly faults: Faults;
 }
 
-/** A takeover at the pods that a cluster has. */
+/** A pod-level takeover of a cluster. */
 export interface InstalledPodTakeover {
   readonly by: 'the API server' | 'Kyverno';
   readonly spec: PodTakeover;
@@ -40,7 +40,9 @@ const [NATIVE_POLICY] = podTakeover(POD_TAKEOVER);
 const [KYVERNO_POLICY] = kyvernoPodTakeover(POD_TAKEOVER);
 const LIVE = 'Takeover live';
 
-/** What takes over at the nodes, or was to; `undefined`: nothing. Rejects with `ApiError`. */
+/**
+ * Reads the node-level takeover, complete or partial. `undefined`: there is none. Rejects with `ApiError`.
+ */
 export async function installedAtNodes(objects: ClusterObjects): Promise<InstalledNodeTakeover | undefined> {
   const found = await objects.get(TAKEOVER_PATH);
   const live = found && projectTakeover(found);
@@ -50,11 +52,14 @@ export async function installedAtNodes(objects: ClusterObjects): Promise<Install
   );
   if (!live && parts.every((part) => !part.found)) return undefined;
   const faults = faultsIn(parts);
-  // Nobody knows what a policy without its parameter was made of.
+  // Without its parameter, the policy's options are unknown, so it cannot be compared.
   return live ? { live, faults } : { faults: { missing: [LIVE, ...faults.missing], changed: [] } };
 }
 
-/** What takes over at the pods, if something does: its policy says how. Rejects with `ApiError`. */
+/**
+ * Reads the pod-level takeover, with its options from its policy. `undefined`: there is none. Rejects with
+ * `ApiError`.
+ */
 export async function installedAtPods(objects: ClusterObjects): Promise<InstalledPodTakeover | undefined> {
   const [native, binding] = await Promise.all([
     NATIVE_POLICY && objects.get(pathOf(NATIVE_POLICY)),
@@ -87,7 +92,10 @@ function faultsIn(parts: readonly { readonly wanted: Manifest; readonly found: F
   };
 }
 
-/** Whether all that is wanted is there; an API server adds what has a default, and leaves out what is empty. */
+/**
+ * Reports whether `found` contains everything wanted. An API server adds defaults and leaves out empty
+ * fields.
+ */
 export function covers(found: unknown, wanted: unknown): boolean {
   if (Array.isArray(wanted)) {
     const items = itemsOf(found);
@@ -98,7 +106,10 @@ export function covers(found: unknown, wanted: unknown): boolean {
   return Object.entries(wanted).every(([name, value]) => covers(fields[name], value));
 }
 
-/** What its policy was made of; of one that is none of ours, as much of it as can be read. */
+/**
+ * Returns the options from which a policy was made. If the policy isn't Taintward's, returns as much as can
+ * be read.
+ */
 function specOf(policy: Readonly<Record<string, unknown>>): PodTakeover {
   const { variables, matchConstraints } = fieldsOf(policy['spec']);
   const expression = (name: string) =>

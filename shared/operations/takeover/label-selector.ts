@@ -5,17 +5,17 @@ const VALUE = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 const SET = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/;
 const EQUALITY = /^([^=!\s]+)\s*(==?|!=)\s*([^=!\s]*)$/;
 
-/** A label selector's text is wrong; the message says what to write. */
+/** A label selector is invalid. The message shows valid ones. */
 export class LabelSelectorError extends Error {
   override readonly name = 'LabelSelectorError';
 }
 
 /**
- * A label selector as kubectl takes it: `team=web,env in (test,prod),!legacy`. Throws `LabelSelectorError` for what is none.
- * Upstream: `labels.Parse`.
+ * Parses a label selector in kubectl syntax: `team=web,env in (test,prod),!legacy`. Throws
+ * `LabelSelectorError` if it is invalid. Upstream: `labels.Parse`.
  */
 export function parseLabelSelector(text: string): readonly Requirement[] {
-  // A comma within brackets does not separate.
+  // Commas within parentheses don't separate.
   return text.split(/,(?![^()]*\))/).map((part) => parsePart(part.trim()));
 }
 
@@ -40,7 +40,7 @@ function checked(part: string, requirement: Requirement): Requirement {
   );
 }
 
-/** The same as a text for the API server's `labelSelector`. */
+/** Formats a selector for the API server's `labelSelector`. */
 export const selectorText = (requirements: readonly Requirement[]): string =>
   requirements.map(({ key, operator, values = [] }) => PARTS[operator](key, values.join(','))).join(',');
 

@@ -1,6 +1,6 @@
 import { dump } from 'js-yaml';
 
-/** A Kubernetes object as it is written into a manifest. */
+/** A Kubernetes object in a manifest. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;
@@ -15,7 +15,7 @@ export interface Requirement {
   readonly values?: readonly string[];
 }
 
-/** Collections of the kinds that a takeover is made of. */
+/** Collections of the kinds that a takeover uses. */
 const COLLECTIONS: Readonly<Record<string, string>> = {
   CustomResourceDefinition: 'customresourcedefinitions',
   Takeover: 'takeovers',
@@ -26,18 +26,18 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   MutatingPolicy: 'mutatingpolicies',
 };
 
-/** Where an object of a takeover is. */
+/** Returns the path of a takeover's object. */
 export const pathOf = ({ apiVersion, kind, metadata: { name } }: Manifest): string =>
   `/apis/${apiVersion}/${COLLECTIONS[kind]}/${name}`;
 
-/** By which our own objects are known, the pods of a service or an agent among them. */
+/** The label of Taintward's own objects, including the pods of a service or an agent. */
 export const OUR_LABEL = 'app.kubernetes.io/name';
 export const OUR_NAME = 'taintward';
 
-/** What all objects of a takeover are labelled with. */
+/** Labels of all objects of a takeover. */
 export const LABELS = { [OUR_LABEL]: OUR_NAME };
 
-/** Objects as one YAML text, under a comment. */
+/** Returns objects as YAML, below a comment. */
 export function manifestText(comment: string, objects: readonly Manifest[]): string {
   const heading = comment
     .trim()
@@ -48,8 +48,8 @@ export function manifestText(comment: string, objects: readonly Manifest[]): str
   return `${heading}\n${documents.join('---\n')}`;
 }
 
-/** A text as a CEL literal; labels and taint keys hold nothing that would have to be escaped. */
+/** Returns a text as a CEL literal. Labels and taint keys contain no characters that need escapes. */
 export const celText = (text: string): string => JSON.stringify(text);
 
-/** Texts as a CEL list. */
+/** Returns texts as a CEL list. */
 export const celList = (texts: readonly string[]): string => `[${texts.map(celText).join(', ')}]`;

@@ -7,7 +7,7 @@ import { selectorText } from './label-selector.ts';
 import { type PodJson, projectTakenPod } from './taken-pod.ts';
 import { type PodState, takenOver } from './taken-tolerations.ts';
 
-/** The names of the namespaces that a takeover is for. */
+/** Returns the names of the namespaces that a takeover applies to. */
 export async function namespacesOf(
   objects: ClusterObjects,
   takeover: PodTakeover,
@@ -19,7 +19,7 @@ export async function namespacesOf(
   return names;
 }
 
-/** The pods of these namespaces. */
+/** Yields the pods of these namespaces. */
 export async function* podsOf(
   objects: ClusterObjects,
   namespaces: readonly string[],
@@ -28,7 +28,9 @@ export async function* podsOf(
     for await (const pod of objects.list(`/api/v1/namespaces/${namespace}/pods`)) yield projectTakenPod(pod);
 }
 
-/** The names of the nodes with a NoExecute taint: the built-in controller may have timers of their pods. */
+/**
+ * Returns the names of nodes with a NoExecute taint. The built-in controller may have timers for their pods.
+ */
 export async function taintedNodes(objects: ClusterObjects): Promise<ReadonlySet<string>> {
   const names = new Set<string>();
   for await (const { metadata, spec } of objects.list('/api/v1/nodes')) {
@@ -40,8 +42,9 @@ export async function taintedNodes(objects: ClusterObjects): Promise<ReadonlySet
 }
 
 /**
- * Whether a namespace would refuse a pod because it is taken over (an admission plugin may know only some tolerations), in
- * its own words; `undefined`: it would not, or it refuses our pod without that, too.
+ * Returns the error with which a namespace would reject a taken-over pod, because an admission plugin may
+ * allow only some tolerations. `undefined`: it would admit the pod, or would reject it without the takeover,
+ * too.
  */
 export async function refusalIn(
   objects: ClusterObjects,
@@ -66,8 +69,8 @@ export async function refusalIn(
 }
 
 /**
- * Whether a pod that is made now, in the first of these namespaces that admits one, is taken over; `undefined`: no pod can be
- * made in any of them. A namespace that is being deleted admits none, nor does one whose quota is used up.
+ * Reports whether a new pod is taken over, in the first of these namespaces that admits one. `undefined`:
+ * none admits a pod. For example, a namespace admits none if it is being deleted or its quota is used up.
  */
 export async function takesOverIn(
   objects: ClusterObjects,
@@ -94,7 +97,7 @@ async function takesOver(objects: ClusterObjects, namespace: string): Promise<bo
   }
 }
 
-/** A pod that is only ever tried: one that strict namespaces take, too. */
+/** A pod for dry runs that restricted namespaces admit, too. */
 const trialPod = ({ tolerations, note }: PodState): object => ({
   apiVersion: 'v1',
   kind: 'Pod',

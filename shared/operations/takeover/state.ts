@@ -14,27 +14,27 @@ import {
 import { namespacesOf, podsOf } from './namespaces.ts';
 import { takenOver } from './taken-tolerations.ts';
 
-/** How a cluster is taken over. Moments are of the API server's clock. */
+/** State of a cluster's takeovers. Times are from the API server's clock. */
 export interface TakeoverState {
   readonly now: EpochMs;
   readonly nodes: InstalledNodeTakeover | undefined;
   readonly pods: (InstalledPodTakeover & PodCounts) | undefined;
-  /** What is wrong, in sentences. */
+  /** Problems, as sentences. */
   readonly alarms: { readonly nodes: readonly string[]; readonly pods: readonly string[] };
 }
 
 export interface PodCounts {
   readonly namespaces: readonly string[];
   readonly taken: number;
-  /** Made before the takeover, and not adopted. */
+  /** Number of pods that were created before the takeover and not adopted. */
   readonly open: number;
 }
 
-/** Asks a cluster how it is taken over. Rejects with `ApiError`. */
+/** Reads the takeovers of a cluster. Rejects with `ApiError`. */
 export async function takeoverState(objects: ClusterObjects, clock: Clock): Promise<TakeoverState> {
   const pods = await podsIn(objects);
   const taints = await downTaints(objects);
-  // Last, so that it is not older than what it is held against.
+  // Read last, so that the heartbeat isn't older than the taints it is compared with.
   const nodes = await installedAtNodes(objects);
   const now = clock.now() + objects.skewMs;
   const alarms = {
@@ -59,7 +59,7 @@ async function podsIn(objects: ClusterObjects): Promise<TakeoverState['pods']> {
   return { ...installed, namespaces, taken, open };
 }
 
-/** A NoExecute taint that the node controller set. */
+/** A NoExecute taint from the node controller. */
 export interface DownTaint {
   readonly node: string;
   readonly key: string;
@@ -84,7 +84,7 @@ const faultTexts = ({ missing, changed }: Faults): readonly string[] => [
   ...changed.map((name) => `${name} differs from this release. Apply the takeover again.`),
 ];
 
-/** What is wrong with a takeover at the nodes, in sentences. */
+/** Returns the problems of a node-level takeover, as sentences. */
 export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: EpochMs): readonly string[] {
   const { heartbeat, aliveSince = Infinity, lapseMs, keys, withheld } = takeover;
   const alarms: string[] = [];
@@ -114,6 +114,6 @@ export function alarmsOf(takeover: Takeover, taints: readonly DownTaint[], now: 
   return alarms;
 }
 
-/** How long ago a moment was, of one clock. */
+/** Returns the age of a time from the same clock, as text. */
 export const ago = (moment: EpochMs, now: EpochMs): string =>
   `${Math.max(0, Math.round((now - moment) / 1000))} s ago`;

@@ -5,25 +5,28 @@ import { OUR_LABEL, OUR_NAME } from './manifest.ts';
 import type { PodState } from './taken-tolerations.ts';
 
 /**
- * The annotation of a pod between two patches, which says what the second is to make of it; so whoever comes after somebody
- * who died in between ends what that one began.
+ * The annotation of a pod between two patches. It contains the result of the second, so another run can
+ * complete the change if the first run ends in between.
  */
 export const MOVING_ANNOTATION = 'taintward.dev/takeover-in-progress';
-/** Its name before it was renamed, which a release from before may have left. */
+/** Its former name, which an older release may have left. */
 export const FORMER_MOVING_ANNOTATION = 'taintward.dev/takeover-moving';
 
-/** A pod, as far as a takeover goes. */
+/** The fields of a pod that a takeover uses. */
 export interface PodJson {
   readonly namespace: string;
   readonly name: string;
   readonly node: string;
   readonly resourceVersion: string;
   readonly state: PodState;
-  /** What its second patch was to make of it; absent: nothing is under way. */
+  /** Result of its second patch. Absent: no change is in progress. */
   readonly moving?: PodState;
-  /** The annotations that say so. */
+  /** Annotations that contain this result. */
   readonly movingBy: readonly string[];
-  /** It is to stay as it is: it is leaving, the kubelet's own, opted out, or one of ours: nobody waits for himself. */
+  /**
+   * True if the pod must not be changed: it is terminating, a mirror pod, opted out, or Taintward's own,
+   * which can't wait for itself.
+   */
   readonly untouchable: boolean;
   readonly hasAnnotations: boolean;
 }
@@ -57,7 +60,10 @@ export function projectTakenPod(json: unknown): PodJson {
   };
 }
 
-/** `undefined`: nothing is under way. What cannot be read was written by nobody of us, and begins nothing. */
+/**
+ * Reads the annotation. `undefined`: no change is in progress. Unreadable text isn't Taintward's, so it is
+ * ignored.
+ */
 function parseMoving(text: string): PodState | undefined {
   let json: unknown;
   try {

@@ -3,21 +3,21 @@ import { tolerates } from '#shared/taints/match.ts';
 import { ownSeconds } from '#shared/taints/takeover-note.ts';
 import type { PodTakeover } from './at-pods.ts';
 
-/** A toleration as a pod's JSON has it. */
+/** A toleration in a pod's JSON. */
 export type TolerationJson = Readonly<Record<string, unknown>>;
 
-/** What a pod is to have: its tolerations, and its note ('': none). */
+/** Wanted tolerations and note of a pod. Empty note: none. */
 export interface PodState {
   readonly tolerations: readonly TolerationJson[];
   readonly note: string;
 }
 
-/** Beyond, a pod counts as tolerating for ever: it is too long to matter. */
+/** Seconds beyond which a toleration counts as indefinite: they are too long to matter. */
 const MAX_LENGTH = 2n ** 31n - 1n;
 
 /**
- * What the policy of a takeover would have made of a pod when it was created; `undefined`: what it is. For pods that were
- * there before. The same rule as in `at-pods.ts`.
+ * Returns the pod as the takeover's policy would have changed it at its creation. `undefined`: no change.
+ * Used for pods that existed before the takeover. The rules are the same as in `at-pods.ts`.
  */
 export function takenOver(pod: PodState, { keys, fallbackSeconds }: PodTakeover): PodState | undefined {
   const tolerations = [...pod.tolerations];
@@ -44,8 +44,8 @@ export function takenOver(pod: PodState, { keys, fallbackSeconds }: PodTakeover)
 }
 
 /**
- * What a pod was before it was taken over, as far as that can be: a toleration that was added stays, for none may be
- * removed, with the seconds that its pod had without it.
+ * Returns the pod as before its takeover, as far as possible. An added toleration stays, because tolerations
+ * cannot be removed, but with the pod's own seconds.
  */
 export function restored(pod: PodState): PodState {
   const tolerations = pod.tolerations.map((toleration) => {
@@ -57,8 +57,9 @@ export function restored(pod: PodState): PodState {
 }
 
 /**
- * The same tolerations, but those are for ever of which the seconds change: a built-in controller that waits for a pod
- * forgets it then, and begins anew with what comes next. It does not move a timer that runs.
+ * Returns the same tolerations, without time limits where the seconds change. A built-in controller that
+ * waits for the pod then discards its timer, and starts again with the next change. It doesn't move a running
+ * timer.
  */
 export function timeless(before: PodState, after: PodState): readonly TolerationJson[] {
   const added = after.tolerations.length - before.tolerations.length;
@@ -70,7 +71,10 @@ export function timeless(before: PodState, after: PodState): readonly Toleration
   });
 }
 
-/** Where the toleration stands that decides on the node controller's taint of a key; -1: none matches it. */
+/**
+ * Returns the index of the toleration that decides for the node controller's taint with this key. -1: none
+ * matches.
+ */
 function decidingAt(tolerations: readonly TolerationJson[], key: string): number {
   return tolerations.findIndex((json) => {
     const { key: of, operator, value, effect } = fieldsOf(json);
@@ -84,7 +88,10 @@ function decidingAt(tolerations: readonly TolerationJson[], key: string): number
   });
 }
 
-/** What the built-in controller would wait; 0 without a toleration; `undefined`: for ever. */
+/**
+ * Returns the seconds that the built-in controller would wait. 0 without a toleration. `undefined`:
+ * indefinitely.
+ */
 function secondsOf(toleration: TolerationJson | undefined): bigint | undefined {
   if (!toleration) return 0n;
   const { tolerationSeconds } = toleration;

@@ -9,11 +9,11 @@ import { countdownText } from '../moments.ts';
 import { href } from '../route.ts';
 import { get, post, sentenceOf } from '../server.ts';
 
-/** The taint that the demo's workloads take each in its own way. */
+/** A taint that the demo's workloads tolerate differently. */
 const TAINT = 'maintenance=now:NoExecute';
 const KEY = 'maintenance';
 
-/** The simulated cluster to try: its nodes, what runs there, and a taint by click. */
+/** The simulated cluster: its nodes and pods, and buttons that taint nodes. */
 export function DemoNodes({ cluster }: { readonly cluster: string }): VNode {
   const asked = useAsked((signal) => get('GET api/demo/nodes', {}, signal), [], true);
   const nodes = asked.kind === 'answered' ? asked.answer : [];

@@ -29,11 +29,11 @@ const SINCE: readonly (readonly [ms: string, text: string])[] = [
   [String(7 * 24 * HOUR_MS), 'the last week'],
 ];
 const DAY = String(24 * HOUR_MS);
-/** So many entries are asked for at first, and more when somebody wants older ones. */
+/** Number of entries in the first request. Each request for older entries doubles it. */
 const STEP = 200;
 const MAX = 1_000;
 
-/** What became of evictions, the newest first. */
+/** Past evictions, newest first. */
 export function History(): VNode {
   const { query } = route.value;
   const asks = (name: string) => query.get(name) ?? '';

@@ -12,7 +12,7 @@ const KINDS: readonly (readonly [TimelineKind, string])[] = [
   ['observed', 'observed only'],
 ];
 const MINUTE_MS = 60_000;
-/** So many minutes stand between two marks below. */
+/** Minutes between two marks of the axis. */
 const MARK_EVERY = 10;
 
 /** The next hour, minute by minute. */
@@ -63,7 +63,7 @@ function minuteText(timeline: Timeline | undefined, index: number): string | und
   return `${momentText(timeline.from + index * MINUTE_MS, now.value).slice(0, 5)}: ${parts.join(', ')}`;
 }
 
-/** The same in words. */
+/** Returns the timeline as text. */
 function summary({ minutes, held, later }: Timeline): string {
   const [going = 0, holding = 0, told = 0] = KINDS.map(([kind]) =>
     minutes.reduce((total, minute) => total + minute[kind], 0),

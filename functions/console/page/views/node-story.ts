@@ -13,7 +13,7 @@ import { get } from '../server.ts';
 import { EVENT, STANDING, type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
-/** What becomes of a node's pods, and why. */
+/** A node's story: the outcome for each of its pods, and the reasons. */
 export function NodeStory(): VNode {
   const [, cluster = '', node = ''] = route.value.path;
   const asked = useAsked(

@@ -10,7 +10,7 @@ import { type Column, type Order, Rows, sorted } from '../rows.ts';
 import { get } from '../server.ts';
 import { DemoNodes } from './demo.ts';
 
-/** The nodes that are tainted. */
+/** The tainted nodes. */
 export function Nodes(): VNode {
   const { query } = route.value;
   const cluster = query.get('cluster') ?? '';

@@ -14,7 +14,7 @@ import { modeOf } from '../words.ts';
 import { DemoNodes } from './demo.ts';
 import { NextHour } from './next-hour.ts';
 
-/** What needs somebody, what goes next, and how each cluster does. */
+/** Required actions, the next evictions, and the state of each cluster. */
 export function Overview(): VNode {
   const known = status.value;
   const { demo, place } = session.value ?? {};
@@ -86,7 +86,7 @@ const CAN_WAIT: readonly Issue['type'][] = [
   'stopped',
 ];
 
-/** What one can do about it. */
+/** The actions that can resolve an issue. */
 function Remedy({ need: { type, cluster } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
@@ -107,12 +107,12 @@ function Remedy({ need: { type, cluster } }: { readonly need: Issue }): VNode | 
     case 'delayed':
       return see('pending', 'Show pods');
     default:
-      // The console has no action for it.
+      // The console has no action for this issue.
       return undefined;
   }
 }
 
-/** Those that go next, as text: the timeline's first bar, read aloud. */
+/** The next evictions as text, which screen readers can read instead of the timeline. */
 function NextToGo(): VNode {
   const next = soonest(5);
   return html`
@@ -148,11 +148,14 @@ function soonest(most: number): readonly PendingRow[] {
 
 const GOING: readonly PendingRow[6][] = ['scheduled', 'due', 'rate-limited', 'blocked', 'rejected'];
 
-/** What forbids it somebody said, or the guard. */
+/**
+ * Returns the number of evictions that stops, holds, the guard, or the policy hold. Observed ones don't
+ * count.
+ */
 const heldOf = ({ states }: ClusterStatus): number | undefined =>
   states && GATE_KINDS.reduce((sum, kind) => sum + (kind === 'observe' ? 0 : states[kind]), 0);
 
-/** What is not known is shown as that. */
+/** Shows unknown numbers as a question mark. */
 const number = (count: number | undefined): string => count?.toLocaleString('en') ?? '?';
 
 const CLUSTER_COLUMNS: readonly Column<ClusterStatus>[] = [

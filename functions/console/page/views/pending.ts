@@ -27,7 +27,7 @@ import { STANDING } from '../words.ts';
 
 const DEFAULT_ORDER: Order = { column: 'due', direction: 'ascending' };
 
-/** All that is to be evicted, and what was evicted and does not leave. */
+/** All pending evictions, and the evicted pods that are stuck terminating. */
 export function Pending(): VNode {
   const { query } = route.value;
   const [cluster, search, state] = ['cluster', 'search', 'state'].map((name) => query.get(name) ?? '');
@@ -98,14 +98,14 @@ const STATES: readonly (readonly [string, string])[] = [
   ...Object.entries(STANDING).map(([state, { text }]) => [state, text] as const),
 ];
 
-/** `due`, or `-due` for the other way round. */
+/** Reads a sort order: `due`, or `-due` for descending. */
 function orderOf(text: string | null): Order {
   if (!text) return DEFAULT_ORDER;
   const descending = text.startsWith('-');
   return { column: descending ? text.slice(1) : text, direction: descending ? 'descending' : 'ascending' };
 }
 
-/** Its countdown comes to nothing for now: its row is grey. */
+/** Reports whether a gate holds the eviction. The row of such a pod is gray. */
 export const isHeld = (standing: PendingState): boolean => GATE_KINDS.some((kind) => kind === standing);
 
 const COUNTS: readonly PendingState[] = ['scheduled', 'due', 'rate-limited'];
@@ -179,11 +179,11 @@ const COLUMNS: readonly Column<PendingRow>[] = [
   },
 ];
 
-/** What nearly all of them say is left out; the whole is where one points at it. */
+/** Leaves out the parts that nearly all taints share. The tooltip shows the full text. */
 const shortTaints = (taints: string): string =>
   taints.replaceAll('node.kubernetes.io/', '').replaceAll(':NoExecute', '');
 
-/** Evicted pods that do not leave, with what helps. */
+/** Evicted pods that are stuck terminating, with advice. */
 function Stuck({ cluster }: { readonly cluster: string | undefined }): VNode | undefined {
   const asked = useAsked(
     (signal) => get('GET api/stuck', { cluster: cluster || undefined }, signal),

@@ -14,7 +14,7 @@ import { get } from '../server.ts';
 import { type Tone, taintText } from '../words.ts';
 import { Around, localText, Past } from './story.ts';
 
-/** Why a pod goes, or does not, when, and what would save it. */
+/** A pod's story: whether and when it is evicted, the reasons, and how to keep it. */
 export function PodStory(): VNode {
   const [, cluster = '', namespace = '', pod = ''] = route.value.path;
   const asked = useAsked(
@@ -67,7 +67,7 @@ export function PodStory(): VNode {
 
 const PAST: readonly Story['outcome']['kind'][] = ['evicted', 'deleted', 'not-found', 'terminating'];
 
-/** Behind their owners, holds know these. */
+/** Workloads above a pod's owner that a hold can match. */
 const HELD_WHOLE: readonly string[] = ['Deployment', 'CronJob'];
 
 const heldWith = ({ workload, owner }: Story): Story['owner'] =>
@@ -81,7 +81,7 @@ function Where({ answer: { cluster, node, owner, workload } }: { readonly answer
   `;
 }
 
-/** What happens, and when. */
+/** The outcome and its deadline. */
 function Verdict({ answer }: { readonly answer: Story }): VNode {
   const { outcome } = answer;
   const at = outcome.kind === 'evict' && outcome.at > now.value ? outcome.at : undefined;

@@ -20,7 +20,7 @@ import { type Column, Rows } from '../rows.ts';
 import { get } from '../server.ts';
 import { modeOf, targetText } from '../words.ts';
 
-/** What governs a cluster: its policy, what people and the guard hold there, and who said so. */
+/** The rules of a cluster: its policy, stops, holds, guard trips, and audit log. */
 export function RulesView(): VNode {
   const [, named] = route.value.path;
   const known =
@@ -87,7 +87,7 @@ const Acts = ({ of: { cluster, mode, stop, failed = 0 } }: { readonly of: Cluste
   }
 `;
 
-/** What people and the guard keep from being evicted. */
+/** The stops, holds, and guard trips of a cluster. */
 function Forbids({
   of: { cluster, mode, stop, holds = [], trips = [] },
 }: {

@@ -9,11 +9,11 @@ import { causeText, EVENT } from '../words.ts';
 
 interface PastProps {
   readonly entries: readonly EntryOutput[];
-  /** Names the pod of each entry. */
+  /** Shows the pod of each entry. */
   readonly named?: boolean;
 }
 
-/** What happened, the newest first. */
+/** Past events, newest first. */
 export const Past = ({ entries, named }: PastProps): VNode => html`
   <section class="section" aria-labelledby="past">
     <h2 id="past">History</h2>
@@ -38,7 +38,10 @@ export const Past = ({ entries, named }: PastProps): VNode => html`
   </section>
 `;
 
-/** A sentence with its moments as they are written here, and without how far they were when it was asked for. */
+/**
+ * Formats the times in a sentence as on this page, and removes their distances, such as `(in 5 s)`, which are
+ * outdated.
+ */
 export const localText = (sentence: string, now: number): string =>
   sentence.replaceAll(/(\d{4}-\d\d-\d\dT[\d:.]+Z)(?: \((?:in [^)]+|[^)]+ ago|now)\))?/g, (_, iso: string) =>
     momentText(Date.parse(iso), now),
@@ -46,11 +49,11 @@ export const localText = (sentence: string, now: number): string =>
 
 interface AroundProps extends Pick<PodAnswer, 'policy' | 'builtIn' | 'gates' | 'unknown'> {
   readonly budgets?: PodAnswer['budgets'];
-  /** What else is to be told, by name. */
+  /** Additional details, by name. */
   readonly further?: readonly (readonly [string, string])[];
 }
 
-/** All else that bears on a pod or a node. */
+/** All other details of a pod or a node. */
 export function Around({
   policy,
   builtIn,

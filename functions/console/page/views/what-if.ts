@@ -11,7 +11,7 @@ import { type Column, Rows } from '../rows.ts';
 import { get, sentenceOf } from '../server.ts';
 import { STANDING, taintText } from '../words.ts';
 
-/** What would happen if some nodes had a taint; nothing is changed by asking. */
+/** Previews the effect of a taint on nodes. Changes nothing. */
 export function WhatIf(): VNode {
   const { query } = route.value;
   const taint = query.get('taint') ?? 'maintenance:NoExecute';

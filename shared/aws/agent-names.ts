@@ -5,16 +5,22 @@ import { MAX_ID_CHARACTERS } from './limits.ts';
 import { QUEUES } from './queue-set.ts';
 
 /*
- * An agent is relay and evictor of one cluster, and runs in it. What it has in AWS is named by the installation and its ID, so
- * whoever knows both knows where its due work goes, and nobody keeps a list.
+ * An agent is relay and evictor of one cluster, and runs in it. The installation and the agent's ID determine the
+ * names of its AWS resources, so no list of queues is needed.
  */
 
-/** Names of clusters with these in them would match others, where IAM takes keys as patterns. */
+/**
+ * Characters that a cluster's name must not contain: IAM reads keys as patterns, so such a name would match other
+ * clusters.
+ */
 const PATTERN = /[*?$]/;
-/** Keys of the nodes of such a cluster would be keys of the index, too, by which other clusters are found. */
+/**
+ * Prefixes of the index's keys. Node keys of such a cluster would be among the keys by which other clusters are
+ * found.
+ */
 const INDEX_KEYS = ['TAINTED', 'HISTORY'];
 
-/** The name of a cluster that an agent can be for: its rights are patterns that begin with that name. */
+/** The name of a cluster that can have an agent. The agent's permissions are patterns that begin with the name. */
 export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSchema
   .refine(
     (name) => !PATTERN.test(name),
@@ -29,26 +35,29 @@ export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSch
     'must be another for an agent: this one is used in the table itself',
   );
 
-/** What the names of all that the agents of an installation have begin with. */
+/** Returns the common prefix of the names of all resources of an installation's agents. */
 export const agentsPrefix = (installation: string): string => `${installation}-agent-`;
 
-/** What an agent has in AWS, by name. */
+/** The names of an agent's AWS resources. */
 export interface AgentNames {
-  /** What all of these begin with. */
+  /** Common prefix of the names below. */
   readonly prefix: string;
-  /** Its queue of what is due. */
+  /** The agent's queue of due messages. */
   readonly dueQueue: string;
-  /** The dead letters of that. */
+  /** The dead-letter queue of `dueQueue`. */
   readonly dueDeadLetters: string;
-  /** The group of the schedules that send to that queue. */
+  /** The group of the schedules that send to `dueQueue`. */
   readonly scheduleGroup: string;
-  /** What EventBridge Scheduler becomes to send to it. Of IAM, so it bears the region; 64 characters at most. */
+  /**
+   * The role that EventBridge Scheduler assumes to send to `dueQueue`. Roles are global in IAM, so the name includes
+   * the region. It has at most 64 characters.
+   */
   readonly scheduleRole: string;
-  /** What the agent becomes itself, likewise. */
+  /** The role of the agent itself. Its name includes the region too. */
   readonly role: string;
 }
 
-/** The names of what an agent has; `prefix`: see {@link agentsPrefix}. */
+/** Returns the names of an agent's resources. `prefix`: see {@link agentsPrefix}. */
 export function agentNames(prefix: string, agent: string, region: string): AgentNames {
   const own = `${prefix}${agent}`;
   return {
@@ -61,18 +70,18 @@ export function agentNames(prefix: string, agent: string, region: string): Agent
   };
 }
 
-/** The URL of an agent's queue of what is due, which lies beside `evictions-due` of the installation. */
+/** Returns the URL of an agent's queue of due messages, which is beside the installation's `evictions-due`. */
 export const agentDueUrl = (evictionsDueUrl: string, prefix: string, agent: string): string =>
   new URL(dueQueueOf(prefix, agent), evictionsDueUrl).href;
 
-/** What schedules of an agent's queue are made with. */
+/** The properties of the schedules that send to an agent's queue. */
 export interface AgentSchedules {
   readonly dueQueueArn: string;
   readonly groupName: string;
   readonly roleArn: string;
 }
 
-/** The same of an agent of the installation whose `evictions-due` has this ARN. */
+/** Returns the schedule properties of an agent of the installation whose `evictions-due` has this ARN. */
 export function agentSchedules(evictionsDueArn: string, prefix: string, agent: string): AgentSchedules {
   const [, partition, , region = '', account] = evictionsDueArn.split(':');
   const { dueQueue, scheduleGroup, scheduleRole } = agentNames(prefix, agent, region);

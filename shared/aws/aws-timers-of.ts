@@ -10,7 +10,7 @@ import { RoutedTimers } from './routed-timers.ts';
 import { sqsDueQueues } from './sqs-due-queues.ts';
 import { SqsSender } from './sqs-sender.ts';
 
-/** What one queue's timers are told by the environment. */
+/** The environment variables that the timers of one queue need. */
 type OneQueue = Variables<typeof dueQueueVariables> & Variables<typeof timerVariables>;
 
 interface TimersOfDeps {
@@ -19,7 +19,7 @@ interface TimersOfDeps {
   readonly clock: Clock;
 }
 
-/** Timers in the one queue that the environment names. */
+/** Returns timers that send to the one queue that the environment names. */
 export const awsTimersOf = (
   environment: OneQueue,
   { sqs: client, scheduler, clock }: TimersOfDeps,
@@ -33,7 +33,10 @@ export const awsTimersOf = (
     clock,
   });
 
-/** Timers of all clusters: in that queue, or in the one of the agent that works in the cluster. */
+/**
+ * Returns timers of all clusters. They send to the queue of a cluster's agent, or else to the queue that the
+ * environment names.
+ */
 export function routedTimersOf(
   environment: OneQueue & Variables<typeof agentsVariables>,
   { agentOf, ...deps }: TimersOfDeps & { readonly agentOf: AgentOf },

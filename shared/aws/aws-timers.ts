@@ -19,38 +19,38 @@ export const SCHEDULE_PRECISION_SECONDS = 60;
 /** Characters of a schedule's name, of `[0-9a-zA-Z-_.]`. */
 export const MAX_SCHEDULE_NAME_CHARACTERS = 64;
 
-/** Epoch ms of the last moment `at(yyyy-mm-ddThh:mm:ss)` can name. (A JavaScript date ends at 8.64e15 ms.) */
+/** Epoch ms of the last time that `at(yyyy-mm-ddThh:mm:ss)` can name. (A JavaScript date ends at 8.64e15 ms.) */
 export const LAST_SCHEDULABLE_AT = Date.UTC(9999, 11, 31, 23, 59, 59);
 
 export interface AwsTimersDeps {
-  /** `evictions-due`, for what falls due within a message's longest delay. */
+  /** `evictions-due`, for deadlines within a message's longest delay. */
   readonly dueQueue: QueueSender;
   readonly scheduler: SchedulerClient;
-  /** The schedule group that holds our schedules. */
+  /** The schedule group of these schedules. */
   readonly groupName: string;
-  /** What EventBridge Scheduler becomes to send to `evictions-due`. */
+  /** The role that EventBridge Scheduler assumes to send to `evictions-due`. */
   readonly roleArn: string;
-  /** The same queue as `dueQueue`, as the target of schedules. */
+  /** The ARN of `dueQueue`, as the target of schedules. */
   readonly dueQueueArn: string;
   readonly clock: Clock;
 }
 
 /**
- * How long before its moment a schedule's time lies: a schedule is exact to the minute only, so it comes early
- * for certain, and `evict` has its message delayed once more by what is left.
+ * Seconds by which a schedule's time precedes its deadline. A schedule is exact to the minute only, so it always
+ * fires early. `evict` then delays the message again by the remaining time.
  */
 export const SCHEDULE_LEAD_SECONDS = 2 * SCHEDULE_PRECISION_SECONDS;
 
 /**
- * For an hour a schedule tries to reach `evictions-due`, by default it were a day. A resync arms what is overdue much sooner,
- * and what is dropped then is counted (`InvocationDroppedCount`), so that an alarm rings the same hour.
+ * A schedule tries for an hour to reach `evictions-due`; the default is a day. A resync arms overdue evictions much
+ * sooner. Dropped invocations are counted (`InvocationDroppedCount`), so that an alarm fires within the same hour.
  */
 const RETRY_POLICY = { MaximumEventAgeInSeconds: 3600, MaximumRetryAttempts: 185 };
 
 /**
- * Timers on SQS and EventBridge Scheduler. Up to 900 s ahead: a delayed message. Further: a one-time schedule
- * that sends the message two minutes early and then deletes itself. Moments after the year 9999 are not armed:
- * no schedule can name them.
+ * Timers on SQS and EventBridge Scheduler. A deadline at most 900 s ahead is a delayed message. A later one is a
+ * one-time schedule that sends the message two minutes early and then deletes itself. Deadlines after the year 9999
+ * are not armed, because no schedule can name them.
  */
 export class AwsTimers implements Timers {
   readonly #deps: AwsTimersDeps;
@@ -79,7 +79,7 @@ export class AwsTimers implements Timers {
     if (failed) throw timerError(ref, failed.reason);
   }
 
-  /** Sends one message per delay (whole seconds), with the latest moment that falls under it. */
+  /** Sends one message per delay (whole seconds), with the latest deadline that has this delay. */
   async #delay(ref: NodeRef, delays: ReadonlyMap<number, EpochMs>): Promise<void> {
     if (delays.size === 0) return;
     const [failure] = await this.#deps.dueQueue.send(
@@ -115,13 +115,13 @@ export class AwsTimers implements Timers {
         }),
       );
     } catch (error) {
-      // The name says node and moment, so one that exists is this very timer.
+      // The name is computed from node and time, so an existing schedule is this very timer.
       if (!(error instanceof ConflictException)) throw error;
     }
   }
 }
 
-/** The name of the schedule for a node and a whole second: 64 characters, all of those that a name allows. */
+/** Returns the name of the schedule for a node and a whole second: 64 characters that a name allows. */
 export function scheduleName(ref: NodeRef, at: EpochMs): string {
   return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
 }

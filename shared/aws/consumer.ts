@@ -14,15 +14,19 @@ import { invocation } from './invocation.ts';
 import { RejectedMessageError } from './rejected-message.ts';
 import type { VisibilityControl } from './sqs-visibility.ts';
 
-/** How a function deals with one queue's messages. */
+/** How a function processes one queue's messages. */
 export interface Consumption<Message> {
-  /** Reads a message's body. Throws `MalformedMessageError` for one that nobody can read. */
+  /** Parses a message's body. Throws `MalformedMessageError` for an unreadable message. */
   readonly parse: (body: string) => Message;
-  /** Rejects with `RejectedMessageError` for a message that is not to be done, for how it came. Absent: there is none. */
+  /**
+   * Rejects with `RejectedMessageError` for a message whose sender or group does not allow processing. Absent: every
+   * message is admitted.
+   */
   readonly admit?: (message: Message, delivery: Delivery) => Promise<void>;
   /**
-   * Does what a message asks for, and those do that joined it (`behind`, in order): all or, when it rejects, none. Resolves with when
-   * to do it again; rejects with `RejectedMessageError` for one that is not to be done.
+   * Processes a message and those that joined it (`behind`, in order): all or, when it rejects, none. Resolves with
+   * the time of the next attempt, if one is needed. Rejects with `RejectedMessageError` for a message that must not
+   * be processed.
    */
   readonly perform: (
     message: Message,
@@ -30,61 +34,67 @@ export interface Consumption<Message> {
     behind: readonly Message[],
   ) => Promise<Again | undefined>;
   /**
-   * `group`: those of a message group one after the other; behind one that fails the rest of its group is given back.
-   * `none`: all of a batch at once.
+   * `group`: processes the messages of a message group in order. After a failure, the rest of the group is returned
+   * to the queue. `none`: processes all messages of a batch concurrently.
    */
   readonly order: 'group' | 'none';
   /**
-   * Whether a message of a group is done together with those right before it. Only those are asked for that came for the
-   * first time: what failed together comes again one by one, so that a message that can never be done keeps no other. Absent: each
-   * is done by itself.
+   * Reports whether a message of a group is processed together with the messages right before it. Called only for
+   * messages that were received for the first time. Messages that failed together are retried separately, so that a
+   * message that always fails blocks no other. Absent: each message is processed separately.
    */
   readonly joins?: (before: readonly Message[], next: Message) => boolean;
-  /** What one message may take; less than the function's time, so that a slow one does not fail its whole batch. */
+  /**
+   * Limit of the time for one message. Less than the function's timeout, so that a slow message does not fail its
+   * whole batch.
+   */
   readonly deadlineMs: number;
-  /** Whole seconds until a message that failed comes again; `undefined`: as long as its queue hides it. */
+  /** Whole seconds until a failed message is received again. `undefined`: the queue's visibility timeout applies. */
   readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
-  /** For the log: the node that a message is about, and the delta that it is, if it is one. */
+  /** For the log: the node of a message, and the delta in it, if there is one. */
   readonly about: (message: Message) => NodeRef & { readonly delta?: string };
 }
 
-/** How a message came, as its queue says. */
+/** The attributes with which a queue delivered a message. */
 export interface Delivery {
-  /** How often it came, this time included. */
+  /** How often the message was received, including this time. */
   readonly receives: number;
-  /** Who sent it: AWS names users and roles by their unique IDs. */
+  /** The sender of the message. AWS identifies users and roles by their unique IDs. */
   readonly senderId: string;
   readonly groupId: string | undefined;
-  /** Its text, for who sends it on. */
+  /** The text of the message, for code that forwards it. */
   readonly body: string;
 }
 
 export interface ConsumerDeps {
-  /** Where messages go that nobody can read, or that are not to be done. */
+  /** The queue for messages that are unreadable or were rejected. */
   readonly deadLetters: QueueSender;
   readonly visibility: VisibilityControl;
   readonly log: Log;
-  /** Called as each invocation begins: what was read before it is not to be relied on. Absent: the process is never frozen. */
+  /**
+   * Called as each invocation begins: data that was read earlier is unreliable then. Absent: the process is never
+   * frozen.
+   */
   readonly invoked?: () => void;
-  /** Written at the end of each invocation. */
+  /** Flushed at the end of each invocation. */
   readonly metrics?: { flush?(): void; messageFailing?(): void };
-  /** Told at the end of each invocation, if anybody is to be told. */
+  /** Flushed at the end of each invocation. Absent or `undefined`: nothing receives notices. */
   readonly notices?: { flush(): Promise<void> } | undefined;
 }
 
 /**
- * Received so often, a message no longer counts in the age of the oldest message of a standard queue (Amazon SQS Developer Guide,
- * `ApproximateAgeOfOldestMessage`): it is counted here if it fails.
+ * From this many receives on, a message no longer counts in the age of a standard queue's oldest message (Amazon SQS
+ * Developer Guide, `ApproximateAgeOfOldestMessage`). Failures of such a message are therefore counted here.
  */
 const OUT_OF_SIGHT_RECEIVES = 3;
 
-/** A record, and what it says. */
+/** A record and the message in it. */
 interface Read<Message> {
   readonly record: SQSRecord;
   readonly message: Message;
 }
 
-/** Tells the batch that a message is to be kept. */
+/** The error that returns an unfinished message to its queue. */
 class AgainError extends Error {
   readonly again: Again;
 
@@ -94,22 +104,23 @@ class AgainError extends Error {
   }
 }
 
-/** A message took too long and goes back to its queue. */
+/** The error of a message that takes too long and returns to its queue. */
 export class MessageDeadlineError extends Error {
   override readonly name = 'MessageDeadlineError';
 }
 
 /**
- * The Lambda handler of a queue: reads each message, does its work within its time, and tells the queue which ones
- * to bring again and when. A message that nobody can read, or that is refused, is set aside at once, with the reason as an attribute:
- * retried in place it would come until the queue gives up, and on a FIFO queue hold its group up meanwhile. Nothing
- * that fails is thrown: the response names it.
+ * Returns the Lambda handler of a queue. It parses each message, processes it within its deadline, and reports to the
+ * queue which messages to redeliver and when. An unreadable or rejected message moves to the dead-letter queue
+ * immediately, with the reason as an attribute. With retries in place, SQS would redeliver it up to its limit, and on
+ * a FIFO queue it would block its group meanwhile. The handler never throws for a failed message: the response names
+ * it.
  */
 export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps) {
   const { deadLetters, visibility, log } = deps;
   const { parse, admit, perform, order, joins, deadlineMs, retrySeconds, about } = consumption;
 
-  /** Of what came behind a message, in order, that which is done together with it. */
+  /** Returns the messages behind `first`, in order, that are processed together with it. */
   const joining = async (first: Message, behind: readonly SQSRecord[]): Promise<readonly Read<Message>[]> => {
     const joined: Read<Message>[] = [];
     for (const record of behind) {
@@ -121,14 +132,17 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
         await admit?.(message, delivery);
         joined.push({ record, message });
       } catch {
-        // What is wrong with it is found, and told, when it is its turn.
+        // An invalid message is found and reported in its own turn.
         break;
       }
     }
     return joined;
   };
 
-  /** Handles a record, and what came `behind` it in its group as far as that joins it: whatever of it is done is told to `done`. */
+  /**
+   * Processes a record and the records `behind` it in its group that join it. Calls `done` for each joined record
+   * that was processed.
+   */
   const handleRecord = async (
     record: SQSRecord,
     behind: readonly SQSRecord[],
@@ -156,7 +170,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
       return again;
     };
     try {
-      // By its id a delta is found in the relay's log, too.
+      // The relay's log has the same delta ID.
       const working = delta === undefined ? performed() : inLogContext({ delta }, performed);
       const again = await withinDeadline(deadlineMs, working);
       if (again) throw new AgainError(again);
@@ -183,7 +197,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     )
     .handler(async (event) => {
       const errors = new Map<string, unknown>();
-      /** Done together with one before it. */
+      /** IDs of messages that were processed together with an earlier one. */
       const done = new Set<string>();
       const handle = async (record: SQSRecord) => {
         const { messageId } = record;
@@ -198,7 +212,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
           throw error;
         });
       };
-      // All failed is no reason to throw: the response says so, and a thrown batch says less.
+      // Don't throw when all messages failed: the response names each of them, which an error can't.
       const settings = { throwOnFullBatchFailure: false };
       const response = await (order === 'group'
         ? processPartialResponse(event, handle, new SqsFifoPartialProcessorAsync(), {
@@ -207,7 +221,7 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
           })
         : processPartialResponse(event, handle, new BatchProcessor(EventType.SQS), settings));
       const failed = new Set(response.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
-      // Of a group, those behind the one that failed wait for it, and come again with it.
+      // The rest of a group waits for the failed message and is redelivered with it.
       const retries = event.Records.filter(({ messageId }) => failed.has(messageId)).flatMap((record) => {
         const error = errors.get(record.messageId);
         const seconds =
@@ -233,7 +247,10 @@ const behindInGroup = (record: SQSRecord, records: readonly SQSRecord[]): readon
     .slice(records.indexOf(record) + 1)
     .filter(({ attributes }) => attributes.MessageGroupId === record.attributes.MessageGroupId);
 
-/** Rejects when the dead-letter queue did not take the message, so that its own queue keeps it. */
+/**
+ * Moves a message to the dead-letter queue. Rejects when that queue did not accept it, so that its own queue keeps
+ * the message.
+ */
 async function setAside(
   { body, messageId, attributes }: SQSRecord,
   reason: RejectedMessageError,
@@ -259,8 +276,8 @@ async function setAside(
 }
 
 /**
- * What `work` resolves to; rejects with `MessageDeadlineError` when that takes longer than `deadlineMs`. The work
- * itself goes on for as long as it is let: it must be such that it can be done again meanwhile.
+ * Resolves with the result of `work`. Rejects with `MessageDeadlineError` when `work` takes longer than `deadlineMs`.
+ * `work` itself continues, so it must be safe to repeat meanwhile.
  */
 async function withinDeadline<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();

@@ -23,13 +23,13 @@ import { MAX_MESSAGE_BYTES } from './limits.ts';
 import { messageJson } from './message-json.ts';
 import { MalformedMessageError, parseMessage } from './rejected-message.ts';
 
-/** The message format this code writes, and the only one it reads. */
+/** The message format that this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;
 
 const WHAT = 'delta message';
 
 const text = z.string().min(1);
-/** An int64 as text, because a JSON number is a double to most who read it. */
+/** An int64 as text, because most JSON parsers read a number as a double. */
 const int64Text = z
   .string()
   .refine((written) => parseInt64(written) !== undefined, 'must be an int64 as text, for example "300"')
@@ -68,7 +68,7 @@ const seenTaint = z.discriminatedUnion(
 
 const uid = text.transform(podUid);
 
-/** A pod; `tolerations` is an index into the message's lists, because the pods of a node share a few. */
+/** A pod. `tolerations` is an index into the message's lists, because the pods of a node share a few lists. */
 const pod = z.strictObject({
   uid,
   namespace: text,
@@ -79,7 +79,7 @@ const pod = z.strictObject({
   rank: z.int().nonnegative().exactOptional(),
 });
 
-/** Told of as it was before somebody else deleted it. */
+/** A pod as it was before another client deleted it. */
 const deletedPod = pod.extend({
   deleted: z.strictObject({ at: epochMs, by: z.enum(['taint-manager', 'other']) }),
 });
@@ -124,7 +124,7 @@ const message = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** A delta as the text of one SQS message; each distinct toleration list is written once. */
+/** Encodes a delta as the text of one SQS message. Each distinct toleration list is written once. */
 export function encodeDelta(delta: Delta): string {
   const { ref, version, observedAt, taintsStamp, deletedAt, guardRevision } = delta;
   const common = {
@@ -172,8 +172,8 @@ export interface DeltaMessage {
 }
 
 /**
- * The message of a delta. Of a node too large for it, the facts of as many pods as fit are told, and the UIDs of all; who
- * deleted others is not.
+ * Returns the message of a delta. If a node's delta is too large, the message has all pods' UIDs but the facts of
+ * only as many pods as fit. It then has no `deleted`.
  */
 export function deltaMessage(delta: Delta): DeltaMessage {
   const body = encodeDelta(delta);
@@ -190,7 +190,8 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   const others: PodUid[] = [];
   for (const facts of delta.pods) {
     const list = messageJson(encodeTolerations(facts.tolerations));
-    // Its index is no longer than the number of pods, and its UID is no longer among the others.
+    // The encoded index has at most as many digits as the number of pods. The pod's UID no longer counts among the
+    // others.
     const podBytes = itemBytes(messageJson(encodePod(facts, uids.length))) - itemBytes(`"${facts.uid}"`);
     const bytes = podBytes + (written.has(list) ? 0 : itemBytes(list));
     if (bytes > room) {
@@ -204,12 +205,12 @@ function whatFits({ deleted: _untold, ...delta }: NodeDelta): NodeDelta {
   return { ...delta, pods, others };
 }
 
-/** What an item takes in a JSON array, with its comma. */
+/** Returns the bytes of an item in a JSON array, including its comma. */
 const itemBytes = (json: string): number => Buffer.byteLength(json) + 1;
 
 /**
- * Reads a delta message. Throws `MalformedMessageError` with one sentence that names the first field at fault, for
- * anything that is not exactly a message of this version.
+ * Parses a delta message. Throws `MalformedMessageError` for anything that is not exactly a message of this version.
+ * The error is one sentence that names the first invalid field.
  */
 export function parseDelta(body: string): Delta {
   const { v: _version, cluster, node, ...fields } = parseMessage(WHAT, message, body);
@@ -249,7 +250,7 @@ function encodePod(facts: PodFacts, tolerations: number): EncodedPod {
     ...(facts.owner ? { owner: facts.owner } : {}),
     podSince: facts.podSince,
     tolerations,
-    // Equivalent mutant (ConditionalExpression): JSON leaves out what is undefined.
+    // Equivalent mutant (ConditionalExpression): JSON omits `undefined`.
     ...(facts.rank === undefined ? {} : { rank: facts.rank }),
   };
 }
@@ -273,9 +274,9 @@ function parsePod<Encoded extends z.output<typeof pod>>(
   return { ...encoded, tolerations };
 }
 
-/** Taints may carry more than a message holds (a stored `since`). */
+/** Returns only the fields of a message: a taint may have more (a stored `since`). */
 function plainTaint({ key, value, effect, virtual, known, seenAt, timeAdded }: SeenTaint): SeenTaint {
-  // Equivalent mutant (ConditionalExpression): JSON leaves out what is undefined.
+  // Equivalent mutant (ConditionalExpression): JSON omits `undefined`.
   const added = timeAdded === undefined ? {} : { timeAdded };
   const mark = virtual ? { virtual } : {};
   return { key, ...(value ? { value } : {}), effect, ...mark, known, seenAt, ...added };
@@ -289,7 +290,7 @@ function encodeTolerations(list: readonly Toleration[]): readonly unknown[] {
   }));
 }
 
-/** Distinct toleration lists, in the order in which they were met. */
+/** Distinct toleration lists, in the order of their first use. */
 class ToleratedLists {
   readonly #indexByText = new Map<string, number>();
   readonly #indexByList = new Map<readonly Toleration[], number>();
@@ -297,33 +298,34 @@ class ToleratedLists {
 
   indexOf(list: readonly Toleration[]): number {
     const known = this.#indexByList.get(list);
-    // Equivalent mutant (ConditionalExpression): The text of a list finds the same index: this spares writing
-    // it.
+    // Equivalent mutant (ConditionalExpression): The text of a list leads to the same index. The lookup only avoids
+    // encoding the list.
     if (known !== undefined) return known;
     const encoded = encodeTolerations(list);
     const key = JSON.stringify(encoded);
     const index = this.#indexByText.get(key) ?? this.encoded.push(encoded) - 1;
     this.#indexByText.set(key, index);
-    // Equivalent mutant (CallExpression): Then the text finds the index each time.
+    // Equivalent mutant (CallExpression): The text then leads to the index each time.
     this.#indexByList.set(list, index);
     return index;
   }
 }
 
 /**
- * The message group: all deltas of one node stay in order, nodes do not wait for each other. Hashed, because a
- * group id holds 128 characters and a cluster and a node name may have more.
+ * Returns the message group. All deltas of a node stay in order, and nodes don't wait for each other. The ID is a
+ * hash, because a group ID has at most 128 characters and cluster and node names can have more.
  */
 export function messageGroupId(ref: NodeRef): string {
   return sha256(nodeKey(ref));
 }
 
-/** Known to this process alone. */
+/** A secret of this process. */
 const SECRET = randomUUID();
 
 /**
- * The deduplication id: cluster, node or pod, version. A call that is repeated because its answer was lost tells nothing twice. No other
- * process can compute it: whoever may send to the queue could otherwise have a delta dropped by sending its id first.
+ * Returns the deduplication ID: a hash of cluster, node or pod, and version. A call that is repeated because its
+ * response was lost therefore enqueues nothing twice. No other process can compute the ID. Otherwise a sender to the
+ * queue could have a delta dropped by sending its ID first.
  */
 export function deduplicationId(delta: Delta): string {
   const { ref, version } = delta;
@@ -332,7 +334,7 @@ export function deduplicationId(delta: Delta): string {
   return sha256(`${SECRET}#${subject}#${version.epoch}.${version.sequence}`);
 }
 
-/** 64 characters, all of those that SQS allows in an id. */
+/** Returns 64 characters that SQS allows in an ID. */
 function sha256(text: string): string {
   return hash('sha256', text);
 }

@@ -16,15 +16,17 @@ import { MAX_ID_CHARACTERS } from './limits.ts';
 import { messageJson } from './message-json.ts';
 import { parseMessage } from './rejected-message.ts';
 
-/** The message format this code writes, and the only one it reads. */
+/** The message format that this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;
 
-/** Bytes of one message on `evictions-due`: SQS takes 1 MiB, but its stand-ins and old queues take this much. */
+/**
+ * Bytes of one message on `evictions-due`. SQS accepts 1 MiB, but its stand-ins and old queues accept only this much.
+ */
 export const MAX_DUE_MESSAGE_BYTES = 256 * 1024;
 
 /**
- * The group of what is due in a cluster: its name. A longer one than SQS takes, as ARNs of clusters can be, is hashed; then no agent
- * is for it, whose messages are told apart by that name.
+ * Returns the group of a cluster's due messages: the cluster's name. A name that is too long for SQS, as ARNs of
+ * clusters can be, is hashed. Such a cluster has no agent, because the name in the group routes messages to agents.
  */
 export const dueGroupId = (cluster: ClusterName): string =>
   cluster.length > MAX_ID_CHARACTERS ? hash('sha256', cluster) : cluster;
@@ -71,20 +73,20 @@ const dueMessage = z.discriminatedUnion('kind', [
 ]);
 
 /**
- * What travels on `evictions-due`:
- * - `due`: look at that node; something falls due there at `at`.
- * - `cancelled`: announce that these pods will not be evicted, as of the delta of that version.
- * - `countdowns`: announce that these pods are to be evicted, and when and why.
- * - `retry`: try these pods again that were given up. A dead letter of this kind tells what was given up.
+ * A message on `evictions-due`:
+ * - `due`: check that node; a deadline on it is at `at`.
+ * - `cancelled`: announce that these evictions are canceled, as of the delta of that version.
+ * - `countdowns`: announce these pods' evictions, with deadlines and causes.
+ * - `retry`: retry these pods' failed evictions. A dead letter of this kind lists the failed evictions.
  */
 export type DueMessage = z.output<typeof dueMessage>;
 
-/** "Look at that node at that time", as the text of one message. */
+/** Encodes "check that node at that time" as the text of one message. */
 export function encodeDue({ cluster, node, at }: NodeRef & { readonly at: EpochMs }): string {
   return messageJson({ v: DUE_MESSAGE_VERSION, kind: 'due', cluster, node, at } satisfies EncodedMessage);
 }
 
-/** "These evictions were cancelled", as the texts of as few messages as hold them; none for no pods. */
+/** Encodes canceled evictions as the texts of as few messages as hold them. Returns none for no pods. */
 export function encodeCancelled({ cluster, node, version, pods }: CancelledPods): string[] {
   const encode = (some: readonly CancelledPod[]) =>
     messageJson({
@@ -98,7 +100,7 @@ export function encodeCancelled({ cluster, node, version, pods }: CancelledPods)
   return inMessages(pods, encode);
 }
 
-/** "These pods are to go at those moments", as the texts of as few messages as hold them; none for no pods. */
+/** Encodes scheduled evictions as the texts of as few messages as hold them. Returns none for no pods. */
 export function encodeCountdowns({
   cluster,
   node,
@@ -115,7 +117,7 @@ export function encodeCountdowns({
   return inMessages(pods, encode);
 }
 
-/** The texts of as few messages as hold these pods, none of them too large; none for no pods. */
+/** Returns the texts of as few messages as hold these pods, each within the size limit. Returns none for no pods. */
 function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) => string): string[] {
   const none = Buffer.byteLength(encode([]));
   // The first pod comes without a comma.
@@ -136,7 +138,7 @@ function inMessages<Pod>(pods: readonly Pod[], encode: (some: readonly Pod[]) =>
   return some.length === 0 ? messages : [...messages, encode(some)];
 }
 
-/** "Try these pods again that were given up", as the text of one message. A node runs some hundred pods at most. */
+/** Encodes "retry these pods' failed evictions" as the text of one message. A node runs some hundred pods at most. */
 export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: readonly PodUid[] }): string {
   return messageJson({
     v: DUE_MESSAGE_VERSION,
@@ -150,8 +152,8 @@ export function encodeRetry({ cluster, node, pods }: NodeRef & { readonly pods: 
 type EncodedMessage = z.input<typeof dueMessage>;
 
 /**
- * Reads a message of `evictions-due`. Throws `MalformedMessageError` with one sentence that names the first field at
- * fault, for anything that is not exactly a message of this version.
+ * Parses a message of `evictions-due`. Throws `MalformedMessageError` for anything that is not exactly a message of
+ * this version. The error is one sentence that names the first invalid field.
  */
 export const parseDueMessage = (body: string): DueMessage => parseMessage('due message', dueMessage, body);
 

@@ -14,15 +14,15 @@ import {
 } from '#shared/telemetry/metrics.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 
-/** Values of one metric in one document (CloudWatch embedded metric format). */
+/** Maximum of values of one metric in one document (CloudWatch embedded metric format). */
 const MAX_VALUES = 100;
 
 export interface EmfOptions {
   readonly namespace: string;
   readonly clock: Clock;
-  /** Whether what is put of a cluster is also a metric of that cluster, which costs as much again. */
+  /** True: a value of a cluster is also a metric of that cluster, which doubles the cost. */
   readonly byCluster?: boolean;
-  /** Takes one line of the log. */
+  /** Writes one line of the log. */
   readonly write: (line: string) => void;
 }
 
@@ -30,19 +30,20 @@ export interface EmfOptions {
 type Gathered = Map<string, { readonly unit: MetricUnit; readonly values: number[] }>;
 
 /**
- * Metrics as log lines, in CloudWatch's embedded metric format: no call, no wait, and CloudWatch computes percentiles
- * from the single values. They are gathered until `flush`, so that one invocation writes one line, or one for each cluster.
+ * Metrics as log lines, in CloudWatch's embedded metric format. Recording a value needs no call and no wait, and
+ * CloudWatch computes percentiles from the single values. Values are collected until `flush`, so that one invocation
+ * writes one line, or one for each cluster.
  */
 export class Emf {
   readonly #options: EmfOptions;
-  /** By the cluster that they are also metrics of, if they are. */
+  /** Keyed by the cluster of a per-cluster metric. `undefined`: only the service's metric. */
   readonly #metrics = new Map<ClusterName | undefined, Gathered>();
 
   constructor(options: EmfOptions) {
     this.#options = options;
   }
 
-  /** Notes one value of a metric, and of which cluster it is. */
+  /** Records one value of a metric, and its cluster. */
   put(name: string, unit: MetricUnit, value: number, cluster?: ClusterName): void {
     const of = this.#options.byCluster ? cluster : undefined;
     const metrics: Gathered = this.#metrics.get(of) ?? new Map();
@@ -52,7 +53,7 @@ export class Emf {
     metrics.set(name, metric);
   }
 
-  /** Writes what was noted since the last time, in as few lines as its format allows. */
+  /** Writes the values recorded since the last flush, in as few lines as the format allows. */
   flush(): void {
     for (const [cluster, metrics] of this.#metrics) {
       for (let from = 0; ; from += MAX_VALUES) {
@@ -93,13 +94,13 @@ export class Emf {
   }
 }
 
-/** Metrics of a process whose standard output CloudWatch Logs takes. */
+/** Returns metrics of a process whose standard output CloudWatch Logs receives. */
 export function stdoutEmf(namespace: string, byCluster = false): Emf {
   const write = (line: string) => process.stdout.write(`${line}\n`);
   return new Emf({ namespace, byCluster, clock: systemClock, write });
 }
 
-/** What `evict` counts, for CloudWatch. */
+/** Returns the metrics of `evict`, for CloudWatch. */
 export function emfEvictionMetrics(emf: Emf): EvictionMetrics {
   return {
     podDeleted(cluster, lateSeconds) {

@@ -1,13 +1,13 @@
 import type * as z from 'zod';
 
-/** A variable of an environment: what it is for, and its value where it is not set; absent: it has to be set, or may be left out. */
+/** A variable of an environment: its purpose, and its default. No default: the variable is required or optional. */
 export interface EnvironmentVariable {
   readonly name: string;
   readonly purpose: string;
   readonly byDefault?: string;
 }
 
-/** The variables of an environment, in the order of their purposes. */
+/** Returns the variables of an environment, in the order of `purposes`. */
 export function environmentVariables<Shape extends z.ZodRawShape>(
   { shape }: z.ZodObject<Shape>,
   purposes: Readonly<Record<keyof Shape & string, string>>,
@@ -23,7 +23,7 @@ export function environmentVariables<Shape extends z.ZodRawShape>(
   ];
 }
 
-/** The variables for people, a line each. */
+/** Returns the variables for people, one on each line. */
 export function environmentText(variables: readonly EnvironmentVariable[]): string {
   const width = Math.max(...variables.map(({ name }) => name.length));
   return variables

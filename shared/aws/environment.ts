@@ -3,12 +3,12 @@ import { agentIdSchema } from '#shared/state/registry.ts';
 import { agentClusterSchema } from './agent-names.ts';
 import { accountOf, endpointSchema, LOCALSTACK_ACCOUNT, notForAccount } from './localstack.ts';
 
-/** A process was started with an environment it cannot work with; the message names the variable and the fix. */
+/** The environment of a process is invalid. The message names the variable and the fix. */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
 }
 
-/** What a process reads from its environment, checked once at its start. Throws `EnvironmentError`. */
+/** Returns the variables that a process needs, validated once at its start. Throws `EnvironmentError`. */
 export function readEnvironment<T>(
   schema: z.ZodType<T>,
   variables: Readonly<Record<string, string | undefined>>,
@@ -24,7 +24,7 @@ export function readEnvironment<T>(
 }
 
 /*
- * The environment variables of what is deployed, by what they give access to. Whoever is granted that access is given
+ * The environment variables of deployed processes, grouped by the access they give. A process with that access gets
  * exactly these.
  */
 
@@ -34,61 +34,61 @@ const flag = z.enum(['true', 'false'], 'must be true or false').transform((value
 /** The table: store, leases and cluster registry. */
 export const tableVariables = { TABLE_NAME: text };
 
-/** For how many days what became of evictions is kept. */
+/** Days for which the history of evictions is kept. */
 export const historyVariables = { HISTORY_DAYS: z.coerce.number('must be a number').int().positive() };
 
-/** The queues the relay sends deltas to. */
+/** The queues to which the relay sends deltas. */
 export const deltaQueueVariables = { NODE_DELTAS_URL: z.url(), POD_DELTAS_URL: z.url() };
 
-/** The queue a function's messages come from. */
+/** The queue from which a function receives messages. */
 export const sourceVariables = { SOURCE_QUEUE_URL: z.url() };
 
-/** Where a function sets aside what nobody can read. */
+/** The queue for messages that are unreadable or were rejected. */
 export const deadLetterVariables = { DEAD_LETTER_QUEUE_URL: z.url() };
 
 /** `evictions-due`. */
 export const dueQueueVariables = { EVICTIONS_DUE_URL: z.url() };
 
-/** What arming timers takes besides `evictions-due` itself. */
+/** The variables that timers need besides `evictions-due` itself. */
 export const timerVariables = {
   EVICTIONS_DUE_ARN: text,
   SCHEDULE_GROUP_NAME: text,
   SCHEDULE_ROLE_ARN: text,
 };
 
-/** What the names begin with of all that agents have, their queues of what is due among it. */
+/** The prefix of the names of all agents' resources, including their queues of due messages. */
 export const agentsVariables = { AGENT_PREFIX: text };
 
 /** How tolerations are matched. */
 export const matchingVariables = { COMPARISON_OPERATORS: flag };
 
-/** Names the installation, to those who share a cluster with it. */
+/** The installation's name, for other installations that share a cluster with it. */
 export const installationVariables = { INSTALLATION_NAME: text };
 
-/** Under which namespace CloudWatch shows the metrics. */
+/** The CloudWatch namespace of the metrics. */
 export const metricVariables = { METRIC_NAMESPACE: text };
 
-/** Whether what is counted of a cluster is also a metric of that cluster. */
+/** `true`: values of a cluster are also metrics of that cluster. */
 export const clusterMetricVariables = { METRICS_BY_CLUSTER: flag };
 
-/** The event bus that is told what becomes of evictions; absent: none. */
+/** The event bus that receives notices about evictions. Absent: none. */
 export const noticeVariables = { EVENT_BUS: text.exactOptional() };
 
 /**
- * Set where LocalStack is in place of AWS: its SQS names the account as the sender of every message. Whoever reads it refuses to
- * work in any account but LocalStack's.
+ * Set where LocalStack replaces AWS: its SQS reports the account as the sender of every message. A process with this
+ * setting works only in LocalStack's account.
  */
 export const endpointVariables = { ENDPOINT: endpointSchema.exactOptional() };
 
-/** A group of variables as it is read. */
+/** The parsed values of a group of variables. */
 export type Variables<Group extends z.ZodRawShape> = z.output<z.ZodObject<Group>>;
 
-/** The values for a group of variables; tells the compiler of any that is forgotten. */
+/** The values for a group of variables. The compiler reports each missing one. */
 export type ValuesOf<Variables> = { readonly [Name in keyof Variables]: string };
 
 const namedAccount = { ...timerVariables, ...endpointVariables };
 
-/** Has an environment refused that is for LocalStack, and names a queue of another account. */
+/** Rejects an environment that is for LocalStack but names a queue of another account. */
 function forItsAccount<Shape extends z.ZodRawShape & typeof namedAccount>(shape: Shape): z.ZodObject<Shape> {
   return z.object(shape).check((context) => {
     const { ENDPOINT, EVICTIONS_DUE_ARN } = context.value as Variables<typeof namedAccount>;
@@ -103,7 +103,7 @@ function forItsAccount<Shape extends z.ZodRawShape & typeof namedAccount>(shape:
   });
 }
 
-/** What both delta functions read from their environment. */
+/** The environment of both delta functions. */
 export const deltaEnvironment = forItsAccount({
   ...endpointVariables,
   ...tableVariables,
@@ -117,7 +117,7 @@ export const deltaEnvironment = forItsAccount({
   ...noticeVariables,
 });
 
-/** What `evict` reads from its environment. */
+/** The environment of `evict`. */
 export const evictEnvironment = forItsAccount({
   ...deltaEnvironment.shape,
   ...metricVariables,
@@ -125,7 +125,7 @@ export const evictEnvironment = forItsAccount({
   ...installationVariables,
 });
 
-/** What `expiry` reads from its environment. */
+/** The environment of `expiry`. */
 export const expiryEnvironment = z.object({
   ...tableVariables,
   ...dueQueueVariables,
@@ -133,36 +133,40 @@ export const expiryEnvironment = z.object({
   ...deadLetterVariables,
 });
 
-/** What `heartbeat` reads from its environment. */
+/** The environment of `heartbeat`. */
 export const heartbeatEnvironment = z.object({ ...tableVariables, ...metricVariables });
 
-/** Where Fargate and Kubernetes look for the relay's probes unless told otherwise. */
+/** The port at which Fargate and Kubernetes probe the relay by default. */
 export const PROBE_PORT = 8080;
 
-/** Nodes for each MiB of a relay's memory; half of it is left for storms, and for a neighbour's clusters. */
+/**
+ * Nodes for each MiB of a relay's memory. Half of the memory is left for storms and for the clusters of a neighbor.
+ */
 export const NODES_PER_MIB = 40;
 
-/** The only clusters that a relay follows: names, and beginnings of names with `*` behind them; absent: all. */
+/** The only clusters that a relay follows: names, or name prefixes followed by `*`. Absent: all. */
 export const followedVariables = {
   CLUSTERS: text.transform((list) => list.split(',')).exactOptional(),
 };
 
-/** Where `/healthz`, `/readyz` and `/metrics` are served. */
+/** The address at which `/healthz`, `/readyz` and `/metrics` are served. */
 const probeVariables = {
   PROBE_HOST: z.string().min(1).default('0.0.0.0'),
   PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
 };
 
-/** What the relay reads from its environment. */
+/** The environment of the relay. */
 export const relayEnvironment = z.object({
   ...endpointVariables,
   ...tableVariables,
   ...deltaQueueVariables,
   ...metricVariables,
   ...followedVariables,
-  /** Absent: it cannot tell whether another installation evicts in a cluster. */
+  /** Absent: the relay cannot detect another installation that evicts in a cluster. */
   INSTALLATION_NAME: text.exactOptional(),
-  /** How many nodes it takes on while other relays are there to take the rest. Default: that of 512 MiB. */
+  /**
+   * Nodes that the relay accepts while other relays are available for the rest. Default: the capacity for 512 MiB.
+   */
   NODE_CAPACITY: z.coerce
     .number('must be a number')
     .int()
@@ -171,10 +175,10 @@ export const relayEnvironment = z.object({
   ...probeVariables,
 });
 
-/** Which agent it is, and the one cluster that it is for. */
+/** The ID of an agent, and its one cluster. */
 export const agentVariables = { AGENT: agentIdSchema, CLUSTER: agentClusterSchema };
 
-/** What an agent reads from its environment; the queue of what is due, its schedules and dead letters are its own. */
+/** The environment of an agent. Its queue of due messages, schedules and dead letters are its own. */
 export const agentEnvironment = forItsAccount({
   ...endpointVariables,
   ...agentVariables,

@@ -5,14 +5,14 @@ import { type Log, logTo } from '#shared/telemetry/log.ts';
 import { type Notice, noticeOf } from '#shared/telemetry/notice.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** By these, rules on the bus find our events. */
+/** Source and detail type by which rules on the bus match the events. */
 export const NOTICE_SOURCE = 'taintward';
 export const NOTICE_TYPE = 'Taintward Eviction';
 
-/** Events in one PutEvents (EventBridge's limit). Ten of ours are far below its 1 MiB. */
+/** Events in one PutEvents (EventBridge's limit). Ten of these events are far below its 1 MiB. */
 const BATCH = 10;
 const PARALLEL_BATCHES = 4;
-/** For all that an invocation has to tell: a decision waits for nobody who wants to hear of it. */
+/** Time limit for all notices of an invocation: consumers of notices must not delay decisions. */
 const FLUSH_MS = 2_000;
 
 export interface EventBusOptions {
@@ -24,8 +24,8 @@ export interface EventBusOptions {
 }
 
 /**
- * Tells an EventBridge bus what the log tells of evictions. A courtesy: what the bus does not take in time is lost with a
- * word in the log, and so is what a process that dies had not told yet. History is kept elsewhere.
+ * Sends the log's events about evictions to an EventBridge bus. Best effort: notices that the bus does not accept in
+ * time are lost, which is logged. A process that dies loses its unsent notices. The history is kept elsewhere.
  */
 export class EventBus {
   readonly #options: EventBusOptions;
@@ -35,16 +35,16 @@ export class EventBus {
     this.#options = options;
   }
 
-  /** A log that writes to the one given, and notes what is to be told. */
+  /** A log that writes to the given log, and queues the notices. */
   readonly log: Log = logTo((severity, line) => {
     const { log, clock } = this.#options;
     const notice = noticeOf(line, clock.now());
     if (notice) this.#waiting.push(notice);
-    // The pair is one of `LogEvents`, which the compiler does not see.
+    // Event and fields are a pair of `LogEvents`, which the compiler cannot infer here.
     (log[severity] as (event: string, fields: object) => void)(line.event, line.fields);
   });
 
-  /** Tells what was noted since the last time. Never rejects. */
+  /** Sends the notices queued since the last flush. Never rejects. */
   async flush(): Promise<void> {
     const notices = this.#waiting;
     this.#waiting = [];
@@ -80,7 +80,7 @@ export class EventBus {
   }
 }
 
-/** The bus that an environment names, if any. */
+/** Returns the bus that an environment names, if any. */
 export function eventBusOf(
   { EVENT_BUS: busName }: { readonly EVENT_BUS?: string },
   deps: Pick<EventBusOptions, 'clock' | 'log'>,

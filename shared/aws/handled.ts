@@ -1,12 +1,12 @@
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from 'aws-lambda';
 import type { Log } from '#shared/telemetry/log.ts';
 
-/** Handles a batch of messages, and reports those that it did not. */
+/** Handles a batch of messages, and reports those that failed. */
 export type BatchHandler = (event: SQSEvent) => Promise<SQSBatchResponse>;
 
 /**
- * The records of a batch that a handler handled, as Lambda understands its report. Never rejects: what goes wrong shows in
- * the log, and in messages that come again.
+ * Returns the records that a handler handled, by Lambda's rules for its report. Never rejects: failures are logged,
+ * and their messages are redelivered.
  */
 export async function handledOf(
   records: readonly SQSRecord[],
@@ -22,7 +22,7 @@ export async function handledOf(
     const { batchItemFailures } = await handler({ Records: [...records] });
     const failed = new Set(batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
     const handled = records.filter(({ messageId }) => !failed.has(messageId));
-    // As Lambda does: a report that names no message of the batch says nothing about the others either.
+    // Lambda does the same: a report that names a message outside the batch counts as a failure of the whole batch.
     return handled.length + failed.size === records.length
       ? handled
       : fail('a message was reported that is not in it');

@@ -2,8 +2,8 @@ import type { MiddlewareObj } from '@middy/core';
 import { enterLogContext } from '#shared/telemetry/log.ts';
 
 /**
- * What belongs to every function, as a middleware: its log lines carry the id of the request they belong to, and what
- * it gathered to tell, if anything, is told at the end of each invocation, however that ends. `invoked` is called as each begins.
+ * Returns the middleware of every function. It adds the request's ID to log lines, and calls `invoked` when an
+ * invocation begins. It calls `flush` at the end of each invocation, whether that succeeds or fails.
  */
 export function invocation(telling?: { flush?(): void | Promise<void>; invoked?(): void }): MiddlewareObj {
   const flush = (): void | Promise<void> => telling?.flush?.();

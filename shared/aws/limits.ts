@@ -15,7 +15,7 @@ export const MAX_BATCH_BYTES = 1_048_576;
 /** Attributes of one message. */
 export const MAX_MESSAGE_ATTRIBUTES = 10;
 
-/** Characters of a message group id and of a deduplication id. */
+/** Characters of a message group ID and of a deduplication ID. */
 export const MAX_ID_CHARACTERS = 128;
 
 /** Seconds by which a message can be delayed (`DelaySeconds`); per message on standard queues only. */

@@ -1,23 +1,26 @@
 import type { OutgoingMessage, SendFailure } from '#shared/state/sender.ts';
 import { MAX_DELAY_SECONDS, MAX_ID_CHARACTERS, MAX_MESSAGE_ATTRIBUTES, MAX_MESSAGE_BYTES } from './limits.ts';
 
-/** The data type of every attribute we send. */
+/** The data type of every attribute that is sent. */
 export const ATTRIBUTE_TYPE = 'String';
 
-/** Characters that SQS takes neither in a body nor in an attribute. */
+/** Characters that SQS rejects in a body and in an attribute. */
 const FORBIDDEN_CHARACTER = /[^\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]/u;
-/** Group and deduplication ids: ASCII letters, digits and punctuation. */
+/** Group and deduplication IDs: ASCII letters, digits and punctuation. */
 const ID = new RegExp(`^[!-~]{1,${MAX_ID_CHARACTERS}}$`);
 
-/** What SQS counts against its size limits: body, and each attribute's name, type and value; UTF-8 bytes. */
+/**
+ * Returns the bytes that count against SQS's size limits: the body, and each attribute's name, type and value, in
+ * UTF-8.
+ */
 export function messageBytes({ body, attributes = {} }: OutgoingMessage): number {
   const texts = Object.entries(attributes).flatMap(([name, value]) => [name, ATTRIBUTE_TYPE, value]);
   return [body, ...texts].reduce((bytes, text) => bytes + Buffer.byteLength(text), 0);
 }
 
 /**
- * Why SQS would never take a message, in one sentence; `undefined` when nothing speaks against it. Found out
- * before sending, because SQS may refuse a whole call for one message that is at fault.
+ * Returns the reason why SQS would never accept a message, in one sentence. `undefined`: the message is valid. Check
+ * before sending, because SQS may reject a whole call for one invalid message.
  */
 export function messageFault(message: OutgoingMessage): string | undefined {
   const { body, groupId, deduplicationId, delaySeconds, attributes = {} } = message;
@@ -27,11 +30,11 @@ export function messageFault(message: OutgoingMessage): string | undefined {
   }
   if (body === '') return 'body is empty';
   if (FORBIDDEN_CHARACTER.test(body)) return 'body holds a character that SQS does not take: escape it';
-  // Equivalent mutant (ConditionalExpression): A regular expression takes what is undefined for that word,
-  // which would be a good ID.
+  // Equivalent mutant (ConditionalExpression): A regular expression tests `undefined` as the word "undefined", which
+  // is a valid ID.
   if (groupId !== undefined && !ID.test(groupId)) return idFault('groupId');
-  // Equivalent mutant (ConditionalExpression): A regular expression takes what is undefined for that word,
-  // which would be a good ID.
+  // Equivalent mutant (ConditionalExpression): A regular expression tests `undefined` as the word "undefined", which
+  // is a valid ID.
   if (deduplicationId !== undefined && !ID.test(deduplicationId)) return idFault('deduplicationId');
   if (delaySeconds !== undefined && !isDelay(delaySeconds)) {
     return `delaySeconds is ${delaySeconds}, SQS takes whole seconds from 0 to ${MAX_DELAY_SECONDS}`;
@@ -50,13 +53,13 @@ const idFault = (field: string) =>
 const isDelay = (seconds: number) =>
   Number.isInteger(seconds) && seconds >= 0 && seconds <= MAX_DELAY_SECONDS;
 
-/** A message with its place in the list that is to be sent. */
+/** A message with its index in the list to send. */
 export interface Numbered {
   readonly index: number;
   readonly message: OutgoingMessage;
 }
 
-/** What a sending could not place, and which groups that stops. */
+/** The messages that could not be sent, and the groups that they stop. */
 export class SendFailures {
   readonly #byIndex = new Map<number, SendFailure>();
   /** The first message that failed, by group. */
@@ -65,34 +68,36 @@ export class SendFailures {
   add({ index, message }: Numbered, reason: string, permanent: boolean): void {
     this.#byIndex.set(index, { index, reason, permanent });
     const groupId = orderedGroup(message);
-    // Equivalent mutant (ConditionalExpression): What is stopped under no name stops nobody: whoever looks
-    // asks for a name first.
+    // Equivalent mutant (ConditionalExpression): An entry for `undefined` stops no message, because lookups require a
+    // group.
     if (groupId === undefined) return;
     this.#stoppedGroups.set(groupId, Math.min(index, this.#stoppedGroups.get(groupId) ?? index));
   }
 
-  /** Counts a message as failed when one before it in its group has; returns whether that is so. */
+  /** Counts a message as failed when an earlier message of its group failed. Returns whether it did. */
   addIfBehind({ index, message }: Numbered): boolean {
     const groupId = orderedGroup(message);
-    // Equivalent mutant (ConditionalExpression): Under no name nothing is ever stopped.
+    // Equivalent mutant (ConditionalExpression): There is never an entry for `undefined`.
     const first = groupId === undefined ? undefined : this.#stoppedGroups.get(groupId);
-    // Equivalent mutant (EqualityOperator): The first that failed is not asked for again.
+    // Equivalent mutant (EqualityOperator): The first failed message is not checked again.
     if (first === undefined || first > index) return false;
     this.#byIndex.set(index, { index, reason: `message ${first} of its group failed`, permanent: false });
     return true;
   }
 
-  /** In the order of the messages. */
+  /** Returns the failures in the order of the messages. */
   list(): readonly SendFailure[] {
     return [...this.#byIndex.values()].sort((a, b) => a.index - b.index);
   }
 }
 
-/** The group in which a message keeps its order: only a FIFO queue's message has a deduplication id. */
+/** Returns the group in which a message keeps its order. Only a FIFO queue's message has a deduplication ID. */
 const orderedGroup = ({ groupId, deduplicationId }: OutgoingMessage) =>
   deduplicationId === undefined ? undefined : groupId;
 
-/** The messages that SQS may take; the others count as failed, with those behind them in their group. */
+/**
+ * Returns the messages that SQS may accept. The others count as failed, with the messages behind them in their group.
+ */
 export function withoutFaulty(
   messages: readonly OutgoingMessage[],
   failures: SendFailures,

@@ -1,6 +1,6 @@
-/** What no queue takes, though JSON has it unescaped; it writes all else of that kind as escapes already. */
+/** Characters that queues reject but JSON leaves unescaped. JSON escapes all other forbidden ones. */
 const FORBIDDEN = /[\ufffe\uffff]/g;
 
-/** JSON as the body of a message, whatever characters names have: SQS takes it. */
+/** Encodes a value as JSON that SQS accepts as a message body, regardless of the characters in names. */
 export const messageJson = (value: object): string =>
   JSON.stringify(value).replace(FORBIDDEN, (character) => `\\u${character.charCodeAt(0).toString(16)}`);

@@ -1,36 +1,36 @@
 import { MAX_RETENTION_SECONDS } from './limits.ts';
 
-/** One queue and its dead-letter queue, which is of the same kind. */
+/** One queue and its dead-letter queue, which is of the same type. */
 export interface QueueSpec {
   readonly name: string;
   readonly fifo: boolean;
-  /** Seconds the function that handles the queue's messages may take for a batch. */
+  /** Seconds that the queue's function may take for a batch. */
   readonly functionTimeoutSeconds: number;
-  /** After this many receives a message that comes up again goes to the dead-letter queue. */
+  /** After this many receives, SQS moves a message to the dead-letter queue. */
   readonly maxReceiveCount: number;
   readonly deadLetterName: string;
 }
 
 /**
- * Deltas heal themselves (the next resync sends the node again), so a few tries are enough. Five is also the
- * least AWS recommends for a queue that feeds a function: throttled batches use up receives.
+ * A lost delta is repaired by the next resync, which sends the node again, so a few attempts are enough. Five is also
+ * the minimum that AWS recommends for a queue that feeds a function, because throttled batches use up receives.
  */
 export const DELTA_MAX_RECEIVES = 5;
 
 /**
- * A message of `evict` comes again only while the table or a queue is away, or its moment has not come. Even if its handler
- * dies each time, and it stays hidden for 360 s, this many receives take less time than the queue keeps a message: after them it is
- * dead-lettered, not lost.
+ * SQS redelivers a message of `evict` only while the table or a queue is unavailable, or before its deadline. Suppose
+ * that its handler dies each time, and the message stays hidden for 360 s. This many receives still take less time
+ * than the queue's retention. The message then moves to the dead-letter queue and is not lost.
  */
 export const EVICTIONS_DUE_MAX_RECEIVES = 800;
 
-/** Delta handlers wait for the table only. */
+/** Delta handlers wait only for the table. */
 const DELTA_TIMEOUT_SECONDS = 30;
 
-/** `evict` waits for API servers, twice as long as for one answer (`REQUEST_TIMEOUT_MS`). */
+/** `evict` waits for API servers: twice the time limit of one request (`REQUEST_TIMEOUT_MS`). */
 const EVICT_TIMEOUT_SECONDS = 60;
 
-/** Every queue, by the name the code uses. */
+/** Every queue, by its name in the code. */
 export const QUEUES = {
   nodeDeltas: fifoQueue('node-deltas', DELTA_TIMEOUT_SECONDS, DELTA_MAX_RECEIVES),
   podDeltas: fifoQueue('pod-deltas', DELTA_TIMEOUT_SECONDS, DELTA_MAX_RECEIVES),
@@ -39,17 +39,17 @@ export const QUEUES = {
 
 export type QueueKey = keyof typeof QUEUES;
 
-/** Where `expiry`, which is fed by no queue, sets aside what it cannot read or put back. */
+/** The queue for stream records that `expiry` cannot read or restore. No queue feeds `expiry`. */
 export const EXPIRY_DEAD_LETTER_NAME = 'expiry-dlq';
 
 /**
- * How many timeouts of its function a received message stays hidden: what AWS recommends, so that a batch that
- * Lambda cannot run at once is not handled twice. Only a handler that died leaves its messages to that time:
- * one that failed says itself when they are to be seen again.
+ * Visibility timeout of a queue, in timeouts of its function. AWS recommends this factor, so that a batch that Lambda
+ * cannot run immediately is not handled twice. Only messages of a handler that died wait this long: a failed handler
+ * sets the time of the retry itself.
  */
 const VISIBILITY_TIMEOUTS = 6;
 
-/** Seconds until a message whose handler died is seen again. */
+/** Returns the seconds until a message whose handler died is visible again. */
 export const visibilitySeconds = (spec: QueueSpec): number =>
   VISIBILITY_TIMEOUTS * spec.functionTimeoutSeconds;
 

@@ -2,19 +2,22 @@ import type * as z from 'zod';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
 
-/** A message that is not to be done. Sending it again cannot help: it belongs into the dead-letter queue. */
+/**
+ * A message that must not be processed. Another attempt cannot succeed, so the message belongs in the dead-letter
+ * queue.
+ */
 export class RejectedMessageError extends Error {
   override readonly name: string = 'RejectedMessageError';
 }
 
-/** A message that cannot be read. */
+/** A message that is unreadable. */
 export class MalformedMessageError extends RejectedMessageError {
   override readonly name = 'MalformedMessageError';
 }
 
 /**
- * Reads a message's JSON by its schema. Throws `MalformedMessageError` with one sentence that names the first field
- * at fault; `what` names the kind of message in it.
+ * Parses a message's JSON by its schema. Throws `MalformedMessageError` with one sentence that names the first
+ * invalid field. `what` is the kind of message in that sentence.
  */
 export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string): T {
   let json: unknown;

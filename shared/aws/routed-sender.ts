@@ -2,17 +2,18 @@ import type { AgentOf } from '#shared/access/agent-of.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
-/** Queues of what is due: the service's own, and those of agents. */
+/** Queues of due messages: the service's own, and those of agents. */
 export interface DueQueues {
-  /** `evictions-due`, which `evict` works off. */
+  /** `evictions-due`, which `evict` processes. */
   readonly own: QueueSender;
-  /** That of the agent of this ID. */
+  /** Returns the queue of the agent with this ID. */
   readonly ofAgent: (agent: string) => QueueSender;
 }
 
 /**
- * Sends what is due to whoever carries it out: to the queue of the agent that works in a message's cluster, which is the message's
- * group, or else to our own, where those go, too, that have no group. Rejects also with `StoreError`.
+ * Sends due messages to the process that handles them. A message's group is its cluster. If an agent runs in the
+ * cluster, its queue receives the message. All other messages, including those without a group, are sent to the
+ * service's own queue. Rejects also with `StoreError`.
  */
 export class RoutedSender implements QueueSender {
   readonly #queues: DueQueues;

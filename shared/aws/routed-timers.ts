@@ -4,14 +4,14 @@ import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export interface RoutedTimersDeps {
-  /** Those of what `evict` carries out. */
+  /** Timers for the evictions of `evict`. */
   readonly own: Timers;
-  /** Those of what the agent of this ID does. */
+  /** Returns timers for the evictions of the agent with this ID. */
   readonly ofAgent: (agent: string) => Timers;
   readonly agentOf: AgentOf;
 }
 
-/** Arms each cluster's timers where what is due there is carried out: by the agent that works in it, or by `evict`. */
+/** Arms each cluster's timers with the process that evicts there: the cluster's agent, or `evict`. */
 export class RoutedTimers implements Timers {
   readonly #deps: RoutedTimersDeps;
 
@@ -20,7 +20,7 @@ export class RoutedTimers implements Timers {
   }
 
   async arm(ref: NodeRef, fireAts: readonly EpochMs[]): Promise<void> {
-    // Most deltas arm none, and are not to cost a read.
+    // Most deltas arm no timer and must not cost a read.
     if (fireAts.length === 0) return;
     const timers = await this.#timersOf(ref);
     await timers.arm(ref, fireAts);

@@ -4,7 +4,9 @@ import type { agentsVariables, dueQueueVariables, Variables } from './environmen
 import type { DueQueues } from './routed-sender.ts';
 import { SqsSender } from './sqs-sender.ts';
 
-/** The queues of what is due on SQS, of the installation whose own the environment names. */
+/**
+ * Returns the queues of due messages on SQS: the installation's own, which the environment names, and its agents'.
+ */
 export const sqsDueQueues = (
   {
     EVICTIONS_DUE_URL: url,

@@ -15,9 +15,9 @@ import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
 import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
 
 /**
- * Sends to an SQS queue. Of two messages of a group in one call SQS may take the second and not the first: both
- * count as failed then, and the deduplication id of the one that was taken keeps it from being there twice.
- * The client must be made with `useQueueUrlAsEndpoint: false` where a queue is not reached at its URL.
+ * Sends to an SQS queue. In one call, SQS may accept the second of two messages of a group but not the first. Both
+ * then count as failed, and the deduplication ID of the accepted message prevents a duplicate. Create the client with
+ * `useQueueUrlAsEndpoint: false` if a queue is not reachable at its URL.
  */
 export class SqsSender implements QueueSender {
   readonly #client: SQSClient;
@@ -38,7 +38,7 @@ export class SqsSender implements QueueSender {
         addRefused(batch, await this.#call(batch), failures);
       } catch (error) {
         if (at === 0) throw this.#unreachable(error);
-        // What earlier calls sent is in the queue: only the rest is to be sent again.
+        // Messages of earlier calls are in the queue, so only the rest is sent again.
         const reason = `the queue could not be reached any more: ${errorMessage(error)}`;
         for (const each of batches.slice(at).flat()) failures.add(each, reason, false);
         break;
@@ -51,7 +51,7 @@ export class SqsSender implements QueueSender {
     const { Failed } = await this.#client.send(
       new SendMessageBatchCommand({ QueueUrl: this.#queueUrl, Entries: batch.map(toEntry) }),
     );
-    // Equivalent mutant (ArrayDeclaration): A text has no `Id`, so it is no message's failure.
+    // Equivalent mutant (ArrayDeclaration): A text has no `Id`, so it matches no message.
     return Failed ?? [];
   }
 
@@ -63,7 +63,7 @@ export class SqsSender implements QueueSender {
   }
 }
 
-/** As few batches as SQS's limits allow, in order. No message is larger than a batch. */
+/** Returns as few batches as SQS's limits allow, in order. No message is larger than a batch. */
 function inBatches(messages: readonly Numbered[]): readonly (readonly Numbered[])[] {
   const batches: Numbered[][] = [];
   let batch: Numbered[] | undefined;
@@ -110,7 +110,7 @@ function toEntry({ index, message }: Numbered): SendMessageBatchRequestEntry {
   };
 }
 
-/** The name of a queue, as its URL ends. */
+/** Returns the name of a queue, which is the end of its URL. */
 export function queueName(queueUrl: string): string {
   return queueUrl.slice(queueUrl.lastIndexOf('/') + 1);
 }

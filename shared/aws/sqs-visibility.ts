@@ -6,7 +6,10 @@ import { queueName } from './sqs-sender.ts';
 
 type Retry = Parameters<VisibilityControl['retryIn']>[0][number];
 
-/** Decides when received messages of an SQS queue are seen again. What cannot be changed keeps its time. */
+/**
+ * Sets when received messages of an SQS queue are visible again. If that fails, the message keeps its visibility
+ * timeout.
+ */
 export class SqsVisibility implements VisibilityControl {
   readonly #client: SQSClient;
   readonly #queueUrl: string;
@@ -45,7 +48,7 @@ export class SqsVisibility implements VisibilityControl {
   }
 }
 
-/** A received message's time until it is seen again can be changed. */
+/** Controls the visibility timeout of received messages. */
 export interface VisibilityControl {
   /** Makes received messages visible again after `seconds` (0 to 43,200). Best effort: never rejects. */
   retryIn(messages: readonly { receiptHandle: string; seconds: number }[]): Promise<void>;

@@ -1,4 +1,7 @@
-/** A message whose work is not over, though nothing failed: it is to come again then. A queue may round that up to whole seconds. */
+/**
+ * The next attempt at a message that is unfinished although nothing failed. A queue may round the time up to whole
+ * seconds.
+ */
 export interface Again {
   readonly againInSeconds: number;
 }

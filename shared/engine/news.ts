@@ -4,35 +4,37 @@ import type { DeadlineCause, EvictionRecord } from '#shared/eviction/records.ts'
 import { taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A pod whose eviction was cancelled. */
+/** A pod whose eviction was canceled. */
 export interface CancelledPod extends PodRef {
   readonly uid: PodUid;
 }
 
-/** A pod whose countdown started, or moved. */
+/** A pod whose eviction was scheduled or rescheduled. */
 export interface Countdown extends CancelledPod {
   readonly fireAt: EpochMs;
-  /** It was to go at another moment before. */
+  /** True: the pod had a different deadline before. */
   readonly moved: boolean;
-  /** The taints that set the moment, as kubectl prints them; which toleration of the pod counts, and for how long. */
+  /**
+   * The taints that set the deadline, as kubectl prints them, each with the toleration that applies and its seconds.
+   */
   readonly because: readonly Because[];
 }
 
 export interface Because {
   readonly taint: string;
-  /** Its place in the pod's list; absent: none tolerates the taint. */
+  /** The toleration's index in the pod's list. Absent: no toleration matches the taint. */
   readonly toleration?: number;
   readonly seconds: number;
 }
 
-/** What a reason of an eviction says, in few words. */
+/** Returns the short form of a deadline's cause. */
 export const becauseOf = ({ taint, toleration, seconds }: DeadlineCause): Because => ({
   taint: taintText(taint),
   ...(toleration === undefined ? {} : { toleration }),
   seconds,
 });
 
-/** When and why a scheduled pod goes, as it is announced. */
+/** Returns the announcement of a scheduled eviction: the pod, its deadline, and the causes. */
 export const countdownOf = ({
   uid,
   namespace,
@@ -52,7 +54,10 @@ export interface CancelledPods extends NodeRef {
   readonly pods: readonly CancelledPod[];
 }
 
-/** What there is to announce of a node: what deltas of those versions cancelled, and whose countdowns started or moved. */
+/**
+ * The announcements for a node: the evictions that deltas of those versions canceled, and the evictions that were
+ * scheduled or rescheduled.
+ */
 export interface News {
   readonly cancelled: readonly Pick<CancelledPods, 'version' | 'pods'>[];
   readonly countdowns: readonly Countdown[];

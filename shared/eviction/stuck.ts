@@ -1,16 +1,16 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { NodeName, PodUid } from './identity.ts';
 
-/** A pod that was evicted and whose grace period has been over for longer than a minute. */
+/** An evicted pod whose grace period ended more than a minute ago. */
 export interface StuckPod {
   readonly node: NodeName;
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  /** When its grace period was over. */
+  /** When its grace period ended. */
   readonly overAt: EpochMs;
-  /** What has to be done before it may go, by the names that are in its metadata. */
+  /** The finalizers in the pod's metadata, which must be removed before the pod is. */
   readonly finalizers: readonly string[];
-  /** Of its node: there, not reached by the node controller, or deleted. */
+  /** The state of the pod's node: present, unreachable for the node controller, or deleted. */
   readonly nodeState: 'there' | 'unreachable' | 'gone';
 }

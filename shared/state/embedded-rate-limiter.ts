@@ -12,8 +12,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { RateLimiter } from './rate-limiter.ts';
 
 /**
- * Permits in the one process that evicts. It begins with none: the process before it may just have used up a second's burst. Permits
- * come by its stopwatch, so a clock that is set brings none.
+ * Permits in the one process that evicts. It begins without permits, because the process before it may just have used
+ * up a second's burst. Permits accrue by its stopwatch, so setting the clock adds none.
  */
 export class EmbeddedRateLimiter implements RateLimiter {
   readonly #stopwatch: Stopwatch;
@@ -25,7 +25,7 @@ export class EmbeddedRateLimiter implements RateLimiter {
     this.#none = this.#noneNow();
   }
 
-  /** This process evicts from now on, and another one did until now. */
+  /** Resets all permits when this process takes over from another one. */
   begin(): void {
     this.#none = this.#noneNow();
     this.#given.clear();

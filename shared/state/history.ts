@@ -11,7 +11,7 @@ import type {
 } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What happened to a pod's eviction: it was scheduled, something became of it, or it ended. */
+/** An event of a pod's eviction: it was scheduled, changed, or ended. */
 export interface HistoryEntry {
   readonly at: EpochMs;
   readonly ref: NodeRef;
@@ -19,56 +19,62 @@ export interface HistoryEntry {
   readonly namespace: string;
   readonly name: string;
   readonly what: 'scheduled' | Noted['what'] | Outcome;
-  /** When it was to go, as was known then. */
+  /** The deadline, as known at that time. */
   readonly fireAt: EpochMs;
-  /** Why; empty: nothing of ours called for it. */
+  /** The causes of the deadline. Empty: Taintward had no cause to evict the pod. */
   readonly reasons: readonly DeadlineCause[];
-  /** With `moved`: when it was to go before. */
+  /** With `moved`: the deadline before. */
   readonly movedFrom?: EpochMs;
-  /** With `held`, `would-have` and `freed`: what forbade it. */
+  /** With `held`, `would-have` and `freed`: the gate that kept the pod from being evicted. */
   readonly by?: EvictionGate;
-  /** With `done`: how long after `fireAt`. */
+  /** With `done`: milliseconds after `fireAt`. */
   readonly lateMs?: number;
-  /** With what was deleted, by us or somebody else: when the pod was gone, as its relay saw it; absent: none did. */
+  /**
+   * With a pod that Taintward or another client deleted: when the pod was removed, as its relay observed it. Absent:
+   * no relay observed it.
+   */
   readonly goneAt?: EpochMs;
   readonly cancelled?: CancelReason;
   readonly error?: string;
-  /** Somebody else deleted the pod. */
+  /** Set when another client deleted the pod. */
   readonly deleted?: Deletion;
 }
 
-/** Of which pods, and of which time (both ends included), history is asked for. */
+/** The pods and the time range (both ends included) of a query of history. */
 export interface HistoryQuery {
   readonly cluster: ClusterName;
   readonly node?: NodeName;
   readonly namespace?: string;
-  /** A pod's name. */
+  /** The pod's name. */
   readonly pod?: string;
   readonly from: EpochMs;
   readonly to: EpochMs;
 }
 
-/** What became of evictions, for as long as it is kept. */
+/** The history of evictions, within its retention. */
 export interface History {
-  /** The newest first. Rejects with `StoreError`. */
+  /** Yields entries, the newest first. Rejects with `StoreError`. */
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry>;
-  /** Notes when evicted pods were gone; any number of them, in few writes. Rejects with `StoreError`. */
+  /** Records when evicted pods were removed: any number of them, in few writes. Rejects with `StoreError`. */
   noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void>;
 }
 
-/** An evicted pod that is gone. */
+/** An evicted pod that was removed. */
 export interface GonePod {
   readonly uid: PodUid;
   readonly at: EpochMs;
 }
 
-/** Where pods were evicted lately. */
+/** Reads from which nodes pods were evicted recently. */
 export interface RecentEvictions {
-  /** The nodes from which a taint manager, be it this service, evicted pods since `from`. Rejects with `StoreError`. */
+  /**
+   * Resolves with the nodes from which a taint manager, including this service, evicted pods since `from`. Rejects
+   * with `StoreError`.
+   */
   nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>>;
 }
 
-/** What is stored of one moment of a node: what was noted, or how records ended. */
+/** The stored events of a node at one time: changes to records, or their ends. */
 export interface HistoryItem {
   readonly ref: NodeRef;
   readonly at: EpochMs;
@@ -76,19 +82,21 @@ export interface HistoryItem {
   readonly ended: readonly EndedPod[];
 }
 
-/** What is stored, as it is read. */
+/** The stored history, as it is read. */
 export interface StoredHistory {
-  /** What is scheduled by now; read before `items`, so that what ends meanwhile is in one of them. */
+  /**
+   * Evictions that are scheduled now. Read before `items`, so that evictions that end meanwhile are in one of them.
+   */
   readonly scheduled: AsyncIterable<{ readonly ref: NodeRef; readonly record: EvictionRecord }>;
-  /** Everything since `from`, also what is younger than asked for; the newest first. */
+  /** All events since `from`, including those after the end of the range; the newest first. */
   readonly items: AsyncIterable<HistoryItem>;
-  /** All that were gone since `from`. */
+  /** All pods that were removed since `from`. */
   readonly gone: AsyncIterable<GonePod>;
 }
 
 /**
- * Tells what is stored as entries, the newest first. When an eviction was scheduled is not stored by itself: its record
- * says it, or its end, and what it was then, if it moved since, say the notes of that.
+ * Yields the stored history as entries, the newest first. The time at which an eviction was scheduled is in its
+ * record, or in its end. If the eviction moved later, its notes have the original deadline.
  */
 export async function* entriesOf(
   { scheduled, items, gone }: StoredHistory,
@@ -117,7 +125,7 @@ export async function* entriesOf(
   yield* begun.since(query.from).filter(asks);
 }
 
-/** The nodes of those items by which pods were evicted. */
+/** Resolves with the nodes of those items from which pods were evicted. */
 export async function nodesWithEvictions(items: AsyncIterable<HistoryItem>): Promise<ReadonlySet<NodeName>> {
   const nodes = new Set<NodeName>();
   for await (const { ref, ended } of items) {
@@ -176,12 +184,15 @@ function endedEntry(ref: NodeRef, end: EndedPod, goneAt: EpochMs | undefined): H
   };
 }
 
-/** That evictions were scheduled, in the order of these moments, until it is time to tell of them. */
+/** The entries for scheduled evictions, ordered by time, until their turn in the output. */
 class Begun {
   /** The oldest first. */
   readonly #entries: HistoryEntry[] = [];
 
-  /** One that is both scheduled and ended was read twice. */
+  /**
+   * Adds an entry. A record that ended during the read is found twice, both as scheduled and as ended, but added
+   * once.
+   */
   add(begun: HistoryEntry): void {
     let place = this.#entries.length;
     for (let low = 0, high = place; low < high; ) {
@@ -196,14 +207,14 @@ class Begun {
     this.#entries.splice(place, 0, begun);
   }
 
-  /** The pod's latest was scheduled otherwise than its record says. */
+  /** Sets the original deadline of the pod's latest entry, from before a move. */
   move(uid: PodUid, { fireAt, reasons }: Pick<HistoryEntry, 'fireAt' | 'reasons'>): void {
     const index = this.#entries.findLastIndex((begun) => begun.uid === uid);
     const begun = this.#entries[index];
     if (begun) this.#entries[index] = { ...begun, fireAt, reasons };
   }
 
-  /** Those that were scheduled at `at` or later, the newest first; they are told then. */
+  /** Removes and returns the entries from `at` or later, the newest first. */
   since(at: EpochMs): readonly HistoryEntry[] {
     const first = this.#entries.findLastIndex((begun) => begun.at < at) + 1;
     return this.#entries.splice(first).reverse();

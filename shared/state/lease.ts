@@ -7,82 +7,95 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fault } from './fault.ts';
 
 /**
- * A lease that is not renewed for this long is free. By whose clock: its holder counts from before it asked for the
- * renewal, any other from when it saw it. So the holder is done before anybody takes over, however wrong clocks are.
+ * A lease that is not renewed for this long is free. Its holder counts from before it requested the renewal, and
+ * every other process from when it saw the renewal. The holder therefore stops before another process takes over,
+ * however wrong the clocks are.
  */
 export const LEASE_TTL_MS = 10_000;
 
-/** An API server sends a bookmark every minute: this long without a word, its cluster is out of reach. */
+/** An API server sends a bookmark every minute. After this long without any event, its cluster is disconnected. */
 export const DISCONNECTED_AFTER_MS = 120_000;
 
-/** Another relay's wish to have a lease. */
+/** Another relay's request for a lease. */
 export interface LeaseRequest {
   readonly holder: string;
-  /** What that relay has on its hands, in nodes. */
+  /** The load of that relay, in nodes. */
   readonly load: number;
 }
 
-/** A bid as it is stored. */
+/** A request in its stored form. */
 export const leaseRequestSchema: z.ZodType<LeaseRequest> = z.object({
   holder: z.string(),
   load: z.number().nonnegative(),
 });
 
-/** A cluster's lease, as it stands in the table. */
+/** A cluster's lease, as it is stored. */
 export interface LeaseRecord {
   readonly cluster: ClusterName;
-  /** Absent: it was released, and is free. */
+  /** Absent: the lease was released, and is free. */
   readonly holder?: string;
   /**
-   * The fencing token in every delta's version: grows with every take-over and never returns, even where the table
-   * was made anew, because it is never below the Unix time in seconds.
+   * The fencing token in every delta's version. It grows with every failover and never repeats, even if the table is
+   * created again, because it is never below the Unix time in seconds.
    */
   readonly epoch: number;
-  /** How often it was renewed in this epoch: two looks that find the same one find a lease that nobody renewed. */
+  /**
+   * The number of renewals in this epoch. If two reads find the same number, the lease was not renewed in between.
+   */
   readonly renewals: number;
-  /** When it was taken or last renewed, by its holder's clock. Compared with `heardAt`, never with another clock. */
+  /**
+   * When it was acquired or last renewed, by its holder's clock. Compared with `heardAt`, never with another clock.
+   */
   readonly renewedAt: EpochMs;
-  /** When a relay last heard from the cluster, by that relay's clock; absent: none ever did. */
+  /** When a relay last received data from the cluster, by that relay's clock. Absent: never. */
   readonly heardAt?: EpochMs;
-  /** How many nodes the cluster had when a relay last knew them; absent: none ever did. */
+  /** The cluster's number of nodes when a relay last knew it. Absent: never. */
   readonly nodes?: number;
-  /** The release of the relay that holds it; absent: nobody does, or one that does not say. */
+  /** The release of the relay that holds the lease. Absent: there is no holder, or it does not report its release. */
   readonly version?: string;
-  /** Whether that relay has stopped asking the cluster's API server for some seconds, because it does not answer. */
+  /**
+   * True: that relay has stopped sending requests to the cluster's API server for some seconds, because the API
+   * server does not respond.
+   */
   readonly breakerOpen?: boolean;
-  /** What that relay finds wrong with the cluster. Absent: nobody holds the lease, it was just taken, or that release reports no faults. */
+  /**
+   * The cluster's faults, as that relay reports them. Absent: there is no holder, the lease was just acquired, or the
+   * holder's release reports no faults.
+   */
   readonly faults?: readonly Fault[];
-  /** Who asks for it; stays when it is released, and ends when it is taken. */
+  /** The request for the lease. It stays when the lease is released, and ends when the lease is acquired. */
   readonly bid?: LeaseRequest;
   /**
-   * Whose messages speak for the cluster: who sends for its holder, and for those before it, as the queue names senders.
-   * Absent: the holder does not know how it is named, or its queue names nobody.
+   * The senders whose messages are accepted as the cluster's deltas: those of the holder and of earlier holders, as
+   * the queue names them. Absent: the holder does not know its sender, or its queue names no senders.
    */
   readonly senders?: readonly string[];
 }
 
-/** A lease that somebody holds. */
+/** A lease that has a holder. */
 export interface Lease extends LeaseRecord {
   readonly holder: string;
 }
 
-/** What a holder says of itself and the cluster as it renews; what it does not know stays as it was. */
+/** A holder's report on itself and the cluster, sent with a renewal. Unknown values stay unchanged. */
 export interface LeaseReport
   extends Pick<LeaseRecord, 'renewedAt' | 'heardAt' | 'nodes' | 'breakerOpen' | 'faults'> {
-  /** Ends the bid that there is. */
+  /** Ends the current request for the lease. */
   readonly declines?: true;
 }
 
-/** Who may speak for a cluster. Holders are told apart by names that are never used twice. */
+/** The leases of clusters, each with at most one holder. Holders have names that are never reused. */
 export interface Leases {
   /**
-   * A cluster's lease; `undefined`: it was never taken. `mayLag`: as it was a moment ago will do, at half the price. Who waits for it
-   * may ask so: of a lease that is not as it was seen, nothing is taken.
+   * Resolves with a cluster's lease. `undefined`: it was never acquired. `mayLag`: a briefly outdated lease is
+   * sufficient, at half the price. A relay that waits for a lease may use it, because it cannot acquire a lease that
+   * has changed since.
    */
   look(cluster: ClusterName, options?: { readonly mayLag?: boolean }): Promise<LeaseRecord | undefined>;
   /**
-   * Takes a lease with the next epoch, for a relay of this release, if it still is exactly what a look found. `undefined`: it was taken, renewed or
-   * released since. Whether it is free, or its holder dead, is for the caller to know.
+   * Acquires a lease with the next epoch, for a relay of this release, if it still is exactly the lease that was
+   * `found`. `undefined`: it was acquired, renewed or released since. The caller must make sure that the lease is
+   * free, or that its holder is dead.
    */
   take(
     cluster: ClusterName,
@@ -90,56 +103,67 @@ export interface Leases {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined>;
-  /** Keeps a lease that is still ours (same holder and epoch). `undefined`: it was lost. */
+  /** Renews a lease that the caller still holds (same holder and epoch). `undefined`: it was lost. */
   renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined>;
-  /** Asks a lease's holder for it, in place of who asked before. Does nothing when it has another holder by now. */
+  /** Requests a lease from its holder, and replaces an earlier request. Does nothing when the holder has changed. */
   bid(lease: Lease, bid: LeaseRequest): Promise<void>;
-  /** Says which evicted pods do not leave, in place of what was said before. Does nothing when the lease was lost. */
+  /**
+   * Reports the evicted pods that are stuck terminating, and replaces the earlier report. Does nothing when the lease
+   * was lost.
+   */
   reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void>;
-  /** What the last relay said of that. */
+  /** Resolves with the last report of stuck pods. */
   stuck(cluster: ClusterName): Promise<readonly StuckPod[]>;
-  /** Gives a lease up so that another relay need not wait; keeps the epoch. Does nothing when it was lost. */
+  /**
+   * Releases a lease, so that another relay need not wait, but keeps the epoch. Does nothing when the lease was lost.
+   */
   release(lease: Lease): Promise<void>;
 }
 
-/** The epoch of a lease that is taken now and was last taken under the epoch `stored`. */
+/** Returns the epoch of a lease that is acquired now and last had the epoch `stored`. */
 export const nextEpoch = (stored: number | undefined, now: EpochMs): number =>
   Math.max((stored ?? 0) + 1, Math.floor(now / 1000));
 
-/** A lease as somebody sees it, and since when by that one's stopwatch. */
+/** A lease as a process saw it, and since when, by that process's stopwatch. */
 export interface Sighting {
   readonly record: LeaseRecord | undefined;
   readonly since: number;
 }
 
-/** What a look at `at`, by the onlooker's stopwatch, adds to what it saw before. */
+/** Returns the sighting after a read at `at`, by the reader's stopwatch. */
 export const sighting = (
   before: Sighting | undefined,
   record: LeaseRecord | undefined,
   at: number,
 ): Sighting => ({ record, since: before && isSameLease(before.record, record) ? before.since : at });
 
-/** Whether nobody took, renewed or released a lease between two looks. */
+/** Reports whether a lease was neither acquired, renewed nor released between two reads. */
 export const isSameLease = (one: LeaseRecord | undefined, other: LeaseRecord | undefined): boolean =>
   one?.holder === other?.holder && one?.epoch === other?.epoch && one?.renewals === other?.renewals;
 
-/** Who sees which clusters are spoken for, and under which epoch. */
+/** Reads the leases and epochs of clusters. */
 export interface LeaseReader {
-  /** The leases of those of the clusters that have one; one that cannot be read is left out. */
+  /** Resolves with the leases of those clusters that have one. Unreadable leases are omitted. */
   lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]>;
-  /** Under which epoch a cluster's lease was last taken, whether or not it is still held; `undefined`: never. */
+  /**
+   * Resolves with the epoch under which a cluster's lease was last acquired, whether or not it is still held.
+   * `undefined`: never.
+   */
   epoch(cluster: ClusterName): Promise<number | undefined>;
 }
 
-/** For how long what was read of a lease is relied on. */
+/** The maximum age of a lease that is reused. */
 const READ_MAX_AGE_MS = 1_000;
 
-/** Reads of each cluster's lease at most once a second. What it returns rejects as `read` does. */
+/** Returns a function that reads each cluster's lease at most once a second. The function rejects as `read` does. */
 export const onceASecond = <T>(
   read: (cluster: ClusterName) => Promise<T>,
   clock: Clock,
 ): ((cluster: ClusterName) => Promise<T>) => cached(READ_MAX_AGE_MS, read, clock);
 
-/** Reads the epochs of leases, each at most once a second. What it returns rejects with `StoreError`. */
+/**
+ * Returns a function that reads the epochs of leases, each at most once a second. The function rejects with
+ * `StoreError`.
+ */
 export const leaseEpochs = (leases: Pick<LeaseReader, 'epoch'>, clock: Clock): LeaseReader['epoch'] =>
   onceASecond((cluster) => leases.epoch(cluster), clock);

@@ -9,29 +9,29 @@ import { pause } from '#shared/time/pause.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
 
-/** What an operator asked for cannot be done; the message is one sentence that says why and what to do. */
+/** An operator's request is invalid. The message is one sentence with the reason and the fix. */
 export class OperatorError extends Error {
   override readonly name = 'OperatorError';
 }
 
-/** Holds of a cluster: all of them are read with each decision. */
+/** Maximum of holds in a cluster: all of them are read with each decision. */
 const MAX_HOLDS = 100;
 const MAX_WHY_CHARACTERS = 500;
-/** Two operators who speak at once are the rule in an incident; more than a few are none. */
+/** In an incident, two operators often make changes at the same time, but rarely more than a few do. */
 const ATTEMPTS = 8;
 const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
 
-/** Why something is done, and for how long. */
+/** The reason for an action, and its duration. */
 export interface ActionOptions {
   readonly why: string;
-  /** Absent: until somebody takes it back. */
+  /** Absent: until an operator cancels it. */
   readonly durationMs?: number | undefined;
 }
 
 export interface OperatorDeps {
   readonly rulesStore: RulesStore;
   readonly clock: Clock;
-  /** Who it is that speaks. */
+  /** The user who acts. */
   readonly who: string;
 }
 
@@ -39,14 +39,14 @@ export interface OperatorDeps {
 export const NO_REASON = 'none given';
 
 /**
- * What an operator may say of clusters. Each word is read against what was said before, written on condition that this still
- * stands, and noted in the audit. What has expired is cleared away on the way. Every method rejects with `OperatorError` for
- * what cannot be done, and with `StoreError`.
+ * The actions of an operator on clusters. Each change is based on the current state, written on condition that this
+ * is unchanged, and recorded in the audit. Expired stops and holds are removed along the way. Every method rejects
+ * with `OperatorError` for an invalid request, and with `StoreError`.
  */
 export class Operator {
   readonly #rulesStore: RulesStore;
   readonly #clock: Clock;
-  /** Who speaks, as the audit names them. */
+  /** The user who acts, as the audit names them. */
   readonly who: string;
 
   constructor({ rulesStore, clock, who }: OperatorDeps) {
@@ -55,7 +55,10 @@ export class Operator {
     this.who = who;
   }
 
-  /** Has a policy document hold in a cluster. Rejects with `PolicyError`, too, but for one that holds there already. */
+  /**
+   * Applies a policy document to a cluster. Rejects with `PolicyError`, too, except for a document that is already in
+   * force.
+   */
   async applyPolicy(cluster: ClusterName, text: string, why?: string): Promise<'applied' | 'unchanged'> {
     return this.#order<'applied' | 'unchanged'>(cluster, (orders) => {
       if (orders.policy?.text === text) return { result: 'unchanged' };
@@ -68,7 +71,7 @@ export class Operator {
     });
   }
 
-  /** Takes a cluster's policy back: the default holds. */
+  /** Withdraws a cluster's policy, so that the default applies. */
   async withdrawPolicy(cluster: ClusterName): Promise<void> {
     await this.#order(cluster, ({ policy, ...orders }) => {
       if (!policy) return { result: undefined };
@@ -77,7 +80,7 @@ export class Operator {
     });
   }
 
-  /** Stops all evictions in a cluster. A stop that stands is replaced. */
+  /** Stops all evictions in a cluster. Replaces a stop that is in force. */
   async stop(cluster: ClusterName, reasons: ActionOptions): Promise<Stop> {
     return this.#order(cluster, (orders) => {
       const stop = this.#stop('cluster', reasons);
@@ -95,7 +98,8 @@ export class Operator {
   }
 
   /**
-   * Has a cluster's policy be paused, and then as it was. Rejects where nothing is enforced: at the end of a pause it would be.
+   * Pauses a cluster's policy, which is enforced again afterwards. Rejects in observe mode, because the end of the
+   * pause would start enforcement.
    */
   async pause(
     cluster: ClusterName,
@@ -114,7 +118,7 @@ export class Operator {
     });
   }
 
-  /** Takes a pause back. */
+  /** Ends a pause. */
   async unpause(cluster: ClusterName, why: string): Promise<void> {
     await this.#order(cluster, (orders) => {
       const { policy } = orders;
@@ -139,7 +143,7 @@ export class Operator {
     return { next: { ...orders, policy }, entry };
   }
 
-  /** Stops all evictions in all clusters, those included that are added later. */
+  /** Stops all evictions in all clusters, including those that are added later. */
   async stopAll(reasons: ActionOptions): Promise<Stop> {
     return repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
@@ -150,7 +154,7 @@ export class Operator {
     });
   }
 
-  /** Takes back the stop of all clusters; those that were stopped by themselves stay so. */
+  /** Cancels the stop of all clusters. Stops of single clusters stay in force. */
   async resumeAll(why: string): Promise<void> {
     await repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
@@ -197,7 +201,7 @@ export class Operator {
     });
   }
 
-  /** Lets go what the guard of a cluster holds, and leaves it to a relay to count the nodes for which that was said. */
+  /** Releases the guard of a cluster. A relay then counts the nodes for which the release applies. */
   async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
     await repeatChange(async () => {
       const { guard } = await this.#rulesStore.read(cluster);
@@ -213,19 +217,19 @@ export class Operator {
     });
   }
 
-  /** Notes that evictions of a cluster, so many, are tried again that were given up. */
+  /** Records that a number of a cluster's failed evictions are retried. */
   async noteRetry(cluster: ClusterName, evictions: number, why?: string): Promise<void> {
     const what = `retried failed evictions: ${evictions}`;
     const given = why === undefined ? {} : { why: reason(why) };
     await this.#rulesStore.note(this.#entry({ cluster, kind: 'retry', what, ...given }));
   }
 
-  /** Notes what was done to a cluster beside its rules. */
+  /** Records an action on a cluster that changes no rules. */
   async noteAct(cluster: ClusterName, kind: ClusterAct, what: string): Promise<void> {
     await this.#rulesStore.note(this.#entry({ cluster, kind, what }));
   }
 
-  /** Changes the orders for a cluster, unless there is no `next`. */
+  /** Changes a cluster's operator controls, unless there is no `next`. */
   async #order<Result>(
     cluster: ClusterName,
     decide: (orders: OperatorControls) => {
@@ -269,7 +273,10 @@ export class Operator {
   }
 }
 
-/** What is attempted again for as long as others are faster. Rejects with `OperatorError` where that has no end. */
+/**
+ * Repeats an attempt while other changes are faster, and resolves with its result. Rejects with `OperatorError` after
+ * too many attempts.
+ */
 export async function repeatChange<Result>(
   attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
 ): Promise<Result> {
@@ -281,7 +288,10 @@ export async function repeatChange<Result>(
   throw new OperatorError('Update conflict: other changes are in progress. Try again.');
 }
 
-/** Orders under which a policy document holds that does not yet, and what the audit tells of it. Throws `PolicyError`. */
+/**
+ * Returns the operator controls after a new policy document is applied, and the audit entry for it. Throws
+ * `PolicyError`.
+ */
 export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
   const orders = current(found, now);
   const read = parseAppliedPolicy(text);
@@ -295,7 +305,7 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
   return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
 }
 
-/** What still counts of orders. */
+/** Returns the operator controls without expired stops and holds. */
 function current({ stop, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
   return {
     ...orders,
@@ -311,7 +321,7 @@ function reason(why: string): string {
   throw new OperatorError(`The reason exceeds ${MAX_WHY_CHARACTERS} characters. Shorten it.`);
 }
 
-/** What is held, for people. */
+/** Returns the target of a hold, for people. */
 export function targetText(target: HoldTarget): string {
   switch (target.kind) {
     case 'pod':

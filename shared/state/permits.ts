@@ -2,12 +2,15 @@ import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { PermitLimit } from '#shared/eviction/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Gives out permits to evict, for each workload of a cluster to all processes together. They outlive every process. */
+/**
+ * Grants permits to evict, for each workload of a cluster, to all processes together. Permits outlive every process.
+ */
 export interface Permits {
   /**
-   * Takes permits for pods of one workload, as many as its limit leaves: for each pod, in order, `now` where it has one, which lasts for
-   * `PERMIT_LASTS_MS`, or else when it may ask again. `workload`: what names it in the cluster. A permit once taken counts, whether
-   * its pod goes or not. Rejects with `StoreError`.
+   * Takes permits for pods of one workload, as many as its limit allows. Resolves with a time for each pod, in order.
+   * `now`: the pod has a permit, which lasts for `PERMIT_LASTS_MS`. Any other time: the pod may ask again then.
+   * `workload`: its name in the cluster. A permit counts once it is taken, whether or not its pod is evicted. Rejects
+   * with `StoreError`.
    */
   take(
     cluster: ClusterName,

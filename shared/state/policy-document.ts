@@ -9,11 +9,11 @@ import { momentText } from '#shared/time/written.ts';
 import { policyFaults } from './policy-faults.ts';
 import { type FormerName, withPresentNames } from './policy-names.ts';
 
-/** A policy document that cannot be read; the message is one sentence that names the setting and the fix. */
+/** A policy document is invalid. The message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {
   override readonly name = 'PolicyError';
 
-  /** What it quotes of the document is made to fit on a line. */
+  /** Escapes and truncates text of the document, so that the message fits on a line. */
   constructor(message: string) {
     super(escapeForDisplay(message, MAX_MESSAGE));
   }
@@ -21,23 +21,24 @@ export class PolicyError extends Error {
 
 const MAX_MESSAGE = 1_000;
 
-/** Characters of a document: it is stored with its cluster, and read with each decision. */
+/** Characters of a document, which is stored with its cluster and read with each decision. */
 export const MAX_DOCUMENT_CHARACTERS = 32_000;
 
-/** Aliases of aliases make a short text say more than anybody has the time to read. */
+/** Maximum of aliases: aliases of aliases let a short text expand to an enormous document. */
 const MAX_ALIASES = 20;
 
-/** The same rules for editors: JSON Schema of a policy document. */
+/** Returns the same rules for editors: the JSON Schema of a policy document. */
 export const policyJsonSchema = (): object =>
-  // Equivalent mutant (StringLiteral): Zod asks only whether it is to throw.
+  // Equivalent mutant (StringLiteral): Zod checks only whether to throw.
   z.toJSONSchema(policyDocument, { io: 'input', unrepresentable: 'any' });
 
-/** Reads a policy document, YAML. What it leaves out is as in `DEFAULT_POLICY`. Throws `PolicyError`. */
+/** Parses a policy document, in YAML. Omitted settings are as in `DEFAULT_POLICY`. Throws `PolicyError`. */
 export const parsePolicyDocument = (written: string): Policy => read(written).policy;
 
 /**
- * As {@link parsePolicyDocument}, for a document that is to be applied. Throws `PolicyError`, too, for names that nothing in
- * Kubernetes can have and for selectors that are empty; with `now` also for what is over by then.
+ * Parses as {@link parsePolicyDocument} does, but for a document that is to be applied. Also throws `PolicyError` for
+ * names that are invalid in Kubernetes and for empty selectors. With `now`, also throws for settings that have
+ * expired by then.
  */
 export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   const { policy, loaded } = read(written);
@@ -46,16 +47,21 @@ export function parseAppliedPolicy(written: string, now?: EpochMs): Policy {
   return policy;
 }
 
-/** The former names in a policy document, each as a sentence that names the present one. Throws `PolicyError`. */
+/**
+ * Returns the former names in a policy document, each as a sentence that names the present one. Throws `PolicyError`.
+ */
 export const formerNames = (written: string): readonly string[] => read(written).former.map(formerText);
 
-/** Like `guard.people is now guard.customTaints`. */
+/** Returns a sentence like `guard.people is now guard.customTaints`. */
 function formerText({ of, path, before, now }: FormerName): string {
   if (of === 'value') return `${path.join('.')}: ${before} is now ${path.join('.')}: ${now}`;
   return `${[...path, before].join('.')} is now ${[...path, now].join('.')}`;
 }
 
-/** A policy, and what was loaded of its document: a mapping without names, like that of labels, loses `__proto__` as it is read. */
+/**
+ * Returns a policy and the loaded document. Unlike the document, a parsed mapping with arbitrary keys, such as
+ * labels, has lost `__proto__`.
+ */
 function read(written: string): {
   readonly policy: Policy;
   readonly loaded: unknown;
@@ -80,8 +86,8 @@ function loadYaml(written: string): unknown {
   try {
     return load(written, { maxAliases: MAX_ALIASES });
   } catch (error) {
-    // Equivalent mutant (ConditionalExpression): Reading YAML throws nothing else; should it ever, that is no
-    // fault of who wrote the policy.
+    // Equivalent mutant (ConditionalExpression): Reading YAML throws nothing else. Any other error would not be the
+    // policy author's fault.
     if (!(error instanceof YAMLException)) throw error;
     const where = error.mark ? `line ${error.mark.line + 1}: ` : '';
     throw new PolicyError(`The policy is not valid YAML (${where}${error.reason}).`);
@@ -89,20 +95,20 @@ function loadYaml(written: string): unknown {
 }
 
 function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyKey[] = []): string {
-  // Equivalent mutants (ArrayDeclaration, OptionalChaining): What Zod refuses has an issue: the check is for
+  // Equivalent mutants (ArrayDeclaration, OptionalChaining): A value that Zod rejects has an issue: the check is for
   // the type checker.
   const path = [...above, ...(issue?.path ?? [])];
-  // Equivalent mutant (OptionalChaining): What Zod refuses has an issue: the check is for the type checker.
+  // Equivalent mutant (OptionalChaining): A value that Zod rejects has an issue: the check is for the type checker.
   if (issue?.code === 'invalid_union') {
-    // Of something that is a mapping, what is wrong in it says more than what else it might be.
+    // For a mapping, an error inside it is more helpful than the alternatives to a mapping.
     const inner = issue.errors
       .flat()
-      // Equivalent mutants (ConditionalExpression, StringLiteral): Where a setting is unknown and nothing
-      // else is wrong, Zod tells that alone, and not that the union is invalid.
+      // Equivalent mutants (ConditionalExpression, StringLiteral): Where a setting is unknown and nothing else is
+      // wrong, Zod reports only that, and not an invalid union.
       .find(({ code, path: at }) => at.length > 0 || code === 'unrecognized_keys');
     if (inner) return sentence(inner, path);
   }
-  // Equivalent mutant (OptionalChaining): What Zod refuses has an issue: the check is for the type checker.
+  // Equivalent mutant (OptionalChaining): A value that Zod rejects has an issue: the check is for the type checker.
   const unknown =
     issue?.code === 'unrecognized_keys'
       ? `has no setting ${escapeForDisplay(issue.keys[0] ?? '', 100)}: `
@@ -110,7 +116,7 @@ function sentence(issue: z.core.$ZodIssue | undefined, above: readonly PropertyK
   return `${settingText(path)} ${unknown}${issue?.message}.`;
 }
 
-/** Names a setting, like `policy.exclude[0].taints`. */
+/** Returns the name of a setting, like `policy.exclude[0].taints`. */
 function settingText(path: readonly PropertyKey[]): string {
   const name = path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : `${text}.${String(part)}`),
@@ -119,15 +125,15 @@ function settingText(path: readonly PropertyKey[]): string {
   return escapeForDisplay(name, 300);
 }
 
-/** A policy as a document that says every setting, as plain values. */
+/** Returns a policy as a document with every setting, as plain values. */
 export const documentOf = (policy: Policy): Readonly<Record<string, unknown>> =>
   Object.fromEntries(
     Object.entries(z.encode(policyDocument, policy)).filter(([, value]) => value !== undefined),
   );
 
 /**
- * A policy document with another mode, as its owner wrote it otherwise. Where that cannot be done in its text, one that says
- * every setting.
+ * Returns a policy document with another mode, and otherwise as its author wrote it. If editing the text fails,
+ * returns a document with every setting.
  */
 export function withMode(written: string, mode: Policy['mode'], until?: EpochMs): string {
   const { pausedUntil: _, ...policy } = parsePolicyDocument(written);
@@ -142,15 +148,15 @@ export function withMode(written: string, mode: Policy['mode'], until?: EpochMs)
 function isPolicy(written: string, wanted: Policy): boolean {
   try {
     return isDeepStrictEqual(parsePolicyDocument(written), wanted);
-    // Equivalent mutant (BlockStatement): Reading a policy throws nothing but `PolicyError`, and `undefined`
-    // is no more a policy than `false`.
+    // Equivalent mutant (BlockStatement): Reading a policy throws only `PolicyError`, and `undefined` is as falsy as
+    // `false`.
   } catch (error) {
-    // Equivalent mutant (ConditionalExpression): Reading a policy throws nothing but `PolicyError`; should it
-    // ever, that is a mistake of ours.
+    // Equivalent mutant (ConditionalExpression): Reading a policy throws only `PolicyError`. Any other error would be
+    // a defect of Taintward.
     if (error instanceof PolicyError) return false;
     throw error;
   }
 }
 
-/** A policy as the text of a document that says every setting. */
+/** Returns a policy as the text of a document with every setting. */
 export const policyText = (policy: Policy): string => dump(documentOf(policy));

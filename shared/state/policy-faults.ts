@@ -2,15 +2,18 @@ import * as z from 'zod';
 import { whenApplied } from '#shared/eviction/settings.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Why a policy that can be read is not to be applied. */
+/** A reason against applying a policy that is readable. */
 export interface PolicyFault {
-  /** Of the setting, from the document's root. */
+  /** The path of the setting, from the document's root. */
   readonly path: readonly PropertyKey[];
   /** The end of a sentence that begins with the setting. */
   readonly fault: string;
 }
 
-/** What keeps what is written, and can be read by that schema, from being applied; with `now` also what is over by then. */
+/**
+ * Yields the reasons against applying a document that the schema accepts. With `now`, also settings that have expired
+ * by then.
+ */
 export function* policyFaults(
   schema: z.core.$ZodType,
   written: unknown,

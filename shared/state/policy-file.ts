@@ -2,7 +2,10 @@ import { readFileSync } from 'node:fs';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { PolicyError, parsePolicyDocument } from './policy-document.ts';
 
-/** The text of a file that holds a policy document. Throws `PolicyError`, which names the file, for what `parse` refuses. */
+/**
+ * Returns the text of a file with a policy document. Throws a `PolicyError` that names the file if `parse` rejects
+ * the text.
+ */
 export function readPolicyFile(path: string, parse: (text: string) => unknown = parsePolicyDocument): string {
   const text = textOf(path);
   try {
@@ -13,7 +16,7 @@ export function readPolicyFile(path: string, parse: (text: string) => unknown = 
   }
 }
 
-/** A `PolicyError` that names the file at fault; any other error as it is. */
+/** Returns a `PolicyError` that names its file. Returns any other error unchanged. */
 export const namingFile = (path: string, error: unknown): unknown =>
   error instanceof PolicyError ? new PolicyError(`${path}: ${error.message}`) : error;
 

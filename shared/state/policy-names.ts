@@ -1,19 +1,21 @@
 import * as z from 'zod';
 import { formerly } from '#shared/eviction/settings.ts';
 
-/** A name of before, as a document says it, and the present one. */
+/** A former name in a document, and the present name. */
 export interface FormerName {
-  /** Of a setting, or of one of its values. */
+  /** The former name is that of a setting, or of a setting's value. */
   readonly of: 'setting' | 'value';
-  /** Of the mapping or setting that says it, from the document's root. */
+  /** The path of the mapping or setting with the name, from the document's root. */
   readonly path: readonly string[];
   readonly before: string;
   readonly now: string;
-  /** The document says the present name, too. */
+  /** True: the document has the present name, too. */
   readonly isSaidTwice: boolean;
 }
 
-/** What a document says, read by that schema, with present names in place of former ones, each of which is `found`. */
+/**
+ * Returns a document, by its schema, with present names in place of former ones. Calls `found` for each former name.
+ */
 export function withPresentNames(
   schema: z.core.$ZodType,
   written: unknown,

@@ -8,19 +8,22 @@ import { withMode } from './policy-document.ts';
 import { readPolicyFile } from './policy-file.ts';
 import type { AuditEntry, Change, OperatorControls, RulesStore } from './rules-store.ts';
 
-/** Which text was applied last from the file of a policy. */
+/** The policy file that was applied last. */
 export interface AppliedFile {
-  /** Of the text: SHA-256, in hex. */
+  /** The SHA-256 of the text, in hex. */
   readonly hash: string;
-  /** When that file was written; later with each text that is applied, whatever clocks say. */
+  /** When that file was written. Each applied text gets a later time, whatever the clocks. */
   readonly writtenAt: EpochMs;
 }
 
-/** A rulebook of a service that may be started with the file of a policy. Every method rejects with `StoreError`. */
+/** A rules store of a service that can be started with a policy file. Every method rejects with `StoreError`. */
 export interface FileRulesStore extends RulesStore {
-  /** What was applied last from a file; `undefined`: nothing, or by a release that did not note it. */
+  /** Resolves with the file that was applied last. `undefined`: none was, or its release did not record it. */
   appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined>;
-  /** Notes `file` in place of the one that was `found`; and, both or neither, changes orders as `changeOrders` does. */
+  /**
+   * Records `file` in place of the one that was `found`. With `change`, also changes operator controls as
+   * `changeOrders` does: both or neither.
+   */
   noteFile(
     cluster: ClusterName,
     found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
@@ -29,42 +32,42 @@ export interface FileRulesStore extends RulesStore {
   ): Promise<Change>;
 }
 
-/** What applies a file. */
+/** The dependencies of {@link applyPolicyFile}. */
 export interface FileApplierDeps {
   readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
   readonly clock: Clock;
-  /** Who speaks, as the audit names them. */
+  /** The user who acts, as the audit names them. */
   readonly who: string;
 }
 
-/** The file of a policy, as it is now. */
+/** A policy file, as it is now. */
 export interface PolicyFile extends AppliedFile {
   readonly text: string;
 }
 
-/** Reads the file. Throws `PolicyError`, which names it. */
+/** Reads the file. Throws a `PolicyError` that names the file. */
 export function policyFile(path: string): PolicyFile {
   const text = readPolicyFile(path);
   return { text, hash: createHash('sha256').update(text).digest('hex'), writtenAt: writtenAt(path) };
 }
 
-/** A file that is gone by now was written as long ago as can be. */
+/** Returns the time of the last write. A file that no longer exists has the earliest time. */
 const writtenAt = (path: string): EpochMs =>
   Math.floor(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
 
 /**
- * What became of a file:
- * - `applied`: its policy holds now.
- * - `unchanged`: its policy held already.
- * - `kept`: it was applied before, and what somebody said since stands.
+ * The result of applying a file:
+ * - `applied`: its policy is now in force.
+ * - `unchanged`: its policy was already in force.
+ * - `kept`: the file was applied before, and a later change by an operator stays in force.
  * - `older`: another process applied a file that was written later.
  */
 export type FileOutcome = 'applied' | 'unchanged' | 'kept' | 'older';
 
 /**
- * Has the policy of a file hold in a cluster if the file is another one than was applied last: what operators said since then stands
- * until it changes. `unlessOlder`: nor does one hold that was written before that one, as the file of a process that is about to be replaced.
- * Rejects with `PolicyError`, `OperatorError` and `StoreError`.
+ * Applies a policy file to a cluster if the file differs from the one applied last. Changes by operators stay in
+ * force until the file changes. `unlessOlder`: does not apply a file that was written before the one applied last,
+ * such as that of a process about to be replaced. Rejects with `PolicyError`, `OperatorError` and `StoreError`.
  */
 export async function applyPolicyFile(
   { rulesStore, clock, who }: FileApplierDeps,
@@ -94,7 +97,7 @@ export async function applyPolicyFile(
   });
 }
 
-/** `noted`: whether this file is to be known as the one that was applied last. */
+/** `noted`: reports whether to record this file as the one applied last. */
 function decide(
   { text, hash, writtenAt: at }: PolicyFile,
   standing: OperatorControls['policy'],
@@ -105,7 +108,7 @@ function decide(
   if (found?.hash === hash) return { outcome: isSame ? 'unchanged' : 'kept', noted: false };
   if (found && unlessOlder && at < found.writtenAt) return { outcome: 'older', noted: false };
   if (isSame) return { outcome: 'unchanged', noted: true };
-  // An older release noted nothing, but what it applied may be paused.
+  // An older release recorded nothing, but the policy that it applied may be paused.
   if (!found && standing && isPauseOf(standing, text)) return { outcome: 'kept', noted: true };
   return { outcome: 'applied', noted: true };
 }

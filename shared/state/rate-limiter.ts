@@ -2,11 +2,12 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { AskingPod, Pace, Turn } from '#shared/eviction/rate.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Gives out permits to evict at the rates of each cluster, to all processes together. */
+/** Grants permits to evict at the rates of each cluster, to all processes together. */
 export interface RateLimiter {
   /**
-   * Takes permits for pods of a cluster, as many as its rates leave: for each pod, in order, `undefined` where it has one, which lasts
-   * for `RATE_PERMIT_LASTS_MS`, or else its turn. A permit once taken counts, whether its pod goes or not. Rejects with `StoreError`.
+   * Takes permits for pods of a cluster, as many as its rates allow. Resolves with an item for each pod, in order.
+   * `undefined`: the pod has a permit, which lasts for `RATE_PERMIT_LASTS_MS`. Otherwise, the item is its turn. A
+   * permit counts once it is taken, whether or not its pod is evicted. Rejects with `StoreError`.
    */
   take(
     cluster: ClusterName,

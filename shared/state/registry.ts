@@ -3,15 +3,15 @@ import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /**
- * Ours: leaves a node's name its 253 characters, and a moment, within the 1,024 bytes of an index key. Long enough
- * for the ARN of an EKS cluster, as `aws eks update-kubeconfig` names its contexts.
+ * A limit of Taintward's own. It leaves room for a node's name of 253 characters, and a time, within the 1,024 bytes
+ * of an index key. It is enough for the ARN of an EKS cluster, as `aws eks update-kubeconfig` names its contexts.
  */
 const MAX_CLUSTER_NAME_CHARACTERS = 200;
 
-/** Keys of the nodes of such a cluster would start as keys of other things do. */
+/** Reserved names: node keys of such a cluster would have the same prefix as keys of other items. */
 const RESERVED = ['CLUSTER', 'LEASE', 'RATE'];
 
-/** A name that a cluster can be registered under. */
+/** A valid name of a registered cluster. */
 export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .string()
   .max(MAX_CLUSTER_NAME_CHARACTERS)
@@ -19,7 +19,7 @@ export const clusterNameSchema: z.ZodType<ClusterName, string> = z
   .refine((name) => !RESERVED.includes(name), 'must be another: this one is used in the table itself')
   .transform(clusterName);
 
-/** An agent's ID, which is part of the names of what it has in AWS. */
+/** An agent's ID, which is part of the names of its AWS resources. */
 export const agentIdSchema: z.ZodType<string, string> = z
   .string()
   .regex(
@@ -27,67 +27,75 @@ export const agentIdSchema: z.ZodType<string, string> = z
     'must be like edge-1: small letters, digits and -, 21 at most, a letter first',
   );
 
-/** A part of the service that enters clusters. */
+/** A part of the service that accesses clusters. */
 export type Part = 'relay' | 'evict';
 
-/** The same for both parts that enter clusters, or to each its own. */
+/** One value for both parts that access clusters, or one for each. */
 export type ByPart<T> = T | { readonly [P in Part]: T };
 
-/** Whether each part has its own. */
+/** Reports whether each part has its own value. */
 export const isByPart = <T extends string | AssumedRole>(
   given: ByPart<T>,
 ): given is { readonly [P in Part]: T } => typeof given === 'object' && 'relay' in given;
 
-/** What is meant for that part. */
+/** Returns the value for a part. */
 export const ofPart = <T extends string | AssumedRole>(given: ByPart<T>, part: Part): T =>
   isByPart(given) ? given[part] : given;
 
-/** By IAM: the endpoint and CA come from `DescribeCluster`, the token is a presigned STS call. */
+/** Access by IAM. The endpoint and CA come from `DescribeCluster`; the token is a presigned STS call. */
 export interface EksAccess {
   readonly kind: 'eks';
-  /** Its name in EKS. */
+  /** The cluster's name in EKS. */
   readonly clusterName: string;
   readonly region: string;
-  /** Assumed before EKS is asked and the token is signed: the cluster is another account's, or wants this role. */
+  /**
+   * Assumed before requests to EKS and before signing the token, because the cluster is in another account or
+   * requires this role.
+   */
   readonly role?: ByPart<AssumedRole>;
 }
 
 export interface AssumedRole {
   readonly arn: string;
-  /** What the role's trust policy wants to hear (`sts:ExternalId`). */
+  /** The value that the role's trust policy requires (`sts:ExternalId`). */
   readonly externalId?: string;
 }
 
-/** By a kubeconfig in AWS Secrets Manager. */
+/** Access by a kubeconfig in AWS Secrets Manager. */
 export interface KubeconfigSecretAccess {
   readonly kind: 'kubeconfig-secret';
   readonly secretArn: ByPart<string>;
-  /** Absent: the kubeconfig's current one. */
+  /** Absent: the kubeconfig's current context. */
   readonly context?: string;
 }
 
-/** By a kubeconfig file: only for processes that run where that file is. */
+/** Access by a kubeconfig file, only for processes on the host of that file. */
 export interface LocalContextAccess {
   readonly kind: 'local-context';
-  /** An absolute path; absent: where kubectl looks. */
+  /** An absolute path. Absent: kubectl's default. */
   readonly kubeconfig?: string;
   readonly context: string;
 }
 
-/** By an agent that runs in it, relay and evictor in one: nobody enters it from outside. */
+/**
+ * Access by an agent in the cluster, which is relay and evictor in one. No process accesses the cluster from outside.
+ */
 export interface AgentAccess {
   readonly kind: 'agent';
-  /** Its ID. */
+  /** The agent's ID. */
   readonly agent: string;
 }
 
-/** How a cluster's API server is reached, and as whom, by each part. Holds no secret. */
+/** Access to a cluster's API server, and the identity for it, for each part. Contains no secret. */
 export type Access = EksAccess | KubeconfigSecretAccess | LocalContextAccess | AgentAccess;
 
-/** A registration, or its access alone, that this release cannot read: a newer one wrote it, or a hand. Such a cluster cannot be reached. */
+/**
+ * A registration, or only its access, that this release cannot read: a newer release wrote it, or it was edited by
+ * hand. Such a cluster is unreachable.
+ */
 export interface UnreadableAccess {
   readonly kind: 'unreadable';
-  /** What is wrong, as a clause. */
+  /** The problem, as a clause. */
   readonly reason: string;
 }
 
@@ -95,26 +103,26 @@ export interface UnreadableAccess {
 export interface RegisteredCluster<A = Access | UnreadableAccess> {
   readonly name: ClusterName;
   readonly access: A;
-  /** Absent: what is stored says no moment. */
+  /** Absent: the stored registration has no time. */
   readonly addedAt?: EpochMs;
 }
 
-/** All that is registered. */
+/** All registrations. */
 export interface Registrations {
   /** By name. */
   readonly clusters: readonly RegisteredCluster[];
-  /** What another hand put among them, of which nobody can tell which cluster it is: what it is, in a sentence each. */
+  /** Other items among the registrations, whose cluster cannot be determined: one sentence for each. */
   readonly strays: readonly string[];
 }
 
-/** Which clusters the service manages, changed at run time. Every method rejects with `StoreError`. */
+/** The clusters that the service manages. They can change at run time. Every method rejects with `StoreError`. */
 export interface ClusterRegistry {
-  /** All of them; may lag behind by a moment. One that cannot be read hides no other. */
+  /** Resolves with all registrations, which may be briefly outdated. An unreadable one hides no other. */
   list(): Promise<Registrations>;
-  /** One of them as it is now; `undefined`: there is none (any more). */
+  /** Resolves with the current registration of a cluster. `undefined`: there is none, or no longer. */
   get(name: ClusterName): Promise<RegisteredCluster | undefined>;
-  /** `'exists'`: there is one of that name, and it stays as it is. */
+  /** Adds a registration. `'exists'`: the name is already registered, and that registration stays unchanged. */
   add(cluster: RegisteredCluster<Access>): Promise<'added' | 'exists'>;
-  /** `'unknown'`: there was none of that name. */
+  /** Removes a registration. `'unknown'`: the name was not registered. */
   remove(name: ClusterName): Promise<'removed' | 'unknown'>;
 }

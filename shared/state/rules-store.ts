@@ -15,47 +15,52 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
-/** What operators have said of a cluster; changed as a whole, by whoever saw it last. */
+/**
+ * The operator controls of a cluster. They change as a whole, on condition that they are still those that were read.
+ */
 export interface OperatorControls {
-  /** Grows with each change; 0: nothing was ever said. */
+  /** Grows with each change; 0: there never was one. */
   readonly revision: number;
-  /** The policy document: as its owner wrote it, and as it was read. Absent: the default holds. */
+  /** The policy document: its text as the author wrote it, and the parsed policy. Absent: the default applies. */
   readonly policy?: { readonly text: string; readonly read: Policy; readonly revision: number };
   readonly stop?: Stop;
   readonly holds: readonly Hold[];
 }
 
-/** What the guard of a cluster holds; written by its relay, and by who releases it. */
+/** The state of a cluster's guard, written by its relay and by operators who release it. */
 export interface GuardState {
-  /** Grows with each change; 0: it never tripped. */
+  /** Grows with each change; 0: the guard never tripped. */
   readonly revision: number;
   readonly trips: readonly Trip[];
-  /** What was released of it, until its nodes are well again; absent: nothing. */
+  /** Released trips, until their nodes recover. Absent: none. */
   readonly released?: readonly (ReleasedTrip | FreshRelease)[];
 }
 
-/** What is written of all clusters at once. */
+/** The stored rules for all clusters. */
 export interface StoredFleetRules {
   readonly fleetStop?: Stop;
-  /** Grows with each change of that; 0: they were never stopped. */
+  /** Grows with each change of the stop; 0: there never was one. */
   readonly fleetRevision: number;
 }
 
-/** All that is written of what governs a cluster. */
+/** All stored rules of a cluster. */
 export interface StoredRules extends StoredFleetRules {
   readonly orders: OperatorControls;
   readonly guard: GuardState;
 }
 
-/** What the guard does by itself: it holds evictions, or lets them go. */
+/** Actions of the guard itself: it trips or resets. */
 export type GuardAct = 'guard-tripped' | 'guard-calm';
 
-/** What operators do beside the rules: clusters are registered and removed, and takeovers are applied and released. */
+/** Actions of operators that change no rules: they register and remove clusters, and apply and release takeovers. */
 export type ClusterAct = 'cluster-added' | 'cluster-removed' | 'takeover-applied' | 'takeover-released';
 
-/** What governs a cluster, or all of them, was changed: by hand, or by its guard; or what was given up is tried again. */
+/**
+ * An audit entry. A user or the guard changed the rules of one cluster or of all. Or a user acted on a cluster, or
+ * retried failed evictions.
+ */
 export interface AuditEntry {
-  /** Absent: it concerns all clusters. */
+  /** Absent: the entry concerns all clusters. */
   readonly cluster?: ClusterName;
   readonly who: string;
   readonly at: EpochMs;
@@ -69,49 +74,55 @@ export interface AuditEntry {
     | 'retry'
     | GuardAct
     | ClusterAct;
-  /** What was done, for people. */
+  /** A description of the action, for people. */
   readonly what: string;
   readonly why?: string;
-  /** With `policy`: the text of the document that held before; absent: none did. */
+  /** With `policy`: the text of the previous document. Absent: there was none. */
   readonly before?: string;
-  /** With `policy`: that of the one that holds from then on. */
+  /** With `policy`: the text of the document that applies from then on. */
   readonly after?: string;
 }
 
-/** Which entries of the audit are asked for: those from `from` on and before `to`. */
+/** A query of the audit: entries from `from` on and before `to`. */
 export interface AuditQuery {
-  /** Those of this cluster, and those that concern all; absent: every one. */
+  /** Entries of this cluster, and entries that concern all clusters. Absent: every entry. */
   readonly cluster?: ClusterName;
   readonly from: EpochMs;
   readonly to: EpochMs;
 }
 
-/** `'conflict'`: somebody else was faster, and nothing is written: read and decide again. */
+/** `'conflict'`: another client was faster, and nothing is written. Read and decide again. */
 export type Change = 'changed' | 'conflict';
 
 /**
- * Where it is written what governs each cluster. Every method rejects with `StoreError`, reads also for what they cannot
- * read to the last field: something that is not understood may be what forbids an eviction.
+ * The stored rules of each cluster. Every method rejects with `StoreError`. Reads also reject if a field is
+ * unreadable, because an unsupported field may forbid evictions.
  */
 export interface RulesStore {
-  /** As it is now, strongly consistent. `fleet`: what is known of all clusters, which need not be read then. */
+  /**
+   * Resolves with the current rules, strongly consistent. `fleet`: the known rules for all clusters, which are then
+   * not read.
+   */
   read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules>;
-  /** Of many clusters in few calls; may lag behind by a moment. A cluster of which something cannot be read is left out. */
+  /**
+   * Resolves with the rules of many clusters in few calls; they may be briefly outdated. A cluster with unreadable
+   * rules is omitted.
+   */
   readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>>;
-  /** Puts `next` in place of the orders that were `found`, and the entry into the audit, both or neither. */
+  /** Replaces the operator controls that were `found` by `next`, and adds the audit entry: both or neither. */
   changeOrders(
     cluster: ClusterName,
     found: OperatorControls,
     next: Omit<OperatorControls, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change>;
-  /** The stop of all clusters as it is now, strongly consistent. */
+  /** Resolves with the current stop of all clusters, strongly consistent. */
   fleetStop(): Promise<Stop | undefined>;
-  /** Puts `next`, or nothing, in place of the stop of all clusters that was `found`, and the entry into the audit. */
+  /** Replaces the stop of all clusters that was `found` by `next`, or removes it, and adds the audit entry. */
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change>;
   /**
-   * Puts these trips, standing and released ones, in place of those that were `found`; with an entry, when something begins or
-   * ends to stand by that.
+   * Replaces the guard's trips that were `found` by these active and released ones. With an entry if this change
+   * begins or ends a trip.
    */
   changeGuard(
     cluster: ClusterName,
@@ -120,23 +131,30 @@ export interface RulesStore {
     entry?: AuditEntry,
   ): Promise<Change>;
   /**
-   * Writes the revision that was `found`, from 1 on, once more, so that nothing changes: it shows that what the guard decides can be stored.
-   * `'conflict'`: another one is stored.
+   * Writes the revision that was `found`, from 1 on, again, so that nothing changes. The write shows that the guard's
+   * decisions can be stored. `'conflict'`: another revision is stored.
    */
   touchGuard(cluster: ClusterName, found: GuardState): Promise<Change>;
-  /** Puts an entry into the audit of something that changes no rule. */
+  /** Adds an audit entry that changes no rules. */
   note(entry: AuditEntry): Promise<void>;
-  /** The newest first; kept for as long as what ended. May lag behind by a moment. */
+  /**
+   * Resolves with audit entries, the newest first. They are kept as long as ended evictions, and may be briefly
+   * outdated.
+   */
   audit(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 
 /**
- * What governs a cluster now; rejects with `StoreError`. `guardRevision`: who asks knows that the guard has come so far, and
- * what is known to be older does not do: it rejects, so that nothing is evicted while what the guard decided could not be stored.
+ * Resolves with the current rules of a cluster. Rejects with `StoreError`. `guardRevision`: the guard's revision that
+ * the caller already knows of. Rejects if the stored rules are older: nothing is evicted while the guard's decision
+ * could not be stored.
  */
 export type RulesReader = (cluster: ClusterName, guardRevision?: number) => Promise<Rules>;
 
-/** For how long rules that were read are relied on: with the look's age they are less than a second old at each delete. */
+/**
+ * The maximum age of rules that are reused. Together with the age of the node check, they are less than a second old
+ * at each delete.
+ */
 export const RULES_MAX_AGE_MS = 700;
 
 export interface RulesReaderDeps {
@@ -151,9 +169,10 @@ interface Asked<T> {
 }
 
 /**
- * Reads the rules of clusters, each at most every {@link RULES_MAX_AGE_MS}; the same object for as long as it is relied on. What
- * is written of all clusters is one item, which the processes of a large fleet ask for more often than one partition answers:
- * it is read with one cluster, and serves all others for the same time.
+ * Returns a reader of clusters' rules that reads each at most every {@link RULES_MAX_AGE_MS}. It returns the same
+ * object as long as the rules are reused. The rules for all clusters are one item, which a large fleet would read
+ * more often than one partition allows. They are read with one cluster's rules, and are reused for all other clusters
+ * for the same time.
  */
 export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): RulesReader {
   const known = new Map<ClusterName, Asked<Rules>>();
@@ -164,23 +183,23 @@ export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): R
   const ask = (cluster: ClusterName): Asked<StoredRules> => {
     if (fleet && isFresh(fleet)) {
       const { age, found } = fleet;
-      // As old as the older of its parts.
+      // The result is as old as the older of its parts.
       return { age, found: found.then((storedRules) => rulesStore.read(cluster, storedRules)) };
     }
     const age = new Age(clock);
     const found = rulesStore.read(cluster);
-    // Where this cluster's own cannot be read, the others read for themselves.
+    // If this cluster's own rules are unreadable, other clusters read the rules for all clusters themselves.
     fleet = { age, found: found.catch(() => undefined) };
     return { age, found };
   };
 
-  /** The rules that are relied on, unless they are older than that revision of the guard. */
+  /** Resolves with the reusable rules, unless they are older than that revision of the guard. */
   const newest = async (cluster: ClusterName, guardRevision: number): Promise<Rules> => {
     const last = known.get(cluster);
     if (last && isFresh(last)) {
       const rules = await last.found;
       if (rules.guardRevision >= guardRevision) return rules;
-      // Somebody else who needs newer ones may have asked for them already.
+      // Another caller may already have requested newer rules.
       const next = known.get(cluster);
       if (next && next !== last) return next.found;
     }
@@ -200,7 +219,10 @@ export function rulesReader({ rulesStore, matching, clock }: RulesReaderDeps): R
   };
 }
 
-/** Reads what governs many clusters now, in few calls; those that cannot be read are left out. Rejects with `StoreError`. */
+/**
+ * Returns a reader of many clusters' current rules, in few calls. Clusters with unreadable rules are omitted. The
+ * reader rejects with `StoreError`.
+ */
 export const allRulesReader =
   (rulesStore: Pick<RulesStore, 'readAll'>, matching: MatchOptions) =>
   async (clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, Rules>> => {
@@ -208,7 +230,10 @@ export const allRulesReader =
     return new Map([...read].map(([cluster, storedRules]) => [cluster, rulesOf(storedRules, matching)]));
   };
 
-/** What is written of a cluster, as the core is given it. Where there is no policy, the default holds: it is observed. */
+/**
+ * Returns a cluster's stored rules in the form that decisions use. Without a policy, the default applies: observe
+ * mode.
+ */
 export function rulesOf(
   { orders, guard, fleetStop, fleetRevision }: StoredRules,
   matching: MatchOptions,

@@ -9,53 +9,65 @@ import type { FileRulesStore } from './policy-of-file.ts';
 import type { OutgoingMessage } from './sender.ts';
 import type { Store } from './store.ts';
 
-/** How many scheduled evictions of a cluster stand so; but for those that wait and those given up, the kind of what holds them. */
+/** Number of a cluster's scheduled evictions in one state: pending, failed, or the kind of gate that holds them. */
 export interface Standing {
   readonly cluster: ClusterName;
   readonly standing: 'pending' | 'gave-up' | EvictionGate['kind'];
   readonly evictions: number;
 }
 
-/** A moment at which something is due on a node. */
+/** A deadline on a node. */
 export interface Upcoming {
   readonly ref: NodeRef;
   readonly fireAt: EpochMs;
 }
 
-/** Countdowns that run. */
+/** Running countdowns. */
 export interface Countdowns {
-  /** How many there are. */
+  /** The number of all running countdowns. */
   readonly total: number;
-  /** Those that end first, in that order. */
+  /** The countdowns that end first, in that order. */
   readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
 }
 
-/** A store of which one process alone keeps the timers. Every method rejects with, or throws, `StoreError`. */
+/** A store for which one process alone keeps the timers. Every method rejects with, or throws, `StoreError`. */
 export interface ServiceStore extends Store {
-  /** Distinct moments at which scheduled records fall due: timers end with their process. */
+  /** Yields the distinct deadlines of scheduled records, because timers end with their process. */
   upcoming(): AsyncIterable<Upcoming>;
-  /** The countdowns that run: what is held or given up is none of them. Of the soonest, at most `limit`. */
+  /**
+   * Resolves with the running countdowns, which exclude held and failed evictions. Returns at most `limit` of the
+   * soonest.
+   */
   countdowns(limit: number): Promise<Countdowns>;
-  /** How many scheduled evictions of each cluster wait, are held (by what kind of brake), or were given up; as far as this process knows. */
+  /**
+   * Returns the numbers of each cluster's scheduled evictions that are pending, held (by kind of gate) or failed, as
+   * far as this process knows.
+   */
   standings(): readonly Standing[];
 }
 
-/** Where a service in one process keeps what is to outlive it. */
+/** The persistent state of a service in one process. */
 export interface ServiceState {
   readonly store: ServiceStore;
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   readonly rulesStore: FileRulesStore;
   readonly permits: Permits;
   readonly history: History & RecentEvictions;
-  /** When this process is the one that evicts; absent: it is the only one, from the start. */
+  /** Resolves when this process begins to evict. Absent: it is the only process, and evicts from the start. */
   readonly leads?: Promise<void>;
-  /** Whether this process can tell who evicts; absent: always. */
+  /** Reports whether this process can determine which process evicts. Absent: always. */
   readonly reachesLeases?: () => boolean;
-  /** Has `act` called each time this process may evict again after it might not for a while; absent: it always may. */
+  /**
+   * Registers `act`, which is called each time this process may evict again after an interruption. Absent: it may
+   * always evict.
+   */
   whenRegained?(act: () => void): void;
-  /** What operators asked for beside this process, which is then its to do. Rejects with `StoreError`. */
+  /**
+   * Removes and returns the requests that operators made outside this process. This process must then perform them.
+   * Rejects with `StoreError`.
+   */
   asked(): Promise<readonly OutgoingMessage[]>;
-  /** Removes what is to be kept no longer: what TTL does in DynamoDB. Rejects with `StoreError`. */
+  /** Removes state whose retention is over, as TTL does in DynamoDB. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
   close(): void;
 }

@@ -15,66 +15,66 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
 /**
- * For how long the end of a record is read together with its node: longer than any delta that could schedule the pod
- * again counts. A minute is for clocks that differ.
+ * The time for which the end of a record is read together with its node. It is longer than the maximum age of a delta
+ * that could schedule the pod again. A minute is added for clocks that differ.
  */
 export const ENDED_WINDOW_MS = DELTA_MAX_AGE_MS + 60_000;
 
-/** What a commit writes; all of it, or up to a chunk of it. */
+/** The data of a commit; all of it is written, or a part up to some chunk. */
 export interface Commit {
-  /** The NODE item's new content; absent = unchanged (the revision grows all the same). */
+  /** The NODE item's new content. Absent = unchanged (the revision grows nevertheless). */
   readonly node?: NodeState;
-  /** Records to write, each whole. */
+  /** Records to write, each as a whole. */
   readonly schedule: readonly EvictionRecord[];
-  /** Records that end: scheduled no longer, and kept as history. None of these pods is in `schedule`. */
+  /** Records that end: they are no longer scheduled, and are kept as history. None of these pods is in `schedule`. */
   readonly end: readonly FinalRecord[];
-  /** What history is to tell of records in `schedule`: written with them or not at all. Absent: nothing. */
+  /** Notes for the history of records in `schedule`, written together with them or not at all. Absent: none. */
   readonly noted?: readonly Noted[];
   /**
-   * Whether the node is tainted after this commit, or deleted and its pods awaited, or has something scheduled. When not,
-   * its NODE item gets a TTL; scheduled records have one of their own.
+   * True: after this commit, the node is tainted, or is deleted with pods that remain, or has a scheduled record.
+   * Otherwise, its NODE item gets a TTL. Scheduled records have a TTL of their own.
    */
   readonly live: boolean;
 }
 
-/** A node whose NODE item holds taints. */
+/** A node whose NODE item has taints. */
 export interface TaintedNode {
   readonly node: NodeName;
   readonly state: NodeState;
 }
 
 /**
- * Where timed evictions live: one partition per node, one lock per partition. Reads that decide are strongly
- * consistent. Every method rejects with `StoreError` when the store cannot be reached or refuses.
+ * The store of scheduled evictions: one partition per node, one lock per partition. Reads for decisions are strongly
+ * consistent. Every method rejects with `StoreError` when the store is unreachable or rejects the call.
  */
 export interface Store {
   /**
-   * Reads a node's partition, strongly consistent: what is known of the node, the scheduled records, and how records
-   * ended within `ENDED_WINDOW_MS` before `now`; with `only`, those of these pods. A record that stands although its
-   * pod has a tombstone, because somebody crashed in the middle of `end`, is left out. What it costs depends
-   * on what is read, and not on what ended before.
+   * Reads a node's partition, strongly consistent: the node's state, the scheduled records, and the ends within
+   * `ENDED_WINDOW_MS` before `now`. With `only`, returns only these pods' records and ends. A process that crashes in
+   * the middle of `end` leaves a record whose pod has a tombstone; such a record is omitted. The cost depends only on
+   * the data read, not on earlier ends.
    */
   load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition>;
 
   /**
-   * Writes on condition that the partition's revision is still `revision`, then increments it. All or nothing
-   * up to some 98 records; beyond that in chunks, each under the lock, the NODE item's new content with the last,
-   * so that a crash in between leaves a partition that the same delta completes.
-   * `'conflict'`: somebody else was faster (nothing, or only earlier chunks, written): load and plan again.
+   * Writes on condition that the partition's revision is still `revision`, then increments it. Up to some 98 records,
+   * the commit is all or nothing. A larger one is written in chunks, each under the lock, and the NODE item's new
+   * content with the last. After a crash in between, the same delta completes the partition. `'conflict'`: another
+   * process was faster, and nothing, or only earlier chunks, is written. Load and plan again.
    */
   commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'>;
 
   /**
-   * Ends records whatever the revision, which grows: what has happened (`done`, `gone`) has happened. First it is
-   * written how they ended, then the revision, and then they are deleted.
+   * Ends records at any revision, and increments it, because the evictions have already ended (`done`, `gone`).
+   * Writes the ends first, then the revision, and then deletes the records.
    */
   end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void>;
 
-  /** The nodes of a cluster whose NODE item holds taints; may lag behind by a moment. */
+  /** Yields the nodes of a cluster whose NODE item has taints. They may be briefly outdated. */
   taintedNodes(cluster: ClusterName): AsyncIterable<TaintedNode>;
 }
 
-/** A partition of what was read of it. `ended`: the oldest first. */
+/** Returns a partition from the data read. `ended`: the oldest first. */
 export function partitionOf(
   node: Pick<Partition, 'ref' | 'revision' | 'node'>,
   records: Iterable<EvictionRecord>,
@@ -83,7 +83,7 @@ export function partitionOf(
   const newest = new Map<PodUid, EndedPod>();
   for (const pod of ended) {
     const before = newest.get(pod.uid);
-    // A UID never returns, whatever a clock that is behind wrote when.
+    // A UID is never reused, so a tombstone stays, whatever times a slow clock wrote.
     if (!before || !isTombstone(before)) newest.set(pod.uid, pod);
   }
   const scheduled = new Map<PodUid, EvictionRecord>();
@@ -94,27 +94,27 @@ export function partitionOf(
   return { ...node, scheduled, ended: newest };
 }
 
-/** The store could not be reached or refused; the message says what to do. */
+/** The store is unreachable or rejected the call. The message names the fix. */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
 }
 
 /**
- * How often a commit that lost the race for a partition's lock is decided again before its message is given
- * back to the queue. A node's deltas of one queue come one at a time, so only the other queue and `evict` compete.
+ * Maximum of attempts at a commit that lost the race for a partition's lock. Then the message returns to its queue. A
+ * node's deltas of one queue arrive one at a time, so only the other queue and `evict` compete.
  */
 const MAX_COMMITS = 8;
 const CONFLICT_BACKOFF: Backoff = { firstMs: 20, longestMs: 160 };
 
-/** The partition's lock was lost too often in a row; the queue brings the message back. */
+/** The partition's lock was lost too often in a row. The queue redelivers the message. */
 export class ContendedPartitionError extends Error {
   override readonly name = 'ContendedPartitionError';
 }
 
 /**
- * Reads a partition (`only`: the records of these pods), decides, and commits under its lock; on a conflict reads and
- * decides again. `decide` gives its result and, when anything is to be written, the change, of which is noted here what
- * history is to tell. Rejects with `ContendedPartitionError` or `StoreError`.
+ * Reads a partition (`only`: the records of these pods), decides, and commits under its lock. On a conflict, reads
+ * and decides again. `decide` returns its result and, if anything changes, the commit without its notes, which are
+ * added here. Rejects with `ContendedPartitionError` or `StoreError`.
  */
 export async function commitUnderLock<Result>(
   store: Store,

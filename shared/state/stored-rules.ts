@@ -13,8 +13,8 @@ import type { AppliedFile } from './policy-of-file.ts';
 import type { AuditEntry, ClusterAct, GuardState } from './rules-store.ts';
 
 /*
- * What is stored of what governs clusters. Every object is strict: a field that this release does not know may forbid
- * something, so what holds it cannot be read at all.
+ * The stored form of rules. Every object is strict: a field that this release does not know may forbid evictions, so
+ * the whole object is then unreadable.
  */
 
 const text = z.string().min(1);
@@ -49,7 +49,7 @@ export const holdSchema: z.ZodType<Hold> = z.strictObject({
   ]),
 });
 
-/** One that stands, or was released: then, and only then, it says when, or up to how many nodes. */
+/** A trip that is active or was released. Only a released trip has a release time, or a maximum number of nodes. */
 type StoredTrip = Trip & Partial<Pick<ReleasedTrip, 'upTo'> & Pick<FreshRelease, 'releasedAt'>>;
 
 const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
@@ -64,7 +64,7 @@ const tripSchema: z.ZodType<StoredTrip> = z.strictObject({
 
 export const tripsSchema = z.array(tripSchema);
 
-/** A guard, by the list of its trips as they are stored. */
+/** Returns a guard's state from its stored list of trips. */
 export function guardStateOf(revision: number, stored: readonly StoredTrip[]): GuardState {
   const released = stored.filter((trip) => isCounted(trip) || isFresh(trip));
   const trips = stored.filter((trip) => !isCounted(trip) && !isFresh(trip));
@@ -81,10 +81,10 @@ export const storedPolicySchema = z.strictObject({
   revision: z.int().positive(),
 });
 
-/** What was applied last from the file of a policy. It forbids nothing, whatever a newer release adds to it. */
+/** The policy file that was applied last. Not strict: fields of a newer release forbid no evictions. */
 export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({ hash: text, writtenAt: epochMs });
 
-/** The kinds that every release reads. */
+/** The kinds that every release can read. */
 const FIRST_KINDS = [
   'policy',
   'stop',
@@ -102,10 +102,13 @@ const CLUSTER_ACTS: readonly ClusterAct[] = [
   'takeover-applied',
   'takeover-released',
 ];
-/** Releases that know only the first kinds show an entry of another kind as one of these, by its `what`. */
+/** Releases that know only the first kinds show an entry of another kind as this one, with its `what`. */
 const SHOWN_AS = 'policy';
 
-/** An entry of the audit; what a newer release adds to it forbids nothing. `does`: its kind, where that is none of the first. */
+/**
+ * An audit entry. Not strict: fields of a newer release forbid no evictions. `does`: the kind, if it is none of the
+ * first.
+ */
 export const auditSchema: z.ZodType<AuditEntry> = z
   .object({
     cluster: text.transform(clusterName).exactOptional(),
@@ -125,7 +128,7 @@ export const auditSchema: z.ZodType<AuditEntry> = z
     }),
   );
 
-/** An entry of the audit as it is stored, so that every release reads it. */
+/** Returns an audit entry in its stored form, which every release can read. */
 export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {
   readonly kind: string;
   readonly does?: ClusterAct;

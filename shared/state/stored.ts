@@ -8,41 +8,45 @@ import { readAs } from '#shared/text/read-as.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 
-/** For how many days what became of evictions, and what operators said, is kept, unless configured otherwise. */
+/** Days for which the history of evictions and the audit are kept by default. */
 export const HISTORY_DAYS = 7;
-/** And at least: ends are tombstones, too. */
+/** The minimum of these days, because ends are also tombstones. */
 export const MIN_HISTORY_DAYS = 1;
 export const MAX_HISTORY_DAYS = 3650;
 
 const DAY_SECONDS = 24 * 3600;
 
-/** How long a node is kept on which nothing is live. */
+/** Seconds for which a node without live evictions is kept. */
 export const NODE_SECONDS = 7 * DAY_SECONDS;
 
 /**
- * How long after its deadline, or after it was written when that is later, a scheduled record is removed by TTL, which
- * `expiry` turns back into due work: a net under what looks at the node anew every few minutes.
+ * Seconds from a scheduled record's deadline, or its write if that is later, until TTL removes the record. `expiry`
+ * turns a removed record back into a due message. It is a safety net below the checks of the node every few minutes.
  */
 export const SCHEDULED_GRACE_SECONDS = DAY_SECONDS;
 
-/** The last second a JavaScript date can hold: deadlines are saturated to it, so the grace does not go beyond. */
+/**
+ * The last second that a JavaScript date can hold. Deadlines are limited to it, so the grace period does not exceed
+ * it.
+ */
 const LAST_EPOCH_SECONDS = 8.64e12;
 
-/** How long a pod is left alone whose eviction was given up, unless something about it changes; and one that is held. */
+/** Seconds for which a pod with a failed or held eviction is left alone, unless something about it changes. */
 const LEFT_ALONE_SECONDS = 30 * 24 * 3600;
 
-/** When what is history from now on may be removed; epoch seconds. */
+/** Returns when data that becomes history now may be removed, in epoch seconds. */
 export const historyTtl = (now: EpochMs, days: number): number => ttlAfter(now, days * DAY_SECONDS);
 
-/** What happened then or before is history no longer. */
+/** Returns the time at or before which events no longer belong to the history. */
 export const historyBefore = (now: EpochMs, days: number): EpochMs => now - days * DAY_SECONDS * 1000;
 
-/** When a node with nothing left to watch may be removed; epoch seconds. */
+/** Returns when a node without live evictions may be removed, in epoch seconds. */
 export const nodeTtl = (now: EpochMs): number => ttlAfter(now, NODE_SECONDS);
 
 /**
- * When a scheduled record, written now, is removed if nothing evicts its pod: `expiry` hears of it. One that was given
- * up, or is held, is kept longer, because as long as it is there its pod is left alone. Epoch seconds.
+ * Returns when a scheduled record, written now, is removed if its pod is not evicted, in epoch seconds. `expiry` then
+ * processes the removed record. A failed or held record is kept longer, because its pod is left alone as long as the
+ * record exists.
  */
 export function scheduledTtl({ fireAt, gaveUpAt, held }: EvictionRecord, now: EpochMs): number {
   const leftAlone = gaveUpAt !== undefined || held !== undefined;
@@ -67,7 +71,7 @@ const timedTaint = z.object({
   known,
 });
 
-/** What is stored of a node. Unknown fields, of a newer release, are ignored and kept. */
+/** The stored state of a node. Unknown fields, of a newer release, are ignored and kept. */
 export const nodeStateSchema: z.ZodType<NodeState> = z.object({
   taints: z.array(timedTaint),
   version,
@@ -124,7 +128,7 @@ const gate = z.discriminatedUnion('kind', [
   }),
 ]);
 
-/** What is stored of a scheduled eviction. */
+/** The stored form of a scheduled eviction. */
 export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   ...pod,
   owner: z.object({ kind: text, name: text }).exactOptional(),
@@ -145,7 +149,7 @@ export const recordSchema: z.ZodType<EvictionRecord> = z.object({
   drains: z.literal(true).exactOptional(),
 });
 
-/** What is stored of one that has ended. */
+/** The stored form of an ended eviction. */
 export const endedSchema: z.ZodType<EndedPod> = z.object({
   ...pod,
   outcome: z.enum(['done', 'gone', 'cancelled', 'gave-up', 'unregistered', 'would-have']),
@@ -159,7 +163,7 @@ export const endedSchema: z.ZodType<EndedPod> = z.object({
 
 const noted = { ...who, ...why };
 
-/** What is stored of what became of one that is still to come. */
+/** The stored form of a change to a pending eviction. */
 export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
   z.object({ ...noted, what: z.literal('moved'), from: z.object(why) }),
   z.object({ ...noted, what: z.enum(['held', 'would-have', 'freed']), by: gate }),
@@ -167,8 +171,8 @@ export const notedSchema: z.ZodType<Noted> = z.discriminatedUnion('what', [
 ]);
 
 /**
- * Checks what was stored against its schema. Throws `StoreError` naming `what` and the first field at fault:
- * nothing is decided on an item that somebody else's hand, or a newer release, has changed beyond reading.
+ * Validates stored data against its schema. Throws `StoreError` naming `what` and the first invalid field. No
+ * decision is made on data that a user or a newer release made unreadable.
  */
 export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: string): T {
   const found = readAs(schema, stored);
@@ -177,7 +181,7 @@ export function parseStored<T>(schema: z.ZodType<T>, stored: unknown, what: stri
   throw unreadable(what, `${field || 'value'}: ${fault}`);
 }
 
-/** As {@link parseStored}, of JSON that was stored as text. */
+/** Parses JSON that was stored as text, and validates it as {@link parseStored} does. */
 export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: string): T {
   let json: unknown;
   try {
@@ -188,7 +192,7 @@ export function parseStoredText<T>(schema: z.ZodType<T>, text: string, what: str
   return parseStored(schema, json, what);
 }
 
-/** What is stored is not as anybody here writes it. `what` may hold keys that another hand wrote. */
+/** Returns the error for data that no known release writes. `what` may contain keys from untrusted writers. */
 export const unreadable = (what: string, why: string): StoreError =>
   new StoreError(
     `The stored ${escapeForDisplay(what, 600)} cannot be read (${why}): was it written by a newer release, or changed by hand?`,

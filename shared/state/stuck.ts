@@ -4,7 +4,7 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 
 const text = z.string().min(1);
 
-/** Stuck pods as they are stored. */
+/** Stuck pods in their stored form. */
 export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
   z.object({
     node: text.transform(nodeName),
@@ -17,5 +17,5 @@ export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
   }),
 );
 
-/** No more than these are stored of a cluster: they are for people. */
+/** Maximum of stored pods of a cluster, because they are for people. */
 export const MAX_STUCK = 100;

@@ -64,7 +64,7 @@ export interface EvictionMetrics {
   flush?(): void;
 }
 
-/** CloudWatch's names of the units we use. */
+/** CloudWatch's names of the units in use. */
 export type MetricUnit = 'Count' | 'Seconds';
 
 /** Where metrics are written that alarms need. */

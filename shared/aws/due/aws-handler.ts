@@ -24,29 +24,29 @@ import { rulesReader } from '#shared/state/rules-store.ts';
 import { renewable } from '#shared/time/renewable.ts';
 import { createHandler, type EvictHandlerDeps } from './handler.ts';
 
-/** What of it is told by the environment. */
+/** The environment variables that the handler needs. */
 type AwsEnvironment = Variables<typeof historyVariables> &
   Variables<typeof matchingVariables> &
   Variables<typeof installationVariables> &
   Variables<typeof deadLetterVariables>;
 
-/** What differs between who carries out what is due, and where. */
+/** The dependencies that differ between `evict` and agents. */
 export interface AwsHandlerDeps
   extends Pick<
     EvictHandlerDeps,
     'timers' | 'metrics' | 'notices' | 'laterEvents' | 'invoked' | 'clock' | 'log'
   > {
-  /** Required here: a cluster may have an agent, and its pods must not be evicted from anywhere else. */
+  /** Required here: a cluster may have an agent, and only that agent may evict its pods. */
   readonly sendOn: NonNullable<EvictHandlerDeps['sendOn']>;
   readonly table: DynamoDbTable;
   readonly sqs: SQSClient;
-  /** Where the messages come from. */
+  /** The queue from which the messages are received. */
   readonly queueUrl: string;
   readonly registry: Pick<ClusterRegistry, 'get'>;
   readonly connect: Connect;
 }
 
-/** The handler of what is due, with its state and queues on AWS: that of the deployed `evict`, and of agents. */
+/** Creates the handler of due messages with its state and queues on AWS, for the deployed `evict` and for agents. */
 export function createAwsHandler(
   environment: AwsEnvironment,
   { table, sqs, queueUrl, registry, connect, ...deps }: AwsHandlerDeps,

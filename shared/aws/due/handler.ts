@@ -15,29 +15,32 @@ export type EvictHandlerDeps = EvictDeps &
   ConsumerDeps & {
     readonly setAside: SetAside;
     /**
-     * Sends a message on that somebody else is to carry out; resolves with whether it was. Rejects with `RejectedMessageError` for one
-     * that nobody is, and with what kept it from being sent. Absent: all that comes is ours.
+     * Forwards a message that another process handles. Resolves with `true` if it was forwarded. Rejects with
+     * `RejectedMessageError` for a message that no process handles, or with the error that prevented sending. Absent:
+     * this process handles every message.
      */
     readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;
   };
 
-/** The longest batch the event source may hand over: small, so that a slow cluster's node holds up few others. */
+/** The longest batch that the event source may deliver: small, so that a slow cluster's node delays few others. */
 export const EVICT_BATCH_SIZE = 5;
-/** What the work of one message may take: less than the function may, because all of a batch are done at once. */
+/**
+ * Time limit for one message. Less than the function's timeout, because all messages of a batch are processed
+ * concurrently.
+ */
 export const EVICT_RECORD_DEADLINE_MS = 50_000;
 
-/** What could not be read or recorded: the table, or a queue, is away for a moment, or for longer. */
+/** Backoff when the table or a queue is unavailable, briefly or for longer. */
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 
 /**
- * Handles `evictions-due`: "look at that node". What fails there is tried again by a timer of its own, so a failed try
- * ends its message. Only one that could not even read or record what it was about comes again
- * itself.
+ * Creates the handler of `evictions-due`. A failed eviction has a timer of its own for the retry, so the message ends
+ * even then. A message is redelivered only when its state could not be read or recorded.
  */
 export function createHandler(deps: EvictHandlerDeps) {
   const passes = new SingleFlight<Again | undefined>();
 
-  /** Nodes on which a message waits for a look that came before: whoever looks next looks for it, too. */
+  /** Keys of nodes with a redelivered message. The next pass over the node takes the redelivery into account. */
   const cameBefore = new Set<string>();
 
   const look = (ref: NodeRef, receives: number) => {
@@ -61,9 +64,10 @@ export function createHandler(deps: EvictHandlerDeps) {
         }
         const leftMs = message.at - deps.clock.now();
         if (leftMs <= 0) return look(ref, receives);
-        // A timer that no timer of the platform reaches in one go, or one that came a moment early.
+        // The timer fired early: the platform cannot delay it that long in one step, or it was a little early.
         if (groupId !== undefined) return { againInSeconds: leftMs / 1000 };
-        // A schedule's, which can name no group on such a queue: from here on its cluster is one among others.
+        // A schedule cannot set a message group on a standard queue. Armed again, the message is in its cluster's
+        // group (fair queues).
         await deps.timers.arm(ref, [message.at]);
         return undefined;
       }

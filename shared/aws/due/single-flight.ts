@@ -1,17 +1,17 @@
-/** One piece of work. It calls `free` once the next one may start; at the latest its end does. */
+/** One unit of work. Call `free` to let the next unit start early; otherwise it starts when this one settles. */
 export type Work<Result> = (free: () => void) => Promise<Result>;
 
 /**
- * Does one piece of work per key at a time. Whoever asks while one is under way shares the one after it, which starts
- * later than the asking and so sees all that the asker knows of: a node on which pods fall due in quick succession
- * is looked at once for many of them, and no pod is deleted by two passes at once.
+ * Runs one unit of work per key at a time. Callers that ask while a unit runs share the next one. The next unit
+ * starts after they asked, so it sees everything that they saw. One pass over a node therefore covers many pods that
+ * fall due in quick succession, and no two passes delete the same pod concurrently.
  */
 export class SingleFlight<Result> {
-  /** Resolve, and never reject, when the next one may start. */
+  /** Promises that resolve, and never reject, when the next unit may start. */
   readonly #running = new Map<string, Promise<void>>();
   readonly #waiting = new Map<string, Promise<Result>>();
 
-  /** Resolves or rejects as the work does that the caller got. */
+  /** Settles with the result of the unit that the caller got. */
   run(key: string, work: Work<Result>): Promise<Result> {
     const waiting = this.#waiting.get(key);
     if (waiting) return waiting;

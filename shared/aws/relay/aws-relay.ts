@@ -29,14 +29,17 @@ export interface AwsRelayDeps {
   readonly log: Log;
 }
 
-/** A relay of the deployed service, and what ends with it. */
+/** A relay of the deployed service, and the function that stops it. */
 export interface AwsRelay {
   readonly relay: Relay;
-  /** Says what waits, gives the leases up and ends. */
+  /** Sends pending deltas, releases the leases, and stops the relay. */
   stop(): Promise<void>;
 }
 
-/** A relay with its state and queues on AWS, which follows nothing yet. Asks STS first who it is; throws as `ownSender` does. */
+/**
+ * Creates a relay with its state and queues on AWS, which follows no cluster yet. Asks STS for its identity first.
+ * Rejects as `ownSender` does.
+ */
 export async function openAwsRelay(
   queues: Variables<typeof deltaQueueVariables & typeof endpointVariables>,
   { table, sqs, nodeBudget, metrics, log }: AwsRelayDeps,
@@ -46,7 +49,7 @@ export async function openAwsRelay(
   const nodeDeltas = sender(queues.NODE_DELTAS_URL);
   const rulesStore = new DynamoDbRulesStore(table);
   const rules = new RulesWatch({
-    // How tolerations match decides here in which order what was held is told of, and nothing else.
+    // Here, the way tolerations match only decides the order in which released pods are sent.
     readAll: allRulesReader(rulesStore, { comparisonOperators: false }),
     clock,
     log,
@@ -74,7 +77,7 @@ export async function openAwsRelay(
     nodeBudget,
     log,
     metrics,
-    // Hosts share names, and containers process ids: the name is for who reads it, the rest tells relays apart.
+    // Hosts share names, and containers share process IDs. The hostname is for people; the UUID distinguishes relays.
     holder: `${hostname()}/${randomUUID()}`,
   });
   return { relay, stop: () => relay.stop().then(() => rules.stop()) };

@@ -16,11 +16,14 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** Calls of a queue at a time: at 15 ms a call some 10,000 deltas a second, more than a core makes. */
+/** Concurrent calls to a queue. At 15 ms a call, that is about 10,000 deltas a second, more than a core makes. */
 const CALLS = 16;
-/** Of these, those that carry deltas of any one cluster: however many it has, others need not wait for an answer. */
+/**
+ * Maximum of concurrent calls with deltas of one cluster. Other clusters need not wait for a response, however many
+ * deltas the cluster has.
+ */
 const CALLS_OF_CLUSTER = 12;
-/** After so much work in one go the event loop is free for what comes in. */
+/** After this much continuous work, the event loop is free for incoming events. */
 const WORK_MS = 5;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 
@@ -28,13 +31,13 @@ const BACKOFF: Backoff = { firstMs: 100, longestMs: 10_000 };
 export interface ClusterOutbox {
   readonly name: ClusterName;
   readonly pending: PendingDeltas;
-  /** Whether its deltas may be sent now. */
+  /** Reports whether the cluster's deltas may be sent now. */
   readonly canSend: () => boolean;
-  /** A queue took what was told of it; with an error, it did not. */
+  /** Called when a queue accepted deltas of the cluster, or with an error when it did not. */
   readonly told: (queue: DeltaQueue, error?: unknown) => void;
 }
 
-/** A delta that is made to be sent now. */
+/** A delta that was made to be sent immediately. */
 interface OutgoingDelta {
   readonly of: ClusterOutbox;
   readonly key: string;
@@ -50,24 +53,24 @@ export interface DeltaBatcherDeps {
   readonly log: Log;
   readonly metrics: RelayMetrics;
   readonly signal: AbortSignal;
-  /** There is something to tell of a cluster: what the queue did not take, or what the delta of a node had no room for. */
+  /** Marks subjects as pending again: those that the queue did not accept, or that had no room in a node's delta. */
   readonly mark: (of: ClusterOutbox, subjects: readonly Subject[], wake?: boolean) => void;
 }
 
 /**
- * Sends to one queue what is pending of the nodes in its work queue. Clusters take turns node by node, so that one with little to
- * say is in the very next call. Many calls go at a time, never two with deltas of one node: so those of a node get there in the order
- * of their versions.
+ * Sends the pending deltas of the nodes in its work queue to one queue. Clusters take turns node by node, so that a
+ * cluster with few deltas is in the very next call. Calls run concurrently, but never two with deltas of one node.
+ * The deltas of a node therefore arrive in the order of their versions.
  */
 export class DeltaBatcher {
   readonly #deps: DeltaBatcherDeps;
   readonly #nodes: WorkQueue<string>;
   readonly #callsOf = new WeakMap<ClusterOutbox, number>();
   #calls = 0;
-  /** How often in a row the queue could not be reached. */
+  /** Consecutive failures to reach the queue. */
   #failures = 0;
   #filling = false;
-  /** Those who wait until nothing is left to do. */
+  /** Callbacks that wait until no work is left. */
   readonly #waiting = new Set<() => void>();
 
   constructor(deps: DeltaBatcherDeps) {
@@ -81,12 +84,12 @@ export class DeltaBatcher {
     });
   }
 
-  /** Something is pending of a node. */
+  /** Adds a node that has pending deltas. */
   add(ref: NodeRef): void {
     this.#nodes.add(nodeKey(ref));
   }
 
-  /** Sends what may be sent. To be called also when a cluster may speak again. */
+  /** Sends the deltas that may be sent. Call it also when a cluster may send again. */
   send(): void {
     if (this.#filling) return;
     this.#filling = true;
@@ -97,15 +100,15 @@ export class DeltaBatcher {
     return this.#filling || this.#calls > 0 || this.#nodes.resting > 0;
   }
 
-  /** Resolves when it is not busy. */
+  /** Resolves when the batcher is not busy. */
   async drained(): Promise<void> {
     if (this.busy) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  /** Begins calls for as long as there are deltas and room. */
+  /** Starts calls while there are deltas and room. */
   async #fill(): Promise<void> {
     const { clock, signal } = this.#deps;
-    // Let the caller finish: what it marks in one go travels together.
+    // Let the caller finish: deltas that it marks in one turn share a call.
     await Promise.resolve();
     let working = new Age(clock);
     for (;;) {
@@ -113,7 +116,7 @@ export class DeltaBatcher {
       const deltas = this.#calls < CALLS ? this.#take() : [];
       if (deltas.length === 0) break;
       const call = this.#call(deltas);
-      // A queue that was out of reach is asked by one call, until it answers.
+      // After a failure to reach the queue, send one call at a time until the queue responds.
       if (this.#failures > 0) await call;
       else if (working.atLeastMs >= WORK_MS) {
         await nextTurn();
@@ -122,14 +125,14 @@ export class DeltaBatcher {
     }
     if (this.#calls === 0) this.#failures = 0;
     this.#gauge();
-    // In the turn in which nothing was left: what is added from now on starts anew.
+    // Reset in the same turn in which no work was left: later additions then start a new run.
     this.#filling = false;
     if (this.busy) return;
     for (const resolve of this.#waiting) resolve();
     this.#waiting.clear();
   }
 
-  /** What goes into one call, and is on its way from now on. */
+  /** Takes the deltas for one call. They count as being sent from now on. */
   #take(): readonly OutgoingDelta[] {
     const taken: OutgoingDelta[] = [];
     let bytes = 0;
@@ -146,7 +149,7 @@ export class DeltaBatcher {
         }
         taken.push(each);
         if (taken.length < MAX_BATCH_MESSAGES) continue;
-        // More may be pending of it: it comes again when the call is answered.
+        // The node may have more pending deltas: it is taken again after the response.
         this.#nodes.add(key);
         break;
       }
@@ -155,7 +158,10 @@ export class DeltaBatcher {
     return taken;
   }
 
-  /** A cluster that is followed no longer has nothing pending, and its nodes need not wait. */
+  /**
+   * Reports whether a call may carry deltas of a cluster. A cluster that is no longer followed has no pending deltas,
+   * so its nodes need not wait.
+   */
   #mayCall(cluster: ClusterName): boolean {
     const of = this.#deps.clusters.get(cluster);
     return !of || (this.#callsWith(of) < CALLS_OF_CLUSTER && of.canSend());
@@ -172,7 +178,7 @@ export class DeltaBatcher {
     }
   }
 
-  /** What a delta was to tell is still to be told, as it is by then. */
+  /** Marks a delta's subject as pending again. The next delta has the state at that time. */
   #giveBack({ of, delta }: OutgoingDelta): void {
     this.#deps.mark(of, [subjectOf(delta)], delta.kind === 'node' && delta.wake);
   }
@@ -188,7 +194,7 @@ export class DeltaBatcher {
     this.#calls -= 1;
     for (const of of clusters) this.#callsOf.set(of, this.#callsWith(of) - 1);
     if ('reason' in answer) {
-      // Calls that were under way together fail together.
+      // Concurrent calls that fail together count as one failure.
       this.#failures = Math.max(this.#failures, failuresBefore + 1);
       this.#unreachable(deltas, answer.reason);
     } else {
@@ -199,7 +205,7 @@ export class DeltaBatcher {
     this.send();
   }
 
-  /** How many calls that are under way carry deltas of a cluster. */
+  /** Returns the number of concurrent calls with deltas of a cluster. */
   #callsWith(of: ClusterOutbox): number {
     return this.#callsOf.get(of) ?? 0;
   }
@@ -227,12 +233,12 @@ export class DeltaBatcher {
     for (const [index, each] of deltas.entries())
       if (!refused.includes(each)) this.#answered(each, failureOf.get(index));
     const resting = new Set(refused.map(({ key }) => key));
-    // No other delta of the node goes before its rest is over.
+    // Hold back the node's other deltas until its backoff ends.
     for (const key of resting) this.#nodes.failed(key);
     for (const key of new Set(deltas.map((each) => each.key)).difference(resting)) this.#nodes.done(key);
   }
 
-  /** The queue took a delta, or never will. */
+  /** Finishes a delta that the queue accepted, or will never accept. */
   #answered({ of, delta }: OutgoingDelta, failure: SendFailure | undefined): void {
     const { name, log, metrics, mark } = this.#deps;
     const uid = onlyPod(delta);
@@ -244,7 +250,7 @@ export class DeltaBatcher {
     }
     log.info('relay.delta-sent', uid === undefined ? told : { ...told, uid });
     const { node } = delta.ref;
-    // Pods for whose facts a node's delta had no room are told one by one.
+    // Pods whose facts had no room in a node's delta are sent one by one.
     if (delta.kind === 'node' && delta.others)
       mark(
         of,

@@ -17,8 +17,8 @@ export interface DeltaSenderDeps {
 }
 
 /**
- * The outbox whose deltas go to two queues. It holds names, not messages: what a delta says, and its version, are made right
- * before the queue is called, from the view of its cluster, which must allow it then.
+ * The outbox whose deltas go to two queues. It holds names, not messages. A delta's content and version are read from
+ * the cluster's view right before the call to the queue, if the cluster may send then.
  */
 export class DeltaSender implements Outbox {
   readonly #clusters = new Map<ClusterName, ClusterOutbox>();
@@ -64,7 +64,7 @@ export class DeltaSender implements Outbox {
 
   async drained(): Promise<void> {
     const batchers = Object.values(this.#batchers);
-    // What did not fit into a node's delta is sent when that was taken.
+    // Deltas of pods that had no room in a node's delta are sent after the queue accepted that one.
     while (batchers.some(({ busy }) => busy)) await Promise.all(batchers.map((each) => each.drained()));
   }
 
@@ -74,7 +74,7 @@ export class DeltaSender implements Outbox {
   }
 
   #mark(of: ClusterOutbox, subjects: readonly Subject[], wake = false): void {
-    // Deltas of whole nodes are made first, whatever was marked first.
+    // Deltas of whole nodes are made first, regardless of the order of marks.
     this.#batchers['node-deltas'].send();
     for (const subject of subjects) {
       const queue = of.pending.mark(subject, wake);

@@ -8,15 +8,15 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** How often the registry is read: a cluster that is added or removed is to take effect within 30 s. */
+/** Interval of registry reads: an added or removed cluster must take effect within 30 s. */
 const REGISTRY_POLL_MS = 10_000;
 
 export interface FollowRegistryDeps {
   readonly registry: Pick<ClusterRegistry, 'list'>;
-  /** Whether a cluster that is registered so is to be followed. */
+  /** Reports whether a registered cluster is followed. */
   readonly follows: (cluster: RegisteredCluster) => boolean;
   readonly connect: Connect;
-  /** Who evicts in these clusters, as marks on their pods name him; absent: it is not known. */
+  /** The installation that evicts in these clusters, as marks on their pods name it. Absent: unknown. */
   readonly installation?: string | undefined;
   readonly relay: Pick<Relay, 'add' | 'remove'>;
   readonly log: Log;
@@ -29,9 +29,9 @@ interface Followed {
 }
 
 /**
- * Has the relay follow the clusters of the registry as they come, go and are reached otherwise, until `signal` aborts.
- * While the registry cannot be read, those known are followed. A cluster that cannot be reached, whyever, is tried
- * again and again, and holds up no other. Never rejects.
+ * Adds and removes the relay's clusters as the registry changes, until `signal` aborts. A cluster whose access
+ * changed is removed and added again. While the registry is unreadable, the known clusters are followed. A cluster
+ * that is unreachable, for any reason, is retried again and again, and delays no other. Never rejects.
  */
 export async function followRegistry({
   registry,
@@ -49,7 +49,7 @@ export async function followRegistry({
     try {
       api = new RestApi(connect(cluster, 'relay'), systemClock, installation);
     } catch (error) {
-      // This cluster's trouble alone; it is tried again at the next poll.
+      // The error affects only this cluster, which is retried at the next poll.
       log.error('cluster.access-denied', { cluster: cluster.name, error });
       return;
     }
@@ -61,7 +61,7 @@ export async function followRegistry({
   const end = ({ cluster: { name }, api }: Followed): void => {
     followed.delete(name);
     log.info('cluster.removed', { cluster: name });
-    // Not waited for: a cluster's last words may take as long as its queue is out of reach.
+    // Don't wait: the cluster's last deltas wait as long as its queue is unreachable.
     void relay.remove(name).finally(() => api.close());
   };
 
@@ -81,8 +81,8 @@ export async function followRegistry({
 }
 
 /**
- * Which clusters relays outside of them follow: those in which no agent runs. `only`: names, and beginnings of names with `*`
- * behind them; absent: all.
+ * Returns a filter for the clusters that relays outside of them follow: those without an agent. `only`: names, or
+ * name prefixes followed by `*`. Absent: all.
  */
 export const followedFromOutside =
   (only?: readonly string[]) =>

@@ -5,9 +5,10 @@ import { type Endpoint, LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/lo
 import type { Log } from '#shared/telemetry/log.ts';
 
 /**
- * How queues name this process to those who receive from them. STS tells everybody, whatever his rights. `undefined`, with
- * a word in the log: it does not answer; what is sent is taken then from whoever sends it. On LocalStack that name is the account
- * of every sender; throws `EnvironmentError` where a process is told that it is there, and is in another account.
+ * Returns the sender that queues report for messages of this process. STS answers every caller, regardless of
+ * permissions. `undefined`, with a warning in the log: STS did not answer. Messages are then accepted from every
+ * sender. On LocalStack, the sender of every message is the account. Rejects with `EnvironmentError` when `endpoint`
+ * is LocalStack but the account is another.
  */
 export async function ownSender(
   client: Pick<STSClient, 'send'>,

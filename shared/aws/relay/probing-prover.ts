@@ -9,13 +9,15 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** The pauses before each look for the proof: warm functions take some hundred milliseconds, cold ones some seconds. */
+/**
+ * The pauses before each read of the proofs. Warm functions take some hundred milliseconds, cold ones some seconds.
+ */
 const LOOKS_MS = [500, 700, 1_300, 2_500, 3_000] as const;
-/** Most consecutive unanswered probes that are still sent with each heartbeat. */
+/** Maximum of consecutive unanswered probes that are sent with each heartbeat. */
 const MAX_UNANSWERED = 3;
-/** Then they become rare: where a function fails, each probe becomes a dead letter. */
+/** Backoff of probes after `MAX_UNANSWERED`: where a function fails, each probe becomes a dead letter. */
 const PROBE_AGAIN: Backoff = { firstMs: 40_000, longestMs: 300_000 };
-/** An answer to an older probe comes too late to renew a heartbeat. */
+/** Maximum of unanswered probes to remember. An answer to an older probe arrives too late to renew a heartbeat. */
 const MAX_REMEMBERED = 50;
 
 export interface ProbingProverDeps {
@@ -26,13 +28,13 @@ export interface ProbingProverDeps {
 
 /** The probes of one cluster. */
 interface Probes {
-  /** Those that aren't answered, by when they were sent, the last one last. */
+  /** Send times of the unanswered probes, in order. */
   unanswered: readonly EpochMs[];
-  /** Why the last one that was answered failed; absent: it didn't. */
+  /** Why the probe that was answered last failed. Absent: it succeeded. */
   failure?: string | undefined;
-  /** When evictions were last proven to work; `isNews`: not reported yet. */
+  /** The latest time for which evictions are proven to work. `isNews`: not reported yet. */
   proven?: { readonly asOf: EpochMs; readonly isNews: boolean };
-  /** When the next one may be sent, by the stopwatch. */
+  /** When the next probe may be sent, by the stopwatch. */
   nextAtMs: number;
 }
 
@@ -42,8 +44,9 @@ interface Look {
 }
 
 /**
- * Sends probes the whole way of an eviction, and reads the result from the table. Only this process's clock counts: a probe is known by when it
- * was sent, and a pass by that it was not noted yet at the look before.
+ * Sends probes through the same path as an eviction, and reads the results from the table. Only this process's clock
+ * counts. A probe is identified by the time at which it was sent. A pass is at least as recent as the previous read,
+ * which did not include it.
  */
 export class ProbingProver implements Prover {
   readonly #deps: ProbingProverDeps;
@@ -66,7 +69,7 @@ export class ProbingProver implements Prover {
       const look = { at: clock.now(), found: await proofs.read(cluster) };
       learn(probes, look.found);
       if (before && before.found.passes !== look.found.passes) learnPass(probes, before.at);
-      // Of a late answer, too: in a storm, the next one would come no sooner.
+      // Accept a late answer too: in a storm, the next answer would arrive no sooner.
       if (probes.proven?.isNews || probes.unanswered.length === 0 || signal.aborted) break;
       before = look;
     }
@@ -81,7 +84,7 @@ export class ProbingProver implements Prover {
     return probes;
   }
 
-  /** Resolves with why the queue didn't take it. */
+  /** Sends a probe. Resolves with the reason if the queue rejected it. */
   async #send(cluster: ClusterName, probes: Probes): Promise<string | undefined> {
     const { nodeDeltas, clock } = this.#deps;
     this.#sequence += 1;
@@ -110,7 +113,7 @@ export class ProbingProver implements Prover {
     return { asOf: proven.asOf };
   }
 
-  /** Where probes remain. */
+  /** Returns a sentence about the stage at which probes are stuck. */
   async #stage(cluster: ClusterName, { unanswered }: Probes): Promise<string> {
     const { proofs, clock } = this.#deps;
     const [first = clock.now(), second] = unanswered;
@@ -123,16 +126,18 @@ export class ProbingProver implements Prover {
   }
 }
 
-/** Takes note of a pass that was not noted yet at the look before, at `asOf`. It proves nothing where a probe said what is wrong. */
+/**
+ * Records a pass that the read at `asOf` did not include yet. A pass proves nothing while a probe reports a failure.
+ */
 function learnPass(probes: Probes, asOf: EpochMs): void {
   if (probes.failure !== undefined || probes.unanswered.length === 0) return;
   probes.proven = { asOf, isNews: true };
-  // Those before the last one would prove less.
+  // Answers to earlier probes would prove less.
   probes.unanswered = probes.unanswered.slice(-1);
   probes.nextAtMs = -Infinity;
 }
 
-/** Takes note of an answer to one of our probes: the latest, which stands for those before. */
+/** Records an answer to a probe of this process: the latest answer stands for all earlier probes. */
 function learn(probes: Probes, { probe }: StoredProofs): void {
   const index = probe ? probes.unanswered.indexOf(probe.sentAt) : -1;
   if (!probe || index < 0) return;

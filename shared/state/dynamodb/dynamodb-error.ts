@@ -10,7 +10,7 @@ const NO_RIGHT = new Set([
   'MissingAuthenticationTokenException',
   'ExpiredTokenException',
 ]);
-/** Names of errors, and codes of a cancelled transaction's reasons. */
+/** Names of errors, and codes of a canceled transaction's reasons. */
 const THROTTLED = new Set([
   'ProvisionedThroughputExceededException',
   'ProvisionedThroughputExceeded',
@@ -19,7 +19,7 @@ const THROTTLED = new Set([
   'ThrottlingError',
 ]);
 
-/** A failed call to DynamoDB as one sentence that names the table and says what to do. */
+/** Returns the error of a failed call to DynamoDB: one sentence that names the table, followed by the fix. */
 export function dynamoDbStoreError(error: unknown, tableName: string): StoreError {
   const cause = error instanceof Error ? error : new Error(String(error));
   return new StoreError(sentence(cause, `DynamoDB table ${tableName}`), { cause });
@@ -30,7 +30,7 @@ function sentence(error: Error, table: string): string {
   if (name === 'ResourceNotFoundException') {
     return `${table} (or its index) does not exist in this account and region. Deploy the stack, or correct the name of the table (taintward --table, TAINTWARD_TABLE) or the region (AWS_REGION).`;
   }
-  // The SDK's errors about regions have no names of their own.
+  // The SDK's errors about regions don't have names of their own.
   if (message === 'Region is missing') {
     return `No AWS region for ${table}. Set AWS_REGION, or set AWS_PROFILE to a profile with a region.`;
   }

@@ -39,14 +39,14 @@ import {
 } from './items.ts';
 import { Retention } from './retention.ts';
 
-/** Pods of one item of what is gone: it holds 400 KB at most. */
+/** Pods of one `GONE` item, which holds 400 KB at most. */
 const GONE_PODS = 5_000;
-/** Nodes whose records are read at a time. */
+/** Nodes whose records are read concurrently. */
 const PARALLEL_NODES = 8;
 
 /**
- * History on DynamoDB. Of a node it is read in its partition, of a cluster by the index, which lags behind by a moment;
- * there all of the cluster's tainted nodes are read, too, for what is scheduled.
+ * History on DynamoDB. A node's history is read from its partition, and a cluster's by the index, which lags briefly.
+ * For a cluster, all tainted nodes are read too, for scheduled evictions.
  */
 export class DynamoDbHistory implements History, RecentEvictions {
   readonly #table: DynamoDbTable;
@@ -84,7 +84,7 @@ export class DynamoDbHistory implements History, RecentEvictions {
     );
   }
 
-  /** By attribute, as all that a relay writes. */
+  /** Writes by attribute, as a relay does everywhere. */
   async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
     const inOrder = pods.toSorted((a, b) => a.at - b.at);
     for (let from = 0; from < inOrder.length; from += GONE_PODS) {
@@ -136,7 +136,7 @@ function readItem(item: Item): HistoryItem {
     : { ref, at, noted: parseChangedItem(item), ended: [] };
 }
 
-/** Several sources, each the newest first, as one. */
+/** Merges several sources, each the newest first, into one. */
 async function* newestFirst(sources: readonly AsyncIterable<Item>[]): AsyncIterable<HistoryItem> {
   const iterators = sources.map((source) => source[Symbol.asyncIterator]());
   const nextOf = async (iterator: AsyncIterator<Item>) => {

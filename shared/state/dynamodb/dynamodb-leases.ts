@@ -19,7 +19,7 @@ import {
 } from '../lease.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
-/** The partition keys of leases start with this, and no others do: a relay may write to these alone. */
+/** The prefix of the partition keys of leases, and of no others: a relay may write only to these. */
 export const LEASE_PREFIX = 'LEASE#';
 
 const recordSchema = z.object({
@@ -36,10 +36,12 @@ const recordSchema = z.object({
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
 });
 
-/** Relays that held a lease one after the other while a message of the first was under way: more is not remembered. */
+/**
+ * Maximum of remembered senders: relays that held the lease in succession while a message of the first was in flight.
+ */
 const SENDERS = 10;
 
-/** An item of its own: a lease is renewed every few seconds, and each time costs what it holds. */
+/** A separate item, because a lease is renewed every few seconds, and each write is charged by the item's size. */
 const stuckKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'STUCK' });
 
 const leaseKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'LEASE' });
@@ -49,7 +51,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   readonly #table: DynamoDbTable;
   readonly #sender: string | undefined;
 
-  /** `sender`: how queues name who takes leases here; absent: it is not known. */
+  /** `sender`: the name under which queues report the relay that acquires leases here. Absent: unknown. */
   constructor(table: DynamoDbTable, { sender }: { readonly sender?: string | undefined } = {}) {
     this.#table = table;
     this.#sender = sender;
@@ -96,7 +98,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
         ...(faults === undefined ? {} : { faults: { epoch, list: faults } }),
         ...(declines ? { bid: undefined } : {}),
       },
-      // Added, not set: a renewal that the client sends again, because its answer was lost, is not refused.
+      // Added, not set: a renewal that the client repeats because its response was lost still succeeds.
       add: { renewals: 1 },
       expected: { holder, epoch },
     });
@@ -128,7 +130,7 @@ export class DynamoDbLeases implements Leases, LeaseReader {
   async lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {
     const items = await Array.fromAsync(this.#table.batchGet(clusters.map(leaseKey)));
     return items.flatMap((item) => {
-      // One that nobody can read is one that no relay can keep.
+      // Omit an unreadable lease: no relay can hold it.
       const { data } = readAs(recordSchema, item);
       return data ? [spoken(clusterName(`${item['pk']}`.slice(LEASE_PREFIX.length)), data)] : [];
     });
@@ -146,8 +148,8 @@ const recordOf = (cluster: ClusterName, item: Item): LeaseRecord =>
   spoken(cluster, parseStored(recordSchema, item, `lease of cluster ${cluster}`));
 
 /**
- * A relay of a release that names no senders, or reports no faults, leaves those of the one before it: they say nothing of its
- * epoch, nor of a lease that nobody holds.
+ * Returns a lease without the senders and faults of an earlier epoch. A relay of a release that writes no senders, or
+ * reports no faults, leaves those of the relay before it. A lease without a holder has no faults either.
  */
 const spoken = (
   cluster: ClusterName,

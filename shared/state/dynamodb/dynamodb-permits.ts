@@ -7,7 +7,7 @@ import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { takePermits } from './permit-item.ts';
 
-/** An item is kept for so long after its last permit has lapsed: clocks differ. */
+/** Seconds for which an item is kept after its last permit lapsed, because clocks differ. */
 const KEPT_SECONDS = 24 * 3600;
 
 const permitsItem = z.object({
@@ -15,7 +15,7 @@ const permitsItem = z.object({
   permits: z.array(z.object({ uid: z.string().transform(podUid), at: z.int() })).default([]),
 });
 
-/** Permits by one item of each workload, beside the turns of its cluster. */
+/** Permits in one item for each workload, beside its cluster's `RATE` item. */
 export class DynamoDbPermits implements Permits {
   readonly #table: DynamoDbTable;
 

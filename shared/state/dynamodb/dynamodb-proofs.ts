@@ -7,7 +7,7 @@ import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proof
 import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
 import type { DynamoDbTable, Key } from './dynamodb-table.ts';
 
-/** A proof is of use for seconds. */
+/** Seconds for which an item is kept. A proof is useful for seconds only. */
 const KEPT_SECONDS = 24 * 3600;
 /** An API server's message can be long, and an item is charged by its size. */
 const MAX_FAILURE_CHARACTERS = 500;
@@ -19,12 +19,15 @@ const proofItem = z.object({
 });
 const traceItem = z.object({ probeSentAt: z.int() });
 
-/** In the partition of the cluster's permits, to which `evict` may write, and functions that decide may not. */
+/**
+ * Returns a key in the partition of the cluster's permits: `evict` may write there, and the functions that decide may
+ * not.
+ */
 const proofKey = (cluster: ClusterName): Key => ({ pk: `${RATE_PREFIX}${cluster}`, sk: 'PROOF' });
-/** In a partition of a node, where the delta functions may write. */
+/** Returns a key in a node's partition, where the delta functions may write. */
 const traceKey = (cluster: ClusterName): Key => ({ pk: nodeKey(probeRef(cluster)), sk: 'PROBE' });
 
-/** Proofs that evictions work, in one item of each cluster. */
+/** Proofs that evictions work, in one item for each cluster. */
 export class DynamoDbProofs implements ProofNotes, ProbeTrace, ProofReader {
   readonly #table: DynamoDbTable;
 

@@ -6,10 +6,10 @@ import type { RateLimiter } from '../rate-limiter.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { takePermits } from './permit-item.ts';
 
-/** After so long without a take, each limit allows its whole burst again, so the item isn't needed. */
+/** After this time without a take, each limit allows its whole burst again, so the item isn't needed. */
 const KEPT_SECONDS = 24 * 3600;
 
-/** Permits have partitions of their own: functions may not write to that of what governs the cluster. */
+/** Permits have partitions of their own, because functions may not write to the partition of the cluster's rules. */
 export const RATE_PREFIX = 'RATE#';
 
 const bucket = z.object({ permits: z.number(), at: z.number(), takenTo: z.number() });
@@ -17,11 +17,11 @@ const givenItem = z.object({ rate: bucket.optional(), drain: bucket.optional() }
 const rateItem = z.object({
   revision: z.int().positive().exactOptional(),
   given: givenItem.optional(),
-  /** End of the turns that an earlier release gave out; their pods were evicted without permits. */
+  /** End of the turns that an earlier release reserved. Their pods were evicted without permits. */
   takenTo: z.int().optional(),
 });
 
-/** Permits by one item of each cluster, `RATE`. */
+/** Permits in one item for each cluster, `RATE`. */
 export class DynamoDbRateLimiter implements RateLimiter {
   readonly #table: DynamoDbTable;
 

@@ -16,7 +16,7 @@ import {
 import { CLUSTER_PREFIX } from './dynamodb-rules-store.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
-/** What all registrations stand under in the index. */
+/** The index key of all registrations. */
 const CLUSTERS_KEY = 'CLUSTERS';
 
 const REGISTRATION = 'REGISTRATION';
@@ -59,7 +59,10 @@ export class DynamoDbClusterRegistry implements ClusterRegistry {
 
 const text = z.string().min(1);
 
-/** One for both parts, or one for each: a release that knows the first form alone calls the other unreadable, and says so. */
+/**
+ * One value for both parts, or one for each. A release that supports only the first form reports the second as
+ * unreadable.
+ */
 const byPart = <T>(one: z.ZodType<T>) => z.union([one, z.object({ relay: one, evict: one })]);
 
 const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
@@ -74,7 +77,7 @@ const accessSchema: z.ZodType<Access> = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('agent'), agent: agentIdSchema }),
 ]);
 
-/** Whose registration an item is, by its key; `undefined`: it is none. */
+/** Returns the cluster whose registration an item is, by its key. `undefined`: the item is no registration. */
 function nameIn({ pk, sk }: Item): ClusterName | undefined {
   if (sk !== REGISTRATION || typeof pk !== 'string' || !pk.startsWith(CLUSTER_PREFIX)) return undefined;
   return clusterNameSchema.safeParse(pk.slice(CLUSTER_PREFIX.length)).data;
@@ -83,14 +86,14 @@ function nameIn({ pk, sk }: Item): ClusterName | undefined {
 const strayText = ({ pk, sk }: Item): string =>
   `The item ${escapeForDisplay(`${sk}`)} of ${escapeForDisplay(`${pk}`)} is not a valid cluster registration.`;
 
-/** What an item says of that cluster. What cannot be read of it is the cluster's own problem. */
+/** Returns a cluster's registration. Unreadable parts of the item affect only this cluster. */
 function registrationOf(name: ClusterName, { addedAt, access }: Item): RegisteredCluster {
   const { data, error } = readAs(epochMs, addedAt);
   if (data === undefined) return { name, access: unreadable('addedAt', error) };
   return { name, access: parseAccess(access), addedAt: data };
 }
 
-/** An access as it is stored. */
+/** Parses a stored access. */
 export function parseAccess(stored: unknown): Access | UnreadableAccess {
   const { data, error } = readAs(accessSchema, stored);
   return data ?? unreadable('access', error);

@@ -31,15 +31,15 @@ import type { DynamoDbTable, Item, Key, Update } from './dynamodb-table.ts';
 import { padded } from './items.ts';
 import { Retention } from './retention.ts';
 
-/** The partition keys of what is known of a cluster as such start with this. */
+/** The prefix of the partition keys of clusters' registrations and rules. */
 export const CLUSTER_PREFIX = 'CLUSTER#';
-/** The partition of what concerns all clusters. */
+/** The partition of the rules for all clusters. */
 export const FLEET_KEY = 'FLEET';
-/** What all entries of the audit stand under in the index; and what their sort keys start with. */
+/** The index key of all audit entries, and the prefix of their sort keys. */
 const AUDIT_KEY = 'AUDIT';
 
 const ordersKey = (cluster: ClusterName): Key => ({ pk: `${CLUSTER_PREFIX}${cluster}`, sk: 'POLICY' });
-/** Beside the lease, because a relay may write there. */
+/** Returns a key beside the lease, where a relay may write. */
 const guardKey = (cluster: ClusterName): Key => ({ pk: `${LEASE_PREFIX}${cluster}`, sk: 'GUARD' });
 const keysOf = (cluster: ClusterName): readonly Key[] => [ordersKey(cluster), guardKey(cluster)];
 const FLEET_STOP_KEY: Key = { pk: FLEET_KEY, sk: 'STOP' };
@@ -55,7 +55,7 @@ const ordersSchema = z.strictObject({
   holds: z.array(holdSchema).exactOptional(),
 });
 const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
-/** `stoppedAt`: the stop's `at`, by which one is told from another. */
+/** `stoppedAt`: the stop's `at`, which identifies the stop. */
 const fleetStopSchema = z.strictObject({
   ...key,
   stop: stopSchema.exactOptional(),
@@ -64,9 +64,9 @@ const fleetStopSchema = z.strictObject({
 });
 
 /**
- * The rulebook as items of the store's table: `POLICY` and `AUDIT#…` beside the registration of each cluster, `GUARD`
- * beside its lease, and `STOP` of the fleet. Nothing is ever put whole over an item, but changed by attribute: so
- * rights can be given to hold and to stop that are none to change a policy.
+ * The rules store as items of the store's table: `POLICY` and `AUDIT#…` beside each cluster's registration, `GUARD`
+ * beside its lease, and the fleet's `STOP`. Items are never overwritten as a whole but changed by attribute.
+ * Permissions can therefore allow holds and stops without allowing policy changes.
  */
 export class DynamoDbRulesStore implements RulesStore {
   readonly #table: DynamoDbTable;
@@ -86,7 +86,7 @@ export class DynamoDbRulesStore implements RulesStore {
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
     const items = await this.#items(clusters, false);
-    // What concerns all and cannot be read leaves none out: it rejects.
+    // Reject if the fleet's stop is unreadable: it applies to every cluster.
     fleetOf(items);
     const found = new Map<ClusterName, StoredRules>();
     for (const cluster of clusters) {
@@ -231,7 +231,7 @@ function fleetOf(items: Items): StoredFleetRules {
 
 const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;
 
-/** An entry, and the partition that it stands in. */
+/** An audit entry and its partition. */
 interface Found {
   readonly entry: AuditEntry;
   readonly pk: unknown;
@@ -242,7 +242,10 @@ const found = (item: Item): Found => ({
   pk: item['pk'],
 });
 
-/** Who may write for one cluster alone keeps nobody from reading what concerns the others: what people wrote has to be readable. */
+/**
+ * Returns an entry that the index lists. Skips an unreadable entry in a relay's partition: a writer for one cluster
+ * must not prevent reading the entries of others. Users' entries must be readable.
+ */
 function foundByIndex(item: Item): readonly Found[] {
   const { pk } = item;
   if (pk === FLEET_KEY || `${pk}`.startsWith(CLUSTER_PREFIX)) return [found(item)];
@@ -250,14 +253,14 @@ function foundByIndex(item: Item): readonly Found[] {
   return entry ? [{ entry, pk }] : [];
 }
 
-/** What a guard does is written by its relay, whose rights end at leases. */
+/** Returns the partition of an entry. The relay writes the guard's entries, and its permissions cover only leases. */
 function partitionOf({ cluster, kind }: AuditEntry): string {
   if (cluster === undefined) return FLEET_KEY;
   const byGuard = kind === 'guard-tripped' || kind === 'guard-calm';
   return byGuard ? guardKey(cluster).pk : `${CLUSTER_PREFIX}${cluster}`;
 }
 
-/** An update that makes an item, so that no right to put items is needed. */
+/** Returns an update that creates an entry, so that no permission to put items is needed. */
 function auditUpdate(entry: AuditEntry, days: number): Update {
   const fields = Object.fromEntries(
     Object.entries(storedAudit(entry)).filter(([, value]) => value !== undefined),
@@ -266,7 +269,7 @@ function auditUpdate(entry: AuditEntry, days: number): Update {
   return {
     key: { pk: partitionOf(entry), sk: `${AUDIT_KEY}#${sort}` },
     set: { ...fields, clusterKey: AUDIT_KEY, clusterSort: sort, ttl: historyTtl(entry.at, days) },
-    // What was done stays as it was written.
+    // Entries are never overwritten.
     expected: { who: undefined },
   };
 }

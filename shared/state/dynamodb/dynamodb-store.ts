@@ -31,11 +31,14 @@ import {
   taintedKeys,
 } from './items.ts';
 
-/** Actions of a transaction beside the NODE item's. */
+/** Actions of a transaction besides the update of the NODE item. */
 const CHUNK_ACTIONS = TRANSACTION_ACTIONS - 1;
-/** An item of history holds no more pods than its transaction can delete, or write. */
+/** Maximum of pods in an item of history: one transaction deletes or writes their records. */
 const CHUNK_PODS = CHUNK_ACTIONS - 1;
-/** Nor more JSON than this, which is longer than what is stored of it: an item holds 400 KB at most. */
+/**
+ * Maximum of JSON bytes in an item of history. An item holds 400 KB at most, and its stored form is shorter than its
+ * JSON.
+ */
 const HISTORY_ITEM_BYTES = 300_000;
 
 /** The store on DynamoDB. */
@@ -43,15 +46,15 @@ export class DynamoDbStore implements Store {
   readonly #table: DynamoDbTable;
   readonly #historyDays: number;
 
-  /** `historyDays`: for so long is kept what became of evictions. */
+  /** `historyDays`: days for which the history of evictions is kept. */
   constructor(table: DynamoDbTable, { historyDays = HISTORY_DAYS }: { readonly historyDays?: number } = {}) {
     this.#table = table;
     this.#historyDays = historyDays;
   }
 
   async load(ref: NodeRef, now: EpochMs, only?: readonly PodUid[]): Promise<Partition> {
-    // NODE first: no read of several items is a snapshot, and records older than the revision they are
-    // committed under would undo somebody's commit. Newer ones lose the race, as they should.
+    // Read NODE first: a read of several items is not a snapshot. Records older than the revision they are committed
+    // under would undo another commit. Newer records lose the race, as they should.
     const item = await this.#table.get(nodeItemKey(ref));
     const node = item ? parseNodeItem(ref, item) : { revision: 0, node: undefined };
     const since = endedSince(now - ENDED_WINDOW_MS);
@@ -86,7 +89,8 @@ export class DynamoDbStore implements Store {
     const put = (record: EvictionRecord): Write => ({ put: scheduledItem(ref, record, now) });
     const records = new Map(schedule.map((record) => [record.uid, record]));
     const chunks = inChunks([
-      // What is noted of records is written with these: a commit that was cut off is completed by another one's notes.
+      // Notes are written in one transaction with their records. After an interrupted commit, another commit
+      // completes it with its own notes.
       ...partsOf(noted, CHUNK_PODS).map((notes) => [
         { put: changedItem(this.#historyItem(ref, now), notes) },
         ...notes.flatMap(({ uid }) => records.get(uid) ?? []).map(put),
@@ -115,8 +119,8 @@ export class DynamoDbStore implements Store {
 
   async end(ref: NodeRef, pods: readonly FinalRecord[], now: EpochMs): Promise<void> {
     if (pods.length === 0) return;
-    // No transaction, which would cost twice as much: a load from here on finds the records hidden, a commit of what
-    // was loaded before is written before the revision grows, and then deleted with them, or never.
+    // No transaction, which would cost twice as much. A load from here on finds the records hidden. A commit of an
+    // earlier load can succeed only before the revision grows, and its records are then deleted too.
     for (const part of partsOf(pods)) {
       await this.#table.add(endedItem(this.#historyItem(ref, now), part));
     }
@@ -139,10 +143,10 @@ export class DynamoDbStore implements Store {
   }
 }
 
-/** Tells apart what becomes of one node's records in one millisecond. */
+/** Returns an ID that distinguishes changes to one node's records in the same millisecond. */
 const passId = (): string => randomBytes(6).toString('base64url');
 
-/** The pods of each item of history, in order; none for no pods. */
+/** Returns the pods of each item of history, in order. Returns none for no pods. */
 function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): readonly (readonly Pod[])[] {
   const parts: Pod[][] = [];
   let bytes = 0;
@@ -160,7 +164,10 @@ function partsOf<Pod>(pods: readonly Pod[], most = Number.POSITIVE_INFINITY): re
   return parts;
 }
 
-/** The writes of each transaction, in order, at least one; what stands together stays together. */
+/**
+ * Returns the writes of each transaction, in order. There is at least one transaction. The writes of a group stay
+ * together.
+ */
 function inChunks(groups: readonly (readonly Write[])[]): readonly (readonly Write[])[] {
   const chunks: Write[][] = [[]];
   for (const group of groups) {

@@ -32,11 +32,11 @@ export const TRANSACTION_ACTIONS = 100;
 const BATCH_GET_KEYS = 100;
 /** Deletes in one BatchWriteItem (DynamoDB's limit). */
 const BATCH_WRITE_KEYS = 25;
-/** Batches of deletes under way at once: a full node (110 pods) in two round trips. */
+/** Concurrent batches of deletes: a full node (110 pods) takes two round trips. */
 const BATCH_WRITE_CONCURRENCY = 4;
 /**
- * How often what DynamoDB left out of a batch, or what a transaction holds, is tried again; together some 2 s. The SDK
- * leaves this to us.
+ * Attempts at keys that DynamoDB left out of a batch, or at an item that a transaction holds; together about 2 s. The
+ * SDK does not retry these.
  */
 const ATTEMPTS = 10;
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
@@ -49,18 +49,18 @@ export interface Key {
   readonly sk: string;
 }
 
-/** Some of an item's attributes are changed; all others, known to this version of the code or not, stay. */
+/** An update of some of an item's attributes. All others stay, whether this version of the code knows them or not. */
 export interface Update {
   readonly key: Key;
-  /** `undefined` = removed. */
+  /** New values. `undefined` = removed. */
   readonly set?: Item;
-  /** Added to what is stored, or to 0. */
+  /** Increments, added to the stored numbers or to 0. */
   readonly add?: Readonly<Record<string, number>>;
-  /** What the stored item must say for anything to be written; `undefined` = has no such attribute. */
+  /** Values that the stored item must have for anything to be written. `undefined` = has no such attribute. */
   readonly expected?: Item;
-  /** Between which numbers what is stored must be, both included. */
+  /** Ranges in which the stored numbers must be, both ends included. */
   readonly within?: Readonly<Record<string, readonly [number, number]>>;
-  /** Below which number what is stored must be, if there is such an attribute. */
+  /** Numbers below which the stored ones must be, if there is such an attribute. */
   readonly below?: Readonly<Record<string, number>>;
 }
 
@@ -68,8 +68,9 @@ export interface Update {
 export type Write = { readonly put: Item } | { readonly update: Update } | { readonly delete: Key };
 
 /**
- * The one table. Its items are plain objects here; attribute values, expressions, pages and the limits of batches stay
- * inside. Reads are strongly consistent, but for what the index names. Every method rejects with `StoreError`.
+ * The one table. Its items are plain objects here: attribute values, expressions, pages and the limits of batches
+ * stay inside. Reads are strongly consistent, except for the keys that the index lists. Every method rejects with
+ * `StoreError`.
  */
 export class DynamoDbTable {
   readonly #client: DynamoDBClient;
@@ -80,7 +81,7 @@ export class DynamoDbTable {
     this.#name = tableName;
   }
 
-  /** One item, whole; unless `consistent`, as it was a moment ago, at half the price. */
+  /** Returns one item, whole. Without `consistent`, the item may be briefly outdated, at half the price. */
   async get(key: Key, { consistent = true } = {}): Promise<Item | undefined> {
     const command = new GetItemCommand({
       TableName: this.#name,
@@ -91,7 +92,7 @@ export class DynamoDbTable {
     return Item && fromAttributes(Item);
   }
 
-  /** The items of a partition with sort keys from `from` on, up to `to` or the last, in their order. */
+  /** Returns the items of a partition with sort keys from `from` on, up to `to` or the last, in their order. */
   async *query(pk: string, from: string, to?: string): AsyncIterable<Item> {
     const pages = this.#pages({
       KeyConditionExpression:
@@ -102,7 +103,7 @@ export class DynamoDbTable {
     for await (const page of pages) yield* page;
   }
 
-  /** The items of a partition with sort keys from `from` up to `to`, the last first. */
+  /** Returns the items of a partition with sort keys from `from` up to `to`, the last first. */
   async *queryBackward(pk: string, from: string, to: string): AsyncIterable<Item> {
     const pages = this.#pages({
       KeyConditionExpression: 'pk = :pk AND sk BETWEEN :from AND :to',
@@ -113,7 +114,10 @@ export class DynamoDbTable {
     for await (const page of pages) yield* page;
   }
 
-  /** Whichever of these items are there, in any order; unless `consistent`, as they were a moment ago, at half the price. */
+  /**
+   * Returns those of these items that exist, in any order. Without `consistent`, they may be briefly outdated, at
+   * half the price.
+   */
   async *batchGet(keys: readonly Key[], { consistent = true } = {}): AsyncIterable<Item> {
     for (const chunk of chunksOf(distinct(keys), BATCH_GET_KEYS)) {
       let missing = chunk.map((key) => toAttributes(key));
@@ -130,8 +134,9 @@ export class DynamoDbTable {
   }
 
   /**
-   * The items that the index names under this key, read anew: it lags behind by a moment and holds keys only. `beginning`: what the
-   * partition keys of those begin with that belong there; others are put there by who may write them, and are not read.
+   * Returns the items that the index lists under this key. The index lags briefly and holds only keys, so each item
+   * is read from the table. `beginning`: the prefix of the partition keys that belong under the index key. Other
+   * writers can add their own items under it, and these are not read.
    */
   async *indexed(clusterKey: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
@@ -145,7 +150,10 @@ export class DynamoDbTable {
     for await (const page of pages) yield* this.batchGet(keysOf(page, beginning));
   }
 
-  /** The items that the index names under this key from `from` on, read anew, the last first. `beginning`: see `indexed`. */
+  /**
+   * Returns the items that the index lists under this key from `from` on, the last first. Each is read from the
+   * table. `beginning`: see `indexed`.
+   */
   async *indexedBackward(clusterKey: string, from: string, beginning = ''): AsyncIterable<Item> {
     const pages = this.#pages(
       {
@@ -164,7 +172,7 @@ export class DynamoDbTable {
     }
   }
 
-  /** Puts an item, whole; `false` when there is one already. */
+  /** Puts an item, whole. Returns `false` if the item already exists. */
   async add(item: Item): Promise<boolean> {
     const command = new PutItemCommand({
       TableName: this.#name,
@@ -174,14 +182,14 @@ export class DynamoDbTable {
     return (await this.#write(() => this.#client.send(command))) !== undefined;
   }
 
-  /** The item after the update, which makes it when there is none; `undefined` when it is not as expected. */
+  /** Returns the item after the update, which creates it if necessary. `undefined`: the item is not as expected. */
   async update(update: Update): Promise<Item | undefined> {
     const command = new UpdateItemCommand({ ...this.#updateInput(update), ReturnValues: 'ALL_NEW' });
     const answer = await this.#write(() => this.#client.send(command));
     return answer && fromAttributes(answer.Attributes ?? {});
   }
 
-  /** The item that was there. */
+  /** Deletes an item and returns it. */
   async delete(key: Key): Promise<Item | undefined> {
     const command = new DeleteItemCommand({
       TableName: this.#name,
@@ -192,7 +200,7 @@ export class DynamoDbTable {
     return answer?.Attributes && fromAttributes(answer.Attributes);
   }
 
-  /** Deletes any number of items, those that are there. Where it rejects, some of them may be gone. */
+  /** Deletes any number of items, if they exist. When it rejects, some of them may be deleted. */
   async batchDelete(keys: readonly Key[]): Promise<void> {
     const deleteChunk = async (chunk: readonly Key[]): Promise<void> => {
       let left = chunk.map((key) => toAttributes(key));
@@ -211,8 +219,8 @@ export class DynamoDbTable {
   }
 
   /**
-   * All of these writes or none: at most `TRANSACTION_ACTIONS`, each of another item. `false`: an item is not as
-   * expected, or somebody else is writing one of them.
+   * Performs all of these writes or none: at most `TRANSACTION_ACTIONS`, each of another item. `false`: an item is
+   * not as expected, or another client is writing one of them.
    */
   async transact(writes: readonly Write[]): Promise<boolean> {
     const command = new TransactWriteItemsCommand({
@@ -227,7 +235,7 @@ export class DynamoDbTable {
     }
   }
 
-  /** What the table's tag of this name says; `undefined`: it has none. */
+  /** Returns the value of the table's tag of this name. `undefined`: there is none. */
   async tag(name: string): Promise<string | undefined> {
     const describe = new DescribeTableCommand({ TableName: this.#name });
     const { Table } = await this.#orStoreError(this.#client.send(describe));
@@ -265,7 +273,7 @@ export class DynamoDbTable {
     }
   }
 
-  /** Waits before all but the first attempt at a batch; rejects when there were enough of them. */
+  /** Waits before all but the first attempt at a batch. Rejects after `ATTEMPTS` attempts. */
   async #awaitTurn(attempt: number, left: number): Promise<void> {
     if (attempt > ATTEMPTS) {
       throw new StoreError(
@@ -275,7 +283,10 @@ export class DynamoDbTable {
     if (attempt > 1) await pause(backoffMs(attempt - 1, BACKOFF));
   }
 
-  /** The answer to a write, tried again while a transaction holds the item; `undefined`: it is not as expected. */
+  /**
+   * Returns the response to a write, which is retried while a transaction holds the item. `undefined`: the item is
+   * not as expected.
+   */
   async #write<T>(send: () => Promise<T>): Promise<T | undefined> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -300,21 +311,24 @@ export class DynamoDbTable {
 }
 
 /**
- * An item as DynamoDB and its stream speak of it, as plain values. A number that JavaScript does not hold exactly, which nobody
- * of us writes, stays a text: who reads its field refuses it, and what stands beside it is read.
+ * Returns an item of DynamoDB or its stream as plain values. A number that JavaScript cannot represent exactly stays
+ * a text; Taintward writes none. The field's parser rejects the text, and the other fields stay readable.
  */
 export const fromAttributes = (attributes: Record<string, AttributeValue>): Item =>
   unmarshall(attributes, {
     wrapNumbers: (text) => (Math.abs(Number(text)) > Number.MAX_SAFE_INTEGER ? text : Number(text)),
   });
 
-/** A field that is `undefined` is left out. An object may have any keys, `constructor` among them: none is taken for a class. */
+/**
+ * Returns an object as an item, without the fields that are `undefined`. An object may have any keys, including
+ * `constructor`, and is never treated as a class instance.
+ */
 export const toAttributes = (item: object): Record<string, AttributeValue> =>
   marshall(item, { removeUndefinedValues: true, convertClassInstanceToMap: true });
 
 /**
- * Each attribute is `#name`; its new value `:name`, what is added `:add_name`, what it must be `:expected_name`, or between
- * `:from_name` and `:to_name`, or below `:below_name`.
+ * Returns an update's expression. Each attribute is `#name`. Its new value is `:name`, its increment `:add_name`, its
+ * expected value `:expected_name`. Its limits are `:from_name` and `:to_name`, or `:below_name`.
  */
 function updateExpression({ set = {}, add = {}, expected = {}, within = {}, below = {} }: Update) {
   const changes: Record<'SET' | 'REMOVE' | 'ADD', string[]> = { SET: [], REMOVE: [], ADD: [] };
@@ -356,7 +370,7 @@ function updateExpression({ set = {}, add = {}, expected = {}, within = {}, belo
   };
 }
 
-/** The keys that the index names, of those items whose partition keys begin so. */
+/** Returns the keys that the index lists, of items whose partition keys have this prefix. */
 const keysOf = (page: readonly Item[], beginning: string): readonly Key[] =>
   page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })).filter(({ pk }) => pk.startsWith(beginning));
 
@@ -364,14 +378,16 @@ const distinct = (keys: readonly Key[]): readonly Key[] => [
   ...new Map(keys.map((key) => [`${key.pk}\n${key.sk}`, key])).values(),
 ];
 
-/** A list in pieces of at most `size`, in order; no pieces for an empty list. */
+/** Returns a list in pieces of at most `size`, in order. Returns no pieces for an empty list. */
 function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, index) =>
     list.slice(index * size, (index + 1) * size),
   );
 }
 
-/** Whether a transaction failed because others write the same items: one is not as expected, or will not be. */
+/**
+ * Reports whether a transaction failed because others write the same items: one is not as expected, or will not be.
+ */
 function lostRace(error: unknown): boolean {
   if (error instanceof TransactionInProgressException) return true;
   if (!(error instanceof TransactionCanceledException)) return false;

@@ -31,31 +31,37 @@ import {
 } from '../stored.ts';
 import type { Item, Key } from './dynamodb-table.ts';
 
-/** Sort keys of scheduled records start with this. They follow those of what ended, so that one query reads both. */
+/** The prefix of the sort keys of scheduled records. They sort after ended records, so that one query reads both. */
 export const SCHEDULED_PREFIX = 'SCHEDULED#';
 /** Follows every sort key that starts with `SCHEDULED_PREFIX`: the dollar sign follows the number sign. */
 export const SCHEDULED_END = 'SCHEDULED$';
-/** Sort keys of what ended start with this, and go on with the moment: recent ones are a range. */
+/** The prefix of the sort keys of ended records. The time follows, so recent records are a range. */
 const ENDED_PREFIX = 'ENDED#';
 /** Follows every sort key that starts with `ENDED_PREFIX`. */
 export const ENDED_END = 'ENDED$';
-/** Sort keys of what else became of evictions, likewise. They come before all that is read to decide. */
+/**
+ * The prefix of the sort keys of all other changes to evictions. The time follows. They sort before all items that
+ * decisions need.
+ */
 const CHANGED_PREFIX = 'CHANGED#';
 /** Follows every sort key that starts with `CHANGED_PREFIX`. */
 export const CHANGED_END = 'CHANGED$';
 
-/** Sort keys of when evicted pods of a cluster were gone, likewise, beside its lease: a relay writes them. */
+/**
+ * The prefix of the sort keys of evicted pods' removal times. The time follows. They are beside the cluster's lease,
+ * because a relay writes them.
+ */
 const GONE_PREFIX = 'GONE#';
 /** Follows every sort key that starts with `GONE_PREFIX`. */
 export const GONE_END = 'GONE$';
 
-/** A cluster's tainted nodes, and the history of what was there, have this many keys in the index, so that none is written to by all. */
+/** Index keys for a cluster's tainted nodes, and for its history, so that no single key receives all writes. */
 const SHARDS = 8;
 
-/** Digits of the last moment a JavaScript date can hold, 8.64e15 ms: padded to it, moments sort as text. */
+/** Digits of the last time a JavaScript date can hold, 8.64e15 ms. Padded to this length, times sort as text. */
 const MOMENT_DIGITS = 16;
 
-/** What the partition keys of a cluster's nodes begin with, and no others. */
+/** Returns the prefix of the partition keys of a cluster's nodes. No other keys have it. */
 export const partitionsOf = (cluster: ClusterName): string => nodeKey({ cluster, node: nodeName('') });
 
 export const nodeItemKey = (ref: NodeRef): Key => ({ pk: nodeKey(ref), sk: 'NODE' });
@@ -65,16 +71,16 @@ export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
   sk: `${SCHEDULED_PREFIX}${uid}`,
 });
 
-/** The first sort key of what ended at that moment or later. */
+/** Returns the first sort key of records that ended at that time or later. */
 export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
 
-/** The first sort key of what else became of evictions at that moment or later. */
+/** Returns the first sort key of other changes to evictions at that time or later. */
 export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
 
-/** The first sort key of items of which the last pod was gone at that moment or later. */
+/** Returns the first sort key of `GONE` items whose last pod was removed at that time or later. */
 export const goneSince = (moment: EpochMs): string => `${GONE_PREFIX}${padded(Math.max(0, moment))}`;
 
-/** A moment as text that sorts as moments do. */
+/** Returns a time as text that sorts by time. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
 const tainted = (cluster: ClusterName): string => `TAINTED#${cluster}#`;
@@ -83,21 +89,21 @@ const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
 const sharded = (beginning: string): readonly string[] =>
   Array.from({ length: SHARDS }, (_, shard) => `${beginning}${shard}`);
 
-/** What one cluster's tainted nodes stand under in the index. */
+/** Returns the index keys of one cluster's tainted nodes. */
 export const taintedKeys = (cluster: ClusterName): readonly string[] => sharded(tainted(cluster));
 
-/** What the history of one cluster stands under in the index, in the order of {@link historySince}. */
+/** Returns the index keys of one cluster's history, in the order of {@link historySince}. */
 export const historyKeys = (cluster: ClusterName): readonly string[] => sharded(history(cluster));
 
-/** What both begin with. */
+/** Returns the prefixes of {@link taintedKeys} and {@link historyKeys}. */
 export const indexedUnder = (cluster: ClusterName): readonly string[] => [tainted(cluster), history(cluster)];
 
-/** The first place in the index of history of that moment or later. */
+/** Returns the first sort key in the index of history at that time or later. */
 export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
 
 const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer').readUInt8() % SHARDS;
 
-/** The attributes of a NODE item that its content decides; `undefined` = removed. */
+/** Returns the attributes of a NODE item that depend on its content. `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
   const { taints, version, observedAt, podsVersion, deletedAt, taintsStamp, guardRevision, retry, blocked } =
     node;
@@ -109,7 +115,7 @@ export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
   };
 }
 
-/** Reads a NODE item: the revision, and what is known of the node, if anything. Throws `StoreError`. */
+/** Parses a NODE item into its revision and the node's state, if there is any. Throws `StoreError`. */
 export function parseNodeItem(
   ref: NodeRef,
   item: Item,
@@ -121,7 +127,7 @@ export function parseNodeItem(
   };
 }
 
-/** A record as an item, whole. Its UID is in its key. */
+/** Returns a record as a complete item. The UID is in the key. */
 export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, now: EpochMs): Item {
   return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl({ uid, ...record }, now) };
 }
@@ -130,28 +136,31 @@ export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(EN
 
 export const isScheduled = (item: Item): boolean => String(item['sk']).startsWith(SCHEDULED_PREFIX);
 
-/** Reads a SCHEDULED item, from the table or from its stream. Throws `StoreError`. */
+/** Parses a SCHEDULED item, from the table or from its stream. Throws `StoreError`. */
 export function parseScheduledItem(item: Item): EvictionRecord {
   const uid = String(item['sk']).slice(SCHEDULED_PREFIX.length);
   return parseStored(recordSchema, { ...item, uid }, `item ${item['sk']} of ${item['pk']}`);
 }
 
-/** The node whose partition an item is in. Throws `StoreError`. */
+/** Returns the node whose partition an item is in. Throws `StoreError`. */
 export function refOfItem(item: Item): NodeRef {
   return parseNodeKey(parseStored(z.string(), item['pk'], 'key pk'));
 }
 
-/** What makes an item of history one. */
+/** The identity of an item of history. */
 export interface HistoryItemOf {
   readonly ref: NodeRef;
   readonly at: EpochMs;
-  /** Unique among those of the node at this moment. */
+  /** Unique among the node's items of the same time. */
   readonly pass: string;
-  /** For so long it is kept. */
+  /** Days for which the item is kept. */
   readonly days: number;
 }
 
-/** How some pods of a node ended, as one item. What pods have in common is written once, so that a pod costs about 150 bytes. */
+/**
+ * Returns one item for the ends of some of a node's pods. Values that pods share are written once, so that a pod
+ * costs about 150 bytes.
+ */
 export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item {
   const starts = new Common<EpochMs>();
   const versions = new Common<FinalRecord['version']>();
@@ -175,7 +184,10 @@ export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item
   };
 }
 
-/** What became of some pods of a node whose evictions are still to come, as one item, likewise. */
+/**
+ * Returns one item for the changes to some of a node's pending evictions. Values that pods share are written once
+ * here too.
+ */
 export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
   const gates = new Common<unknown>();
   const common = commonOf();
@@ -203,7 +215,9 @@ function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): It
   };
 }
 
-/** When some pods were gone, the last of them at `last`, as attributes of an item: a pod costs 30 bytes. */
+/**
+ * Returns the item attributes for the removal times of some pods, the last of them at `last`. A pod costs 30 bytes.
+ */
 export const goneAttributes = (last: EpochMs, pods: readonly GonePod[], days: number): Item => ({
   pods: Object.fromEntries(pods.map(({ uid, at }) => [packed(uid), last - at])),
   ttl: historyTtl(last, days),
@@ -214,7 +228,7 @@ const goneSchema = z.object({
   pods: z.record(z.string().min(1), z.int().nonnegative()),
 });
 
-/** Reads a GONE item. Throws `StoreError`. */
+/** Parses a GONE item. Throws `StoreError`. */
 export function parseGoneItem(item: Item): readonly GonePod[] {
   const { sk, pods } = parseStored(goneSchema, item, nameOf(item));
   const last = Number(sk.slice(GONE_PREFIX.length).slice(0, MOMENT_DIGITS));
@@ -222,10 +236,10 @@ export function parseGoneItem(item: Item): readonly GonePod[] {
 }
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-/** Precedes what is no UUID, and so stands as it is. */
+/** The prefix of a UID that is not a UUID and is stored unchanged. */
 const AS_IT_IS = '=';
 
-/** A UUID in 22 characters. */
+/** Returns a UUID in 22 characters. */
 const packed = (uid: PodUid): string =>
   UUID.test(uid) ? Buffer.from(uid.replaceAll('-', ''), 'hex').toString('base64url') : `${AS_IT_IS}${uid}`;
 
@@ -235,7 +249,7 @@ function unpacked(text: string): PodUid {
   return podUid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'));
 }
 
-/** Of the pods of one item: what all of history tells of each. */
+/** Collects the values that all kinds of history have of each pod, for one item. */
 function commonOf() {
   const namespaces = new Common<string>();
   const reasons = new Common<readonly DeadlineCause[]>();
@@ -252,7 +266,7 @@ function commonOf() {
   };
 }
 
-/** Distinct values in the order in which they were met. */
+/** Distinct values, in the order of their first use. */
 class Common<T> {
   readonly values: T[] = [];
   readonly #indexes = new Map<string, number>();
@@ -276,13 +290,13 @@ const historyItemSchema = z.object({
   brakes: z.array(z.unknown()).default([]),
 });
 
-/** When it was that an item of history tells of. Throws `StoreError`. */
+/** Returns the time of an item of history. Throws `StoreError`. */
 export function momentOfHistory(item: Item): EpochMs {
   const { sk } = parseStored(historyItemSchema, item, nameOf(item));
   return Number(sk.slice(sk.indexOf('#') + 1).slice(0, MOMENT_DIGITS));
 }
 
-/** Reads an ENDED item; with `only`, what it says of these pods. Throws `StoreError`. */
+/** Parses an ENDED item. With `only`, returns only these pods. Throws `StoreError`. */
 export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
   const what = nameOf(item);
   const { pods, namespaces, reasons, starts, versions } = parseStored(historyItemSchema, item, what);
@@ -306,7 +320,7 @@ export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonl
 
 const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
 
-/** Reads a CHANGED item. Throws `StoreError`. */
+/** Parses a CHANGED item. Throws `StoreError`. */
 export function parseChangedItem(item: Item): readonly Noted[] {
   const name = nameOf(item);
   const { pods, namespaces, reasons, brakes: gates } = parseStored(historyItemSchema, item, name);

@@ -5,26 +5,33 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
-/** With as many tries, a taker loses only to so many others: each conflict means that another one got its permits. */
+/**
+ * With this many attempts, a taker fails only after as many others succeeded: each conflict means that another taker
+ * got its permits.
+ */
 const MAX_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
-/** One item from which several functions take permits at the same time. */
+/** One item from which several functions take permits concurrently. */
 export interface PermitItem<Stored> {
   readonly key: Key;
   /** Epoch seconds. */
   readonly ttl: number;
   readonly schema: z.ZodType<Stored>;
-  /** What the item is, for errors: as `rate of cluster c1`. */
+  /** The name of the item in errors, such as `rate of cluster c1`. */
   readonly name: string;
-  /** What takes its permits, as `cluster c1`, and what follows where others were faster each time, as a sentence. */
+  /**
+   * The owner of the permits in errors, such as `cluster c1`. `follows`: a sentence for errors after too many
+   * conflicts.
+   */
   readonly permitsOf: string;
   readonly follows: string;
 }
 
 /**
- * Takes permits by optimistic concurrency. `grant` derives from the stored item what is `taken`, and what to `set`; without `set`,
- * nothing is written. It is called again after each conflict. Rejects with `StoreError` after 30 conflicts.
+ * Takes permits by optimistic concurrency. `grant` derives from the stored item the `taken` permits and the
+ * attributes to `set`. Without `set`, nothing is written. `grant` is called again after each conflict. Rejects with
+ * `StoreError` after 30 conflicts.
  */
 export async function takePermits<Stored extends { readonly revision?: number }, Taken>(
   table: DynamoDbTable,
@@ -32,7 +39,7 @@ export async function takePermits<Stored extends { readonly revision?: number },
   grant: (stored: Stored) => { readonly taken: Taken; readonly set?: Item },
 ): Promise<Taken> {
   for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    // Read by a write: who takes permits needs no right to read what is beside them.
+    // Read by a write: taking permits then needs no permission to read neighboring items.
     const stored = parseStored(schema, await table.update({ key, set: { ttl } }), name);
     const { taken, set } = grant(stored);
     if (!set) return taken;

@@ -4,10 +4,10 @@ import { HISTORY_DAYS, MAX_HISTORY_DAYS } from '../stored.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { HISTORY_DAYS_TAG } from './table-definition.ts';
 
-/** A tag is text that anybody may have written. */
+/** A tag is text that any user may have written. */
 const daysOfTag = z.coerce.number().int().positive().max(MAX_HISTORY_DAYS).catch(HISTORY_DAYS);
 
-/** For how long history and audit are kept in a table, for those who write there and are not told by their environment. */
+/** The retention of history and audit in a table, for writers whose environment does not set it. */
 export class Retention {
   readonly #days: () => Promise<number>;
 
@@ -15,7 +15,10 @@ export class Retention {
     this.#days = once(async () => daysOfTag.parse(await table.tag(HISTORY_DAYS_TAG)));
   }
 
-  /** As the table is tagged, which is read once. Never rejects: nobody may be kept from stopping evictions by that. */
+  /**
+   * Returns the days in the table's tag, which is read once. Never rejects: an unreadable tag must not prevent a user
+   * from stopping evictions.
+   */
   async historyDays(): Promise<number> {
     try {
       return await this.#days();

@@ -1,18 +1,24 @@
 import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
 
-/** The attribute that holds when DynamoDB may remove an item, in epoch seconds. */
+/** The attribute with the time from which DynamoDB may remove an item, in epoch seconds. */
 export const TTL_ATTRIBUTE = 'ttl';
 
-/** The table's tag that says for how many days history and audit are kept: to who writes there and is not deployed with it. */
+/**
+ * The table's tag for the days for which history and audit are kept. Writers that are not deployed with the table
+ * read it.
+ */
 export const HISTORY_DAYS_TAG = 'taintward:history-days';
 
-/** The table's tag that says which release was deployed with it. */
+/** The table's tag for the release that was deployed with it. */
 export const RELEASE_TAG = 'taintward:release';
 
-/** The sparse index: registrations; the tainted nodes of each cluster, and what ended there. */
+/** The sparse index of registrations, audit entries, and each cluster's tainted nodes and history. */
 export const CLUSTER_INDEX = 'by-cluster';
 
-/** The table to create. Everything but the keys is read from the table itself, hence the index holds keys only. */
+/**
+ * Returns the definition of the table to create. Everything but the keys is read from the table itself, so the index
+ * holds only keys.
+ */
 export function tableDefinition(tableName: string): CreateTableCommandInput {
   const text = (name: string) => ({ AttributeName: name, AttributeType: 'S' }) as const;
   const keys = (hash: string, range: string) => [

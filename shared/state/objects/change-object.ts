@@ -4,11 +4,14 @@ import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 import { orStoreError } from './object-store-error.ts';
 
-/** How often a change is tried that another one's overtook. */
+/** Maximum of attempts at a change while other clients' changes succeed first. */
 const MAX_TRIES = 30;
 const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
 
-/** Tries a write as often as others are faster (`undefined`), and gives what came of it. `what`: of which object it is. Rejects with `StoreError`. */
+/**
+ * Repeats a write while other clients are faster (`undefined`), and resolves with its result. `what`: the name of the
+ * object. Rejects with `StoreError`.
+ */
 export async function untilWritten<T>(
   what: string,
   write: (tries: number) => Promise<T | undefined>,
@@ -24,9 +27,10 @@ export async function untilWritten<T>(
 }
 
 /**
- * Reads an object, and writes what `decide` makes of it, as often as others are faster: that object under another content, or,
- * where there is none (`undefined`), a new one. `known`: the object as it was read last, which is tried first. Gives what was
- * stored; `undefined`: `decide` wants nothing written. Rejects with `StoreError`.
+ * Reads an object and writes the result of `decide`, again while other clients are faster. `decide` receives
+ * `undefined` if there is no object, and then returns a new one. `known`: the object as it was read last, for the
+ * first attempt. Resolves with the stored object. `undefined`: `decide` wants nothing written. Rejects with
+ * `StoreError`.
  */
 export async function changeObject(
   objects: Objects,
@@ -45,8 +49,8 @@ export async function changeObject(
 }
 
 /**
- * Replaces the object whose resource version it bears, or makes one that bears none. Gives what was stored; `undefined`: somebody
- * else was faster. Rejects with `StoreError`.
+ * Replaces the object of this resource version, or creates an object that has none. Resolves with the stored object.
+ * `undefined`: another client was faster. Rejects with `StoreError`.
  */
 export const writeObject = (objects: Objects, object: KubernetesObject): Promise<unknown> =>
   orStoreError(

@@ -4,26 +4,26 @@ import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/se
 import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';
 
-/** A ConfigMap holds 1 MiB; what waits here does so for seconds. */
+/** A ConfigMap holds 1 MiB. Messages wait here for seconds. */
 const MAX_CHARS = 900_000;
 
 const schema = z.array(z.string().min(1));
 
 /**
- * What operators ask of the process that evicts: messages as on `evictions-due` wait in a ConfigMap of our namespace until whoever leads
- * takes them. Both methods reject with `StoreError`.
+ * Operators' requests to the process that evicts. Messages as on `evictions-due` wait in a ConfigMap of Taintward's
+ * namespace until the leader takes them. Both methods reject with `StoreError`.
  */
 export class ConfigMapQueue implements QueueSender {
   readonly #name: string;
   readonly #waiting: PackedList<string>;
 
-  /** `objects`: the ConfigMaps of our namespace, or what stands for them in a state directory. */
+  /** `objects`: the ConfigMaps of Taintward's namespace, or their equivalents in a state directory. */
   constructor(objects: Objects, name: string) {
     this.#name = name;
     this.#waiting = new PackedList({ objects, schema, name: this.#name, key: 'messages' });
   }
 
-  /** Takes all of the messages, or none when there is no room for all. */
+  /** Enqueues all of the messages, or none when there is no room for all. */
   async send(messages: readonly OutgoingMessage[]): Promise<readonly SendFailure[]> {
     if (messages.length === 0) return [];
     let hasRoom = true;
@@ -37,7 +37,10 @@ export class ConfigMapQueue implements QueueSender {
     return messages.map((_, index) => ({ index, reason, permanent: false }));
   }
 
-  /** What waited, which waits no longer. Should who takes it end before it is done, it has to be asked again. */
+  /**
+   * Removes and returns all messages. If the process ends before it handled them, the operator has to repeat the
+   * requests.
+   */
   async take(): Promise<readonly OutgoingMessage[]> {
     if ((await this.#waiting.read()).length === 0) return [];
     let taken: readonly string[] = [];

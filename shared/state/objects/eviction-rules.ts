@@ -25,18 +25,18 @@ import { pack, unpack } from './packed.ts';
 
 export const EVICTION_RULES = 'evictionrules';
 
-/** What is kept of the audit, packed: some hundred acts. */
+/** Maximum of characters of the packed audit: some hundred entries. */
 const AUDIT_CHARS = 32 * 1024;
 
-/** All that is kept of what governs a cluster; or, in the one of no cluster, all of them: the content of an `EvictionRules`. */
+/** All stored rules of a cluster, or the rules for all clusters: the content of an `EvictionRules`. */
 export interface KeptRules {
   readonly cluster: ClusterName | undefined;
-  /** Of the object that was read; absent: there is none. */
+  /** The resource version of the object that was read. Absent: there is none. */
   readonly resourceVersion?: string;
   readonly orders: OperatorControls;
   readonly guard: GuardState;
   readonly fleet: StoredFleetRules;
-  /** Beside the orders, of which every release reads every field. */
+  /** Separate from `orders`, in which releases reject unknown fields. */
   readonly appliedFile?: AppliedFile;
   /** Packed. */
   readonly audit?: string;
@@ -65,7 +65,7 @@ const whoseSchema = z.object({
   status: z.object({ cluster: z.string().transform(clusterName).exactOptional() }),
 });
 
-/** Of a cluster of which nothing was ever said. */
+/** Returns the rules of a cluster without stored rules. */
 export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
   cluster,
   orders: { revision: 0, holds: [] },
@@ -73,24 +73,27 @@ export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
   fleet: { fleetRevision: 0 },
 });
 
-/** The object of what concerns all clusters; the keys of clusters have no dots. */
+/** The name of the object for all clusters. Keys of clusters have no dots. */
 const FLEET_NAME = 'all.clusters';
 
-/** The name of the object that holds a cluster's rules; `undefined`: what concerns all of them. */
+/** Returns the name of the object that holds a cluster's rules. `undefined`: the rules for all clusters. */
 export const rulesName = (cluster: ClusterName | undefined): string =>
   cluster === undefined ? FLEET_NAME : clusterKey(cluster);
 
 const namedSchema = z.object({ metadata: z.object({ name: z.string() }) });
 
-/** The name of an object, also of one that cannot be read further. Throws `StoreError`. */
+/** Returns the name of an object, even if the rest is unreadable. Throws `StoreError`. */
 export const nameOfRules = (object: unknown): string =>
   parseStored(namedSchema, object, 'EvictionRules').metadata.name;
 
-/** Whose rules an object holds, also one that cannot be read further; `undefined`: all clusters'. Throws `StoreError`. */
+/**
+ * Returns the cluster whose rules an object holds, even if the rest is unreadable. `undefined`: all clusters. Throws
+ * `StoreError`.
+ */
 const clusterOfRules = (object: unknown): ClusterName | undefined =>
   parseStored(whoseSchema, object, 'EvictionRules').status.cluster;
 
-/** Reads an `EvictionRules` to the last field. Throws `StoreError` for what is not understood: it may forbid something. */
+/** Parses an `EvictionRules` completely. Throws `StoreError` for unsupported content, which may forbid evictions. */
 export function readEvictionRules(object: unknown): KeptRules {
   const cluster = clusterOfRules(object);
   const { metadata, status } = parseStored(objectSchema, object, `rules of ${nameOf(cluster)}`);
@@ -104,12 +107,12 @@ export function readEvictionRules(object: unknown): KeptRules {
   };
 }
 
-/** What is to be written of a guard: of trips, those that stand and those that were released. */
+/** The rules to write. Their guard has the active trips and the released ones. */
 export type RulesToWrite = Omit<KeptRules, 'guard'> & {
   readonly guard: { readonly revision: number; readonly trips: readonly Trip[] };
 };
 
-/** The `EvictionRules` of that name that says all of it. */
+/** Returns the `EvictionRules` of that name with all of these rules. */
 export function evictionRules(
   { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: RulesToWrite,
   name: string,
@@ -135,13 +138,16 @@ export function evictionRules(
   };
 }
 
-/** Who did what, the oldest first. Throws `StoreError`. */
+/** Returns the audit entries, the oldest first. Throws `StoreError`. */
 export function auditOf({ cluster, audit }: Pick<KeptRules, 'cluster' | 'audit'>): readonly AuditEntry[] {
   const what = `audit of ${nameOf(cluster)}`;
   return audit === undefined ? [] : parseStored(z.array(auditSchema), unpack(audit, what), what);
 }
 
-/** The audit with one more entry, packed; of what does not fit, or is older than so many days, the oldest is left out. */
+/**
+ * Returns the packed audit with one more entry. Omits entries that are older than so many days, and the oldest ones
+ * if there is no room.
+ */
 export function withEntry(
   kept: Pick<KeptRules, 'cluster' | 'audit'>,
   entry: AuditEntry,

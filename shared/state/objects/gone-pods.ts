@@ -6,19 +6,19 @@ import { clusterKey } from './node-eviction.ts';
 import { pack } from './packed.ts';
 import { PackedList } from './packed-list.ts';
 
-/** Of more, the oldest are forgotten: 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
+/** Maximum of remembered pods, the latest ones. 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
 const MAX_PODS = 5_000;
 
 const schema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
 
 /**
- * When evicted pods of a cluster were gone, those that went last: in a ConfigMap of ours, for whoever notes it knows no nodes.
- * Rejects with `StoreError`.
+ * The times at which a cluster's evicted pods were removed, the latest ones. A ConfigMap holds them, because the
+ * relay that records them does not know the pods' nodes. Rejects with `StoreError`.
  */
 export class GonePods {
   readonly #kept: PackedList<GonePod>;
 
-  /** `objects`: the ConfigMaps of our namespace. */
+  /** `objects`: the ConfigMaps of Taintward's namespace. */
   constructor(objects: Objects, cluster: ClusterName) {
     this.#kept = new PackedList({
       objects,

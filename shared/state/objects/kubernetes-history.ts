@@ -17,11 +17,11 @@ import { distinct, historyOf, type KeptNode, labelsOf } from './node-eviction.ts
 
 export interface KubernetesHistoryOptions {
   readonly store: Pick<KubernetesStore, 'all' | 'allOf'>;
-  /** The ConfigMaps of our namespace. */
+  /** The ConfigMaps of Taintward's namespace. */
   readonly configMaps: Objects;
 }
 
-/** History as the objects of the nodes hold it, which is as much as they can: of a node that is busy, less than its days. */
+/** The history in the nodes' objects, as much as they can hold. A busy node's history covers less than its days. */
 export class KubernetesHistory implements History, RecentEvictions {
   readonly #store: Pick<KubernetesStore, 'all' | 'allOf'>;
   readonly #configMaps: Objects;
@@ -63,8 +63,8 @@ export class KubernetesHistory implements History, RecentEvictions {
 }
 
 /**
- * All of it since `from`, the newest first. Objects beside a node's own hold tombstones that tell nothing, and what was written twice, because
- * somebody was killed between two writes, is told once.
+ * Returns the history since `from`, the newest first. Tombstones in objects beside a node's own are not part of it.
+ * Data is written twice if a process is killed between two writes, but is returned once.
  */
 const itemsOf = (kept: readonly KeptNode[], from: EpochMs): readonly HistoryItem[] =>
   [...Map.groupBy(kept, ({ ref }) => nodeKey(ref)).values()]

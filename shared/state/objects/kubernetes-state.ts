@@ -17,21 +17,24 @@ import { ObjectPermits } from './object-permits.ts';
 import { ObjectRulesStore } from './object-rules-store.ts';
 import { askedUnder, type KeptByCluster, namesOf, underNames } from './shown-name.ts';
 
-/** The name under which a cluster is kept whose state is in itself, and shown unless it is given another one. */
+/**
+ * The stored name of a cluster that holds its own state. It is also the displayed name, unless the cluster is given
+ * another.
+ */
 export const IN_CLUSTER = clusterName('in-cluster');
 
-/** Where it is kept, should neither the command line nor a pod say it. */
+/** The namespace of the state, if neither the command line nor a pod names one. */
 export const DEFAULT_NAMESPACE = 'taintward';
 
-/** What is kept in a cluster, for whoever reads and writes it. */
+/** The state in a cluster, for its readers and writers. */
 export interface KeptInCluster extends KeptByCluster {
-  /** The name by which the service that runs shows the cluster. Rejects with `StoreError`. */
+  /** Resolves with the name under which the running service displays the cluster. Rejects with `StoreError`. */
   shownName(): Promise<ClusterName>;
-  /** Removes what is to be kept no longer. Rejects with `StoreError`. */
+  /** Removes state whose retention is over. Rejects with `StoreError`. */
   purge(now: EpochMs): Promise<void>;
-  /** What operators ask of whoever leads. */
+  /** Operators' requests to the leader. */
   readonly asked: ConfigMapQueue;
-  /** Ends the connections. */
+  /** Closes the connections. */
   close(): void;
 }
 
@@ -40,16 +43,16 @@ export interface KeptInClusterOptions {
   readonly namespace: string;
   readonly historyDays: number;
   readonly clock: Clock;
-  /** By which name the cluster is shown; absent: as it is kept. */
+  /** The displayed name of the cluster. Absent: the stored name. */
   readonly shownAs?: ClusterName | undefined;
 }
 
-/** What is kept in that namespace; `led`: by a replica, as the store takes that. Asks nobody anything yet. */
+/** Returns the state in that namespace. `led`: the store's options for a replica. Sends no request yet. */
 export function keptInCluster(
   { connection, namespace, historyDays, clock, shownAs }: KeptInClusterOptions,
   led: Pick<KubernetesStoreOptions, 'leads' | 'unreadable'> = {},
 ): KeptInCluster {
-  // Of its own: what is kept does not wait behind evictions.
+  // Use a separate transport, so that state does not wait behind evictions.
   const transport = new Transport(connection, clock);
   const objects = (group: string, resource: string) =>
     new RestObjects(transport, { group, resource, namespace });
@@ -73,13 +76,13 @@ export function keptInCluster(
   };
 }
 
-/** The state of a replica of the service, and whether it leads. */
+/** The state of a replica of the service, and its leadership. */
 export interface LedState {
   readonly state: ServiceState;
   readonly leadership: Leadership;
 }
 
-/** The state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
+/** Returns the state in the cluster itself, which one replica at a time writes. Throws `StoreError`. */
 export function ledState(options: KeptInClusterOptions & { readonly log: Log }): LedState {
   const { clock, log } = options;
   const { shownAs = IN_CLUSTER } = options;

@@ -33,28 +33,34 @@ import {
 } from './past-slots.ts';
 import { Remembered } from './remembered.ts';
 
-/** Of objects that were read for what may follow, as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
+/** Maximum of remembered objects' characters as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
 const REMEMBERED_CHARS = 4_000_000;
-/** Ends that go into an object together. */
+/** Maximum of ends in one write to an object. */
 const MAX_CONCURRENT_ENDS = 500;
 
 export interface KubernetesStoreOptions {
-  /** The `NodeEviction` objects of our namespace. */
+  /** The `NodeEviction` objects of Taintward's namespace. */
   readonly objects: Objects;
-  /** The cluster that they are in: there they have the names of its nodes. */
+  /** The cluster that the objects are in. Objects of its nodes have the nodes' names. */
   readonly own: ClusterName;
-  /** For so long is kept what became of evictions. */
+  /** Days for which the history of evictions is kept. */
   readonly historyDays?: number;
-  /** Whether this process is the one that writes now, and nobody else; absent: it is one of several, who all may. */
+  /**
+   * Reports whether this process is the only writer now. Absent: it is one of several processes that may all write.
+   */
   readonly leads?: () => boolean;
-  /** Told of an object that cannot be read, which is passed over where all are asked for; absent: nobody is to miss it, and asking rejects. */
+  /**
+   * Called with the error of an unreadable object, which lists then omit. Absent: no object may be omitted, and
+   * listing rejects.
+   */
   readonly unreadable?: (reason: StoreError) => void;
 }
 
 /**
- * The store in the cluster itself: one `NodeEviction` for each node, and of one that is busy others beside it, of what ended. As each write
- * changes `revision`, none is the no-op by which two writers would both win. Who leads reads an object once: from then on it stands as he
- * wrote it last, and should it not, a write is in conflict, and it is read again.
+ * The store in the cluster itself: one `NodeEviction` for each node, and further objects for ended evictions of busy
+ * nodes. Each write changes `revision`, so none is a no-op by which two writers would both succeed. The leader reads
+ * an object once and then relies on its own last write. If another client changed the object, the write conflicts,
+ * and the object is read again.
  */
 export class KubernetesStore extends ObjectStore {
   readonly #objects: Objects;
@@ -63,7 +69,10 @@ export class KubernetesStore extends ObjectStore {
   readonly #leads: (() => boolean) | undefined;
   readonly #unreadable: ((reason: StoreError) => void) | undefined;
   readonly #remembered = new Remembered<unknown>(REMEMBERED_CHARS);
-  /** What remembered objects say: a pass asks for its node several times for each pod, and unpacking takes a millisecond each. */
+  /**
+   * The content of remembered objects. A pass reads its node several times for each pod, and unpacking takes a
+   * millisecond each time.
+   */
   readonly #unpacked = new WeakMap<object, KeptNode>();
 
   constructor({ objects, own, historyDays = HISTORY_DAYS, leads, unreadable }: KubernetesStoreOptions) {
@@ -105,7 +114,7 @@ export class KubernetesStore extends ObjectStore {
     const oldest = historyBefore(now, this.#historyDays);
     const ends = [...kept.ended.filter(({ endedAt }) => endedAt > oldest), ...ended];
     const object = nodeEviction({ ...kept, ended: ends, ...(history === undefined ? {} : { history }) });
-    // Whatever comes of this write, it is no longer what was read.
+    // Whatever the result of this write, the remembered object is outdated.
     this.#remembered.forget(next.name);
     const stored = await writeObject(this.#objects, object);
     this.#remember(next.name, stored);
@@ -116,14 +125,17 @@ export class KubernetesStore extends ObjectStore {
     for await (const kept of this.kept(tainted && labelsOf(tainted, true))) yield figuresOf(kept);
   }
 
-  /** What is kept of nodes, of those with these labels, without what is in objects beside theirs. Rejects with `StoreError`. */
+  /** Returns the content of nodes' own objects, or of those with these labels. Rejects with `StoreError`. */
   async *kept(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     for await (const kept of this.all(labels)) {
       if (kept.name === objectName(kept.ref, this.#own)) yield kept;
     }
   }
 
-  /** All objects of nodes, of those with these labels, by which their whole history is told. Rejects with `StoreError`. */
+  /**
+   * Returns the content of all objects, or of those with these labels. Together they have the nodes' whole history.
+   * Rejects with `StoreError`.
+   */
   async *all(labels?: Readonly<Record<string, string>>): AsyncIterable<KeptNode> {
     const objects = this.#objects.list(labels)[Symbol.asyncIterator]();
     for (;;) {
@@ -134,7 +146,7 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** The objects of one node by which its whole history is told. Rejects with `StoreError`. */
+  /** Resolves with the objects that together have a node's whole history. Rejects with `StoreError`. */
   allOf(ref: NodeRef): Promise<readonly KeptNode[]> {
     return this.inTurn(ref, async () => [await this.read(ref), await this.#readPast(ref, 'history')]);
   }
@@ -149,12 +161,15 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** What is kept of one node. Rejects with `StoreError`. */
+  /** Resolves with the content of one node's own object. Rejects with `StoreError`. */
   keptOf(ref: NodeRef): Promise<KeptNode> {
     return this.inTurn(ref, () => this.read(ref));
   }
 
-  /** Removes the objects of nodes with nothing left to watch or to tell, when their time is over. Rejects with `StoreError`. */
+  /**
+   * Removes the objects whose retention is over: without live records, recent ends or history. Rejects with
+   * `StoreError`.
+   */
   async purge(now: EpochMs): Promise<void> {
     const before = historyBefore(now, this.#historyDays);
     for await (const kept of this.all()) {
@@ -173,7 +188,7 @@ export class KubernetesStore extends ObjectStore {
     }
   }
 
-  /** An object beside the node's own; whoever leads knows it as he wrote it last, too. */
+  /** Reads an object beside the node's own. The leader relies on its own last write here too. */
   #readPast(ref: NodeRef, part: number | 'history'): Promise<KeptNode> {
     return this.#readAs(pastName(ref, part), ref);
   }
@@ -182,7 +197,7 @@ export class KubernetesStore extends ObjectStore {
     const known = this.#leads?.() ? this.#remembered.get(name) : undefined;
     const object = known ?? (await orStoreError(this.#objects.get(name)));
     const kept = object === undefined ? nothingKept(ref, name) : this.#keptIn(object);
-    // What cannot be read is not remembered: once somebody deleted it, it is seen to be gone.
+    // Unreadable objects are not remembered. Once an operator deletes one, the next read finds it gone.
     this.#remember(name, object);
     return kept;
   }
@@ -200,8 +215,9 @@ export class KubernetesStore extends ObjectStore {
   }
 
   /**
-   * What is left in a node's own object when that is full: what ended, and what was noted, is then in objects beside it, which are written
-   * first. Who is killed in between leaves it in both. Where these have no room, only a write that adds to it is refused (`adds`).
+   * Returns a node's own object. If it is full, ends and notes first move to objects beside it. A process that is
+   * killed in between leaves them in both. If those objects have no room, only a write that adds ends (`adds`) is
+   * rejected.
    */
   async #moved(kept: KeptNode, adds: boolean, now: EpochMs): Promise<KeptNode> {
     if (!isFull(kept)) return kept;
@@ -227,7 +243,7 @@ export class KubernetesStore extends ObjectStore {
     return { ...rest, ended: [], past };
   }
 
-  /** Writes more ends into an object; `false`: it has no room for them. */
+  /** Writes more ends into an object. `false`: the object has no room for them. */
   async #fill(ref: NodeRef, slot: number, ends: readonly EndedPod[], now: EpochMs): Promise<boolean> {
     let hasRoom = true;
     await this.#changePast(ref, slot, (found) => {

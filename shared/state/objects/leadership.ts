@@ -19,17 +19,18 @@ export interface LeadershipDeps {
 }
 
 /**
- * The leases by which a replica becomes the one that evicts, and what it may do by them. Whoever takes one leads until it is
- * lost, released or given away, and then never again: what the process knows is not what the next leader knows, so it ends.
+ * The leases by which a replica becomes the leader, and the actions that they allow. The process that acquires a
+ * lease leads until the lease is lost, released or handed off. It never leads again: its state may differ from the
+ * next leader's, so the process ends.
  */
 export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #deps: LeadershipDeps;
   readonly #begun = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<void>();
   #leads = false;
-  /** Since the renewal was asked for that it lives by; absent: it never led. */
+  /** Time since the request of the last successful renewal. Absent: this replica never led. */
   #renewed: Age | undefined;
-  /** Since a lease was last read or written; absent: not yet. */
+  /** Time since a lease was last read or written. Absent: not yet. */
   #reached: Age | undefined;
   #regained: () => void = () => undefined;
 
@@ -37,28 +38,34 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
     this.#deps = deps;
   }
 
-  /** Resolves when this replica leads. */
+  /** Resolves when this replica begins to lead. */
   get begun(): Promise<void> {
     return this.#begun.promise;
   }
 
-  /** Resolves when it led and does no more. */
+  /** Resolves when this replica stops leading. */
   get ended(): Promise<void> {
     return this.#ended.promise;
   }
 
   /**
-   * Whether it leads for certain: nobody else can have the lease yet. To be asked right before each act: a process that was
-   * paused, or whose host slept, finds that its time is over.
+   * Reports whether this replica certainly leads: no other replica can have acquired the lease yet. Call it right
+   * before each action. After a pause of the process or the host, the lease may have expired.
    */
   mayAct = (): boolean => this.#leads && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
 
-  /** Has `act` called each time the lease had run out and could be renewed: what was due meanwhile was not done. */
+  /**
+   * Registers `act`, which is called each time an expired lease is renewed after all: evictions that fell due
+   * meanwhile were not performed.
+   */
   whenRegained = (act: () => void): void => {
     this.#regained = act;
   };
 
-  /** Whether the leases were within reach lately: one that cannot read them never leads, and none leads on that cannot renew its own. */
+  /**
+   * Reports whether the leases were reachable recently. A replica that cannot read them never leads, and a leader
+   * that cannot renew its lease stops leading.
+   */
   reachesLeases = (): boolean => this.#reached !== undefined && this.#reached.atLeastMs < LEASE_TTL_MS;
 
   async take(
@@ -90,7 +97,7 @@ export class Leadership implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   async release(lease: Lease): Promise<void> {
-    // First nothing more is done, then another one may begin.
+    // Stop acting first, then let another replica begin.
     this.#end();
     await this.#deps.leases.release(lease);
   }

@@ -25,64 +25,67 @@ import {
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pack, unpack } from './packed.ts';
 
-/** The API group and version of what the service keeps in a cluster. */
+/** The API group and version of the service's objects in a cluster. */
 export const STATE_GROUP = 'taintward.dev/v1';
 export const NODE_EVICTIONS = 'nodeevictions';
 
 const CLUSTER_LABEL = 'taintward.dev/cluster';
 const TAINTED_LABEL = 'taintward.dev/tainted';
-/** What may be a label's value and an object's name, or part of one. */
+/** Matches text that may be a label's value, and an object's name or a part of it. */
 const PLAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Of a node's name, where something follows it: an object's name has 253 characters at most. */
+/** Maximum of characters of a node's name in a longer name. An object's name has at most 253 characters. */
 const NAME_CHARS = 230;
 
-/** What is kept of a node's history, packed: some 1,500 ends. */
+/** Maximum of characters of a node's packed history: some 1,500 ends. */
 export const HISTORY_CHARS = 96 * 1024;
-/** Of an object; etcd takes requests of 1.5 MiB (`--max-request-bytes`), and who writes larger ones has all others wait. */
+/**
+ * Maximum of characters of an object. etcd accepts requests of 1.5 MiB (`--max-request-bytes`), and large requests
+ * delay all others.
+ */
 export const MAX_CHARS = 512 * 1024;
 
-/** How many scheduled evictions of a node stand so: by the kind of what holds them, if anything does. */
+/** Numbers of a node's scheduled evictions, by state: pending, failed, or the kind of gate that holds them. */
 export type Standings = Readonly<Record<string, number>>;
 
-/** Something that a node's history tells, besides what ended lately. */
+/** An entry of a node's history, besides recent ends. */
 export interface Moment {
   readonly at: EpochMs;
   readonly noted: readonly Noted[];
   readonly ended: readonly EndedPod[];
 }
 
-/** All that is kept of one node: the content of its `NodeEviction`. */
+/** The complete content of a node's `NodeEviction`. */
 export interface KeptNode {
   readonly ref: NodeRef;
-  /** 0: nothing is kept, and there is no object. */
+  /** 0: nothing is stored, and there is no object. */
   readonly revision: number;
-  /** Of the object that was read; absent: there is none. */
+  /** The resource version of the object that was read. Absent: there is none. */
   readonly resourceVersion?: string;
   readonly node: NodeState | undefined;
   readonly scheduled: readonly EvictionRecord[];
-  /** What ended last, the oldest first. */
+  /** The latest ends, the oldest first. */
   readonly ended: readonly EndedPod[];
-  /** The objects of the node that hold what ended before. */
+  /** The objects of the node that hold earlier ends. */
   readonly past?: PastSlots;
-  /** Pods that were seen to go, as one of those objects holds them; empty in others. */
+  /** Tombstones of pods, in the objects for earlier ends. Empty in a node's own object. */
   readonly gone: readonly GonePods[];
-  /** Nothing is live on the node, and it need not be kept from then on; epoch seconds. */
+  /** The time from which the object need not be kept, because nothing is live on the node. In epoch seconds. */
   readonly ttl?: number;
-  /** What ended before, and what was noted; packed. */
+  /** Earlier ends and notes, packed. */
   readonly history?: string;
-  /** Of the object. */
+  /** The object's name. */
   readonly name: string;
 }
 
-/** Which objects beside the node's own hold what ended lately, by their number. */
+/** The objects beside a node's own that hold recent ends, by number. */
 export interface PastSlots {
-  /** The one that is being filled. */
+  /** The object that is being filled. */
   readonly current: number;
-  /** When what each of them holds ended last: an object of which all is older than anybody asks for is filled anew. */
+  /** The latest end in each object. An object is refilled once all of its ends are too old to matter. */
   readonly newest: readonly EpochMs[];
 }
 
-/** Pods of which there is a tombstone: their UIDs and when that was, and nothing else. */
+/** Tombstones of pods: time, outcome and UIDs, and nothing else. */
 export type GonePods = readonly [at: EpochMs, outcome: 'done' | 'gone', uids: readonly PodUid[]];
 
 const text = z.string().min(1);
@@ -93,7 +96,7 @@ const objectSchema = z.object({
     cluster: text.transform(clusterName),
     node: text.transform(nodeName),
     revision: revisionSchema,
-    /** Packed, or as they are. */
+    /** Packed or plain. */
     records: z.union([text, z.looseObject({})]),
     history: text.exactOptional(),
   }),
@@ -114,20 +117,20 @@ const historySchema = z.array(
   z.object({ at: z.int(), noted: z.array(notedSchema), ended: z.array(endedSchema) }),
 );
 
-/** A cluster in names of objects and in labels: its own name where that can be one. */
+/** Returns a cluster's key in object names and labels: its own name, if that is valid there. */
 export const clusterKey = (cluster: ClusterName): string => (PLAIN.test(cluster) ? cluster : digest(cluster));
 
-/** How the objects of one cluster are told from others; of tainted nodes only, if that is asked. */
+/** Returns the labels of one cluster's objects, or of its tainted nodes' objects only. */
 export const labelsOf = (cluster: ClusterName, tainted = false): Readonly<Record<string, string>> => ({
   [CLUSTER_LABEL]: clusterKey(cluster),
   ...(tainted ? { [TAINTED_LABEL]: 'true' } : {}),
 });
 
-/** The name of a node's object: in the cluster where the objects are (`own`) it is the node's. */
+/** Returns the name of a node's object. In the cluster that holds the objects (`own`), it is the node's name. */
 export const objectName = (ref: NodeRef, own: ClusterName): string =>
   ref.cluster === own ? ref.node : derivedName(ref, nodeKey(ref));
 
-/** The name of an object that holds a part of what was on a node. */
+/** Returns the name of an object that holds a part of a node's past. */
 export const pastName = (ref: NodeRef, part: number | 'history'): string =>
   derivedName(ref, `${nodeKey(ref)}#past-${part}`);
 
@@ -141,12 +144,12 @@ function derivedName({ node }: NodeRef, key: string): string {
 
 const digest = (value: string): string => createHash('sha256').update(value).digest('hex').slice(0, 40);
 
-/** Of a node of which there is no object. */
+/** Returns the content for a node without an object. */
 export const nothingKept = (ref: NodeRef, name: string): KeptNode => ({
   ...{ ref, name, revision: 0, node: undefined, scheduled: [], ended: [], gone: [] },
 });
 
-/** Reads a `NodeEviction`. Throws `StoreError`, naming the node, when it cannot be read to the last record. */
+/** Parses a `NodeEviction`. Throws `StoreError`, naming the node, unless every record is readable. */
 export function readNodeEviction(object: unknown): KeptNode {
   const found = parseStored(objectSchema, object, 'NodeEviction');
   const { cluster, node, revision, records, history } = found.status;
@@ -165,7 +168,10 @@ export function readNodeEviction(object: unknown): KeptNode {
   };
 }
 
-/** The `NodeEviction` that says all of it, in words and packed. Throws `StoreError` for more than an object of etcd may hold. */
+/**
+ * Returns the complete `NodeEviction`, with its records packed. Throws `StoreError` if they exceed the size limit of
+ * an object.
+ */
 export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly status: object } {
   const { ref, node, scheduled, ended, past, gone, ttl, history } = kept;
   const records = pack({ node, scheduled, ended, past, ttl, ...(gone.length === 0 ? {} : { gone }) });
@@ -178,7 +184,10 @@ export function nodeEviction(kept: KeptNode): KubernetesObject & { readonly stat
   return objectOf(kept, records);
 }
 
-/** The same with its records as they are, for where nobody minds how large it is, and what ended is elsewhere. */
+/**
+ * Returns the `NodeEviction` with plain records and without ends, for a store without a size limit that keeps ends
+ * elsewhere.
+ */
 export const plainNodeEviction = (kept: KeptNode): KubernetesObject & { readonly status: object } => {
   const { node, scheduled, ttl } = kept;
   return objectOf(kept, { node, scheduled, ended: [], ttl });
@@ -203,10 +212,10 @@ function objectOf(kept: KeptNode, records: string | object): KubernetesObject & 
   };
 }
 
-/** Whether its countdown runs: it is neither held nor given up. */
+/** Reports whether an eviction's countdown runs: the eviction is neither held nor failed. */
 export const isRunning = ({ gaveUpAt, held }: EvictionRecord): boolean => gaveUpAt === undefined && !held;
 
-/** For people. */
+/** Returns a summary for people. */
 function summaryOf({ node, scheduled }: KeptNode): object {
   const running = scheduled.filter(isRunning);
   const next = Math.min(...running.map(({ fireAt }) => fireAt));
@@ -222,11 +231,11 @@ function summaryOf({ node, scheduled }: KeptNode): object {
   };
 }
 
-/** All that a node's history tells, the oldest first. Throws `StoreError`. */
+/** Returns all entries of a node's history, the oldest first. Throws `StoreError`. */
 export const historyOf = (kept: Pick<KeptNode, 'ref' | 'history' | 'ended'>): readonly Moment[] =>
   distinct([...packedHistory(kept), ...momentsOf(kept.ended)]);
 
-/** The same moments, the oldest first, each of them and of what it tells once. */
+/** Returns distinct entries with distinct content, the oldest first. */
 export function distinct(moments: readonly Moment[]): readonly Moment[] {
   const once = <T extends object>(items: readonly T[]): readonly T[] =>
     items.length < 2 ? items : [...new Map(items.map((item) => [JSON.stringify(item), item])).values()];
@@ -242,7 +251,7 @@ function packedHistory({ ref, history }: Pick<KeptNode, 'ref' | 'history'>): rea
   return history === undefined ? [] : parseStored(historySchema, unpack(history, what), what);
 }
 
-/** What ended, by when it did. */
+/** Groups ends by their time. */
 export function momentsOf(ended: readonly EndedPod[]): readonly Moment[] {
   const byMoment = Map.groupBy(ended, ({ endedAt }) => endedAt);
   return [...byMoment].map(([at, pods]) => ({ at, noted: [], ended: pods }));
@@ -251,8 +260,8 @@ export function momentsOf(ended: readonly EndedPod[]): readonly Moment[] {
 const inOrder = (moments: readonly Moment[]): readonly Moment[] => moments.toSorted((a, b) => a.at - b.at);
 
 /**
- * A node's packed history with more in it; of what does not fit, or is older than so many days, the oldest is left out.
- * `undefined`: nothing is left.
+ * Returns a node's packed history with more entries. Omits entries that are older than so many days, and the oldest
+ * ones if there is no room. `undefined`: nothing is left.
  */
 export function withHistory(
   kept: Pick<KeptNode, 'ref' | 'history'>,
@@ -272,14 +281,14 @@ export function withHistory(
   return undefined;
 }
 
-/** What was noted of one moment, but for the first half of it. */
+/** Returns a single entry without the first half of its content. */
 function halved([only]: readonly Moment[]): readonly Moment[] {
   if (!only || only.noted.length + only.ended.length < 2) return [];
   const rest = <T>(items: readonly T[]) => items.slice(Math.ceil(items.length / 2));
   return [{ at: only.at, noted: rest(only.noted), ended: rest(only.ended) }];
 }
 
-/** Of the scheduled evictions of a node, how many stand how. */
+/** Counts a node's scheduled evictions by state. */
 export function standingsOf({ scheduled }: Pick<KeptNode, 'scheduled'>): Standings {
   const counts: Record<string, number> = {};
   for (const { gaveUpAt, held } of scheduled) {

@@ -28,12 +28,12 @@ import { pack, unpack } from './packed.ts';
 export const LEASE_GROUP = 'coordination.k8s.io/v1';
 export const LEASES = 'leases';
 
-/** What the fields of a Lease have no room for. */
+/** The annotation for the values that a Lease has no fields for. */
 const REPORT = 'taintward.dev/report';
 const STUCK = 'taintward.dev/stuck';
-/** Of which a Lease's name says no more than a digest if it can be none. */
+/** The annotation with the cluster's name. The Lease's own name has only a digest of names that are invalid there. */
 const CLUSTER = 'taintward.dev/cluster';
-/** By which name the holder shows the cluster, where that is another. */
+/** The annotation with the name under which the holder displays the cluster, if that is different. */
 const SHOWN_AS = 'taintward.dev/cluster-name';
 
 const objectSchema = z.object({
@@ -67,30 +67,33 @@ export interface FoundLease {
   readonly resourceVersion?: string;
   readonly transitions: number;
   readonly acquiredAt?: string;
-  /** Absent: it was never taken, even if somebody has made the object. */
+  /** Absent: the lease was never acquired, even if the object exists. */
   readonly record?: LeaseRecord;
   /** Packed. */
   readonly stuck?: string;
 }
 
 /**
- * Leases as objects of the form of `coordination.k8s.io` Leases, with what those have no field for in an annotation. Every method
- * rejects with `StoreError`.
+ * Leases as objects in the form of `coordination.k8s.io` Leases. An annotation has the values that those have no
+ * field for. Every method rejects with `StoreError`.
  */
 export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   readonly #objects: Objects;
   readonly #shownAs: ClusterName | undefined;
 
   /**
-   * `objects`: the Leases, of our namespace where that is in a cluster. `shownAs`: the name by which this process shows their
-   * cluster, for whoever reads them.
+   * `objects`: the Leases, in a cluster those of Taintward's namespace. `shownAs`: the name under which this process
+   * displays their cluster, for readers of the Leases.
    */
   constructor({ objects, shownAs }: { readonly objects: Objects; readonly shownAs?: ClusterName }) {
     this.#objects = objects;
     this.#shownAs = shownAs;
   }
 
-  /** The name by which a cluster was shown last; `undefined`: as it is kept. Rejects with `StoreError`. */
+  /**
+   * Resolves with the name under which a cluster was last displayed. `undefined`: the stored name. Rejects with
+   * `StoreError`.
+   */
   async shownName(cluster: ClusterName): Promise<ClusterName | undefined> {
     const object = await orStoreError(this.#objects.get(leaseName(cluster)));
     if (object === undefined) return undefined;
@@ -166,7 +169,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     });
   }
 
-  /** Every cluster that was ever followed, by name. Rejects with `StoreError`. */
+  /** Resolves with every cluster that was ever followed, by name. Rejects with `StoreError`. */
   async clusters(): Promise<readonly ClusterName[]> {
     const objects = await orStoreError(Array.fromAsync(this.#objects.list()));
     return objects
@@ -183,7 +186,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
     return read(cluster, await orStoreError(this.#objects.get(leaseName(cluster))));
   }
 
-  /** `decide`: what of it is another than it was; `undefined`: nothing is written. */
+  /** `decide`: returns the changed fields. `undefined`: nothing is written. */
   async #change(
     cluster: ClusterName,
     decide: (found: FoundLease) => Partial<FoundLease> | undefined,
@@ -205,7 +208,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 }
 
-/** The name of a cluster's Lease. */
+/** Returns the name of a cluster's Lease. */
 export const leaseName = (cluster: ClusterName): string => `taintward-${clusterKey(cluster)}`;
 
 function read(cluster: ClusterName, object: unknown): FoundLease {
@@ -230,7 +233,9 @@ function read(cluster: ClusterName, object: unknown): FoundLease {
   };
 }
 
-/** The same Lease in nobody's hands; `undefined`: it is in none, or of an unknown cluster. Throws `StoreError`. */
+/**
+ * Returns the same Lease without a holder. `undefined`: it has none, or the cluster is unknown. Throws `StoreError`.
+ */
 export function releasedLease(object: unknown): KubernetesObject | undefined {
   const name = clusterOf(object);
   const { record, ...found } = name === undefined ? { record: undefined } : read(name, object);
@@ -243,7 +248,7 @@ function clusterOf(object: unknown): ClusterName | undefined {
   return name === undefined ? undefined : clusterName(name);
 }
 
-/** The Lease of a cluster that says all of it. */
+/** Returns the complete Lease of a cluster. */
 export function leaseObject(
   cluster: ClusterName,
   { resourceVersion, record, transitions, acquiredAt, stuck }: FoundLease,
@@ -271,7 +276,7 @@ export function leaseObject(
   };
 }
 
-/** The epoch stays, so that it never goes back. */
+/** Returns the lease without a holder. The epoch stays, so that it never decreases. */
 function free(record: LeaseRecord): LeaseRecord {
   const { holder: _holder, version: _version, breakerOpen: _breaker, faults: _faults, ...rest } = record;
   return rest;
@@ -280,5 +285,5 @@ function free(record: LeaseRecord): LeaseRecord {
 const isHeld = (record: LeaseRecord | undefined, { holder, epoch }: Lease): record is LeaseRecord =>
   record?.holder === holder && record.epoch === epoch;
 
-/** As `metav1.MicroTime` is written. */
+/** Returns a time in the format of `metav1.MicroTime`. */
 const microTime = (at: EpochMs): string => new Date(at).toISOString().replace('Z', '000Z');

@@ -10,11 +10,11 @@ import { PackedList } from './packed-list.ts';
 
 const schema = z.array(z.object({ workload: z.string(), uid: z.string().transform(podUid), at: z.int() }));
 
-/** Permits of all workloads of a cluster in one ConfigMap of ours: some 10,000 at a time. */
+/** Permits of all workloads of a cluster in one ConfigMap: some 10,000 at a time. */
 export class ObjectPermits implements Permits {
   readonly #objects: Objects;
 
-  /** `objects`: the ConfigMaps, of our namespace where that is in a cluster. */
+  /** `objects`: the ConfigMaps, in a cluster those of Taintward's namespace. */
   constructor(objects: Objects) {
     this.#objects = objects;
   }

@@ -26,24 +26,27 @@ import {
 } from './eviction-rules.ts';
 import { orStoreError } from './object-store-error.ts';
 
-/** Where the audit is kept, other than in the objects themselves. */
+/** A separate store for the audit, outside the objects. */
 export interface AuditLog {
-  /** The objects, each written together with that entry: both or neither. */
+  /** Returns the objects, for a write together with that entry: both or neither. */
   noting(entry: AuditEntry): Objects;
-  /** The newest first. Rejects with `StoreError`. */
+  /** Resolves with the entries, the newest first. Rejects with `StoreError`. */
   entries(query: AuditQuery): Promise<readonly AuditEntry[]>;
 }
 
 export interface ObjectRulesStoreOptions {
-  /** The `EvictionRules` objects, of our namespace where that is in a cluster. */
+  /** The `EvictionRules` objects, in a cluster those of Taintward's namespace. */
   readonly objects: Objects;
-  /** Absent: the objects hold it, as much of it as they can. */
+  /** Absent: the objects hold the audit, as much of it as they can. */
   readonly audit?: AuditLog;
-  /** For so long the audit is kept. */
+  /** Days for which the audit is kept. */
   readonly historyDays?: number;
 }
 
-/** The rulebook as objects: one `EvictionRules` for each cluster, and one for all. Every method rejects with `StoreError`. */
+/**
+ * The rules store as objects: one `EvictionRules` for each cluster, and one for all. Every method rejects with
+ * `StoreError`.
+ */
 export class ObjectRulesStore implements FileRulesStore {
   readonly #objects: Objects;
   readonly #audit: AuditLog | undefined;
@@ -68,7 +71,7 @@ export class ObjectRulesStore implements FileRulesStore {
         cluster,
       );
     };
-    // What concerns all and cannot be read leaves none out: it rejects.
+    // Reject if the rules for all clusters are unreadable: they apply to every cluster.
     const { fleet } = of(undefined);
     const found = new Map<ClusterName, StoredRules>();
     for (const cluster of clusters) {
@@ -157,7 +160,9 @@ export class ObjectRulesStore implements FileRulesStore {
       .sort((a, b) => b.at - a.at);
   }
 
-  /** `decide`: what is to stand in place of what was read; `undefined`: it is not what the change is for. */
+  /**
+   * `decide`: returns the rules that replace those that were read. `undefined`: the change was based on other rules.
+   */
   async #change(
     cluster: ClusterName | undefined,
     entry: AuditEntry | undefined,
@@ -183,14 +188,14 @@ export class ObjectRulesStore implements FileRulesStore {
   }
 }
 
-/** What an object says, or the lack of one. */
+/** Returns the rules in an object, or no rules if there is no object. */
 const keptIn = (object: unknown, cluster: ClusterName | undefined): KeptRules =>
   object === undefined ? nothingSaid(cluster) : readEvictionRules(object);
 
-/** The stop of all clusters that the object of what concerns them says, if there is one. Throws `StoreError`. */
+/** Returns the stop of all clusters in their object, if there is one. Throws `StoreError`. */
 export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object, undefined).fleet.fleetStop;
 
-/** That object, or a new one, with another stop. Throws `StoreError`. */
+/** Returns the object for all clusters, or a new one, with another stop. Throws `StoreError`. */
 export function withFleetStop(object: unknown, stop: Stop | undefined): KubernetesObject {
   const { guard, ...kept } = keptIn(object, undefined);
   const fleet = { fleetRevision: kept.fleet.fleetRevision + 1, ...(stop ? { fleetStop: stop } : {}) };
@@ -207,7 +212,7 @@ const ordersAfter = (
   holds,
 });
 
-/** A guard as it is stored: what stands and what was released, in one list. */
+/** Returns a guard in its stored form: active and released trips, in one list. */
 const written = ({ revision, trips, released = [] }: GuardState): RulesToWrite['guard'] => ({
   revision,
   trips: [...released, ...trips],

@@ -1,7 +1,10 @@
 import { StoreError } from '#shared/state/store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 
-/** What a call to the API server gave, or its failure as a `StoreError` of the same words: they say what to do. */
+/**
+ * Resolves with the response to a call of the API server. Rejects with its error as a `StoreError` with the same
+ * message, which includes the fix.
+ */
 export async function orStoreError<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -13,18 +13,18 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { untilWritten } from './change-object.ts';
 import { isRunning, type KeptNode, type Moment, type Standings, standingsOf } from './node-eviction.ts';
 
-/** What is asked of all nodes at once, so that nobody reads their records for it. */
+/** Summary values of a node, which spare reading its records when all nodes are listed. */
 export interface NodeFigures {
   readonly ref: NodeRef;
   readonly node: NodeState | undefined;
-  /** Distinct moments at which its scheduled evictions fall due, the soonest first. */
+  /** Distinct deadlines of the node's scheduled evictions, the soonest first. */
   readonly due: readonly EpochMs[];
-  /** When the first countdown ends that runs; absent: none does. */
+  /** The first deadline of a running countdown. Absent: none runs. */
   readonly next?: EpochMs;
   readonly standings: Standings;
 }
 
-/** Those of one node. */
+/** Returns the summary of one node. */
 export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   const due = [...new Set(scheduled.map(({ fireAt }) => fireAt))].sort((a, b) => a - b);
   let next: EpochMs | undefined;
@@ -34,39 +34,47 @@ export function figuresOf({ ref, node, scheduled }: KeptNode): NodeFigures {
   return { ref, node, due, ...(next === undefined ? {} : { next }), standings: standingsOf({ scheduled }) };
 }
 
-/** What a write of a node's object has beside what the object says from then on. */
+/** The data of a write that is not in the node's object itself. */
 export interface Since {
   readonly ended: readonly EndedPod[];
   readonly noted: readonly Moment[];
   readonly now: EpochMs;
-  /** It is found out anew if a power cut takes it. */
+  /** True: the change is detected again if a power failure loses it. */
   readonly isFoundAgain?: boolean;
 }
 
 /**
- * A store that keeps one object for each node, with all that is scheduled there. What a commit and an end make of that is said here; where
- * objects are, and what ended, by the classes that extend it. A change is one write of the whole object, on condition that it is
- * the one that was read.
+ * A store that keeps one object for each node, with all evictions scheduled there. This class derives the objects
+ * from commits and ends. The classes that extend it keep the objects and the ended evictions. A change is one write
+ * of the whole object, on condition that it is still the one that was read.
  */
 export abstract class ObjectStore implements ServiceStore {
-  /** By node: so that what was read last is what was stored last, and nothing of ours is in conflict with the rest. */
+  /**
+   * The last work on each node. Work on a node runs in sequence: the last read then has the last write, and this
+   * process never conflicts with itself.
+   */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** How many evictions of each node stand how, as it was read or written last. */
+  /** Numbers of each node's evictions by state, as they were read or written last. */
   readonly #standings = new Map<string, { readonly cluster: ClusterName; readonly counts: Standings }>();
 
-  /** A node's object as it stands. */
+  /** Reads a node's current object. */
   protected abstract read(ref: NodeRef): Promise<KeptNode>;
-  /** As it was read last, which the next write finds out; as it stands, where that costs nothing. */
+  /**
+   * Returns the object as it was read last, which the next write verifies. If reading costs nothing, returns the
+   * current object.
+   */
   protected abstract known(ref: NodeRef): Promise<KeptNode>;
-  /** What ended on a node so lately that it is asked for, the oldest first; of these pods, if they are named. */
+  /**
+   * Returns the recent ends on a node that decisions need, the oldest first. With `only`, returns only these pods.
+   */
   protected abstract ended(
     kept: KeptNode,
     now: EpochMs,
     only?: ReadonlySet<PodUid>,
   ): Promise<readonly EndedPod[]>;
-  /** Writes the object under its next revision, all or nothing. `false`: another one stands there since. */
+  /** Writes the object under its next revision, all or nothing. `false`: the stored object has changed. */
   protected abstract write(next: KeptNode, since: Since, figures: NodeFigures): Promise<boolean>;
-  /** Of all nodes, or of those of one cluster that have taints. */
+  /** Returns the summaries of all nodes, or of one cluster's tainted nodes. */
   protected abstract figures(tainted?: ClusterName): AsyncIterable<NodeFigures>;
   abstract purge(now: EpochMs): Promise<void>;
 
@@ -83,7 +91,7 @@ export abstract class ObjectStore implements ServiceStore {
 
   commit(ref: NodeRef, revision: number, change: Commit, now: EpochMs): Promise<'committed' | 'conflict'> {
     return this.inTurn(ref, async () => {
-      // Whoever commits has loaded: what was read then stands still, or the write is in conflict.
+      // A commit follows a load. If the object changed after that load, the write conflicts.
       const kept = await this.known(ref);
       if (kept.revision !== revision) return 'conflict';
       const { node, schedule, end, noted = [], live } = change;
@@ -126,7 +134,7 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  /** The soonest first: whoever reads them changes the very nodes that they are of. */
+  /** Yields the soonest first. Collects all of them beforehand, because the caller changes their nodes meanwhile. */
   async *upcoming(): AsyncIterable<Upcoming> {
     const moments: Upcoming[] = [];
     for await (const { ref, due } of this.#all()) for (const fireAt of due) moments.push({ ref, fireAt });
@@ -171,7 +179,7 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  /** Does the work when all that was begun on that node before is over, however that ended. */
+  /** Does the work after all earlier work on that node has settled. */
   protected async inTurn<T>(ref: NodeRef, work: () => Promise<T>): Promise<T> {
     const key = nodeKey(ref);
     const working = this.#turns.get(key)?.then(work) ?? work();
@@ -184,7 +192,7 @@ export abstract class ObjectStore implements ServiceStore {
     }
   }
 
-  /** Takes a node into {@link standings} as it was read. */
+  /** Includes a node in {@link standings} as it was read. */
   protected count({ ref, standings }: Pick<NodeFigures, 'ref' | 'standings'>): void {
     if (Object.keys(standings).length === 0) this.#standings.delete(nodeKey(ref));
     else this.#standings.set(nodeKey(ref), { cluster: ref.cluster, counts: standings });

@@ -6,16 +6,16 @@ import { orStoreError } from './object-store-error.ts';
 import { unpack } from './packed.ts';
 
 export interface PackedListOptions<Item> {
-  /** The ConfigMaps of our namespace. */
+  /** The ConfigMaps of Taintward's namespace. */
   readonly objects: Objects;
-  /** Of the ConfigMap. */
+  /** The ConfigMap's name. */
   readonly name: string;
-  /** The key of `binaryData` under which the list stands. */
+  /** The key of the list in `binaryData`. */
   readonly key: string;
   readonly schema: z.ZodType<readonly Item[]>;
 }
 
-/** A list that is kept in a ConfigMap of ours, packed. Both methods reject with `StoreError`. */
+/** A list that is stored in a ConfigMap, packed. Both methods reject with `StoreError`. */
 export class PackedList<Item> {
   readonly #options: PackedListOptions<Item>;
 
@@ -23,13 +23,13 @@ export class PackedList<Item> {
     this.#options = options;
   }
 
-  /** All of it; none when there is no such object. */
+  /** Resolves with the whole list, which is empty if there is no object. */
   async read(): Promise<readonly Item[]> {
     const { objects, name } = this.#options;
     return this.#found(await orStoreError(objects.get(name))).items;
   }
 
-  /** Writes what `decide` makes of it, packed; `undefined`: nothing is written. */
+  /** Writes the packed list that `decide` returns. `undefined`: nothing is written. */
   async change(decide: (items: readonly Item[]) => string | undefined): Promise<void> {
     const { objects, name, key } = this.#options;
     await changeObject(objects, name, (object) => {

@@ -5,38 +5,39 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GonePods, KeptNode, PastSlots } from './node-eviction.ts';
 
 /*
- * A node's own object is written with each eviction, so it holds what ended last, up to so many characters. What is more goes over into
- * objects beside it, all at once: what an eviction costs does not hang on how many were before.
+ * A node's own object is written with each eviction, so it holds only the latest ends, up to a number of characters.
+ * Then they all move into objects beside it. The cost of an eviction therefore does not depend on the number of
+ * earlier ones.
  */
 
-/** What ended stays for longer than it is asked for: a writer's clock may be ahead of a reader's. */
+/** Ends stay longer than they are needed, because a writer's clock may be ahead of a reader's. */
 const RECENT_MS = ENDED_WINDOW_MS + 5 * 60_000;
-/** Of what ended, as JSON, in the node's own object: some 250 ends, which take 16 kB packed. */
+/** Maximum of characters of ends, as JSON, in the node's own object: some 250 ends, which take 16 kB packed. */
 const OWN_CHARS = 100_000;
-/** Of what was noted, packed, in the node's own object. */
+/** Maximum of characters of notes, packed, in the node's own object. */
 const OWN_HISTORY_CHARS = 8 * 1024;
-/** Of one object beside it, packed: some 2,000 tombstones. */
+/** Maximum of characters of one object beside it, packed: some 2,000 tombstones. */
 export const SLOT_CHARS = 64 * 1024;
-/** Objects beside it: some 64,000 tombstones in half an hour, so 40 pods a second. */
+/** Maximum of objects beside it: some 64,000 tombstones in half an hour, which is 40 pods a second. */
 export const MAX_SLOTS = 32;
 
 export const NO_SLOTS: PastSlots = { current: 0, newest: [] };
 
-/** Whether what ended goes over into objects beside the node's own before more is written there. */
+/** Reports whether ends must move into objects beside the node's own before the next write. */
 export const isFull = ({ ended, history = '' }: KeptNode): boolean =>
   history.length > OWN_HISTORY_CHARS || JSON.stringify(ended).length > OWN_CHARS;
 
-/** What ended so lately that it has to be known. */
+/** Returns a filter for ends that are recent enough to matter. */
 export const recently =
   (now: EpochMs) =>
   ({ endedAt }: Pick<EndedPod, 'endedAt'>): boolean =>
     endedAt >= now - RECENT_MS;
 
-/** The numbers of the objects that hold anything that may be asked for. */
+/** Returns the numbers of the objects that hold recent ends. */
 export const liveSlots = ({ newest }: PastSlots, now: EpochMs): readonly number[] =>
   newest.flatMap((endedAt, slot) => (recently(now)({ endedAt }) ? [slot] : []));
 
-/** The next object to fill: one of which all is too old, or a new one. `undefined`: all are in use. */
+/** Returns the next object to fill: one whose ends are all too old, or a new one. `undefined`: all are in use. */
 export function nextSlot({ current, newest }: PastSlots, now: EpochMs): number | undefined {
   const isFree = (endedAt: EpochMs, slot: number): boolean => slot !== current && !recently(now)({ endedAt });
   const free = newest.findIndex(isFree);
@@ -45,16 +46,19 @@ export function nextSlot({ current, newest }: PastSlots, now: EpochMs): number |
   return added < MAX_SLOTS ? added : undefined;
 }
 
-/** Slots of which `slot` was filled by `ends`. */
+/** Returns the slots after `ends` were added to `slot`. */
 export function filled({ newest }: PastSlots, slot: number, ends: readonly EndedPod[]): PastSlots {
   const all = [...newest];
   while (all.length <= slot) all.push(0);
-  // Not spread: these may be many.
+  // Not spread, because there can be many ends.
   all[slot] = ends.reduce((latest, { endedAt }) => Math.max(latest, endedAt), all[slot] ?? 0);
   return { current: slot, newest: all };
 }
 
-/** What such an object holds with more in it, and without what is too old. Tombstones have a UID and a moment there, and nothing else. */
+/**
+ * Returns the content of such an object with more ends, and without those that are too old. Tombstones keep only UID,
+ * time and outcome there.
+ */
 export function slotWith(
   kept: KeptNode,
   ends: readonly EndedPod[],
@@ -76,7 +80,7 @@ export function slotWith(
   };
 }
 
-/** All that an object says of ends; of these pods, if they are named. */
+/** Returns all ends in an object. With `only`, returns only these pods. */
 export function endsOf(
   { ended, gone }: Pick<KeptNode, 'ended' | 'gone'>,
   only?: ReadonlySet<PodUid>,
@@ -88,7 +92,9 @@ export function endsOf(
   ];
 }
 
-/** Of no delta is its version, so none is taken for the one that ended it. */
+/**
+ * Returns a pod's tombstone. Its version belongs to no delta, so no delta counts as the one that ended the eviction.
+ */
 const tombstone = (uid: PodUid, outcome: 'done' | 'gone', endedAt: EpochMs): EndedPod => ({
   ...{ uid, namespace: '', name: '', podSince: 0, fireAt: endedAt, reasons: [] },
   ...{ outcome, version: { epoch: 0, sequence: 0 }, endedAt },

@@ -1,4 +1,4 @@
-/** What was read or written last, by name, up to so many characters of all together. */
+/** Values that were read or written last, by name, up to a total number of characters. */
 export class Remembered<Thing> {
   readonly #mostChars: number;
   readonly #things = new Map<string, { readonly thing: Thing; readonly chars: number }>();
@@ -12,7 +12,7 @@ export class Remembered<Thing> {
     return this.#things.get(name)?.thing;
   }
 
-  /** `charsOf`: how many of them a thing counts for that is not known yet. */
+  /** `charsOf`: returns the characters of a new value. */
   set(name: string, thing: Thing, charsOf: (thing: Thing) => number): void {
     const before = this.#things.get(name);
     const chars = before?.thing === thing ? before.chars : charsOf(thing);

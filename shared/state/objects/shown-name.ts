@@ -6,16 +6,16 @@ import type { AuditEntry } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { ServiceState, ServiceStore } from '#shared/state/service-state.ts';
 
-/** What of a service is kept by clusters. */
+/** The parts of a service's state that are stored by cluster. */
 export type KeptByCluster = Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'>;
 
-/** By which name a cluster is kept, and by which it is shown; every other cluster has one name for both. */
+/** Converts between the stored and the displayed name of a cluster. All other clusters have one name for both. */
 export interface Names {
   stored(cluster: ClusterName): ClusterName;
   shown(cluster: ClusterName): ClusterName;
 }
 
-/** The two names of one cluster. */
+/** Returns the two names of one cluster. */
 export const namesOf = (stored: ClusterName, shown: () => ClusterName): Names => ({
   stored: (cluster) => (cluster === shown() ? stored : cluster),
   shown: (cluster) => (cluster === stored ? shown() : cluster),
@@ -26,8 +26,8 @@ type OfCluster = { readonly cluster: ClusterName };
 const ofShown = <T extends OfCluster>(of: T, { shown }: Names): T => ({ ...of, cluster: shown(of.cluster) });
 
 /**
- * What is kept, under the names by which clusters are shown. The name of objects stays as it is, so a service may be given
- * another name at any time, and goes on with all that was kept before.
+ * Returns the state under the displayed names of clusters. The names of objects stay the same. A service can
+ * therefore change a cluster's name at any time and keep its state.
  */
 export function underNames(kept: KeptByCluster, names: Names): KeptByCluster {
   return {
@@ -124,7 +124,7 @@ function leasesUnder(leases: KeptByCluster['leases'], names: Names): KeptByClust
   };
 }
 
-/** Messages of who knows the cluster by the name by which it is kept. */
+/** Returns messages with the displayed name of the cluster. Their senders may use the stored name. */
 export function askedUnder(
   messages: readonly OutgoingMessage[],
   { shown }: Names,
@@ -136,7 +136,7 @@ export function askedUnder(
   });
 }
 
-/** What is no JSON is for whoever handles it to refuse. */
+/** Returns `undefined` for invalid JSON, which the message's handler rejects. */
 function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text);

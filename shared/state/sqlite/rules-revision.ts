@@ -8,12 +8,12 @@ import { inTransaction } from './sqlite-database.ts';
 import { KINDS } from './sqlite-objects.ts';
 
 /**
- * Beside the store's database: which database that is, and how many changes of policies, stops and holds it had. What it lacks of these may
- * be what forbids an eviction.
+ * A file beside the store's database. It has the database's ID, and the number of changes of policies, stops and
+ * holds. A change that the database lacks may be one that forbids evictions.
  */
 export const RULES_REVISION_FILE = 'rules-revision.json';
 
-/** Absent from databases of the releases before it, which is no other schema to them. */
+/** Absent from databases of earlier releases, to which the table is no other schema. */
 const TABLE = `
   CREATE TABLE IF NOT EXISTS identity (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -26,11 +26,14 @@ type Note = z.infer<typeof noteSchema>;
 const idRow = z.object({ id: z.string() });
 const revisionRow = z.object({ revision: z.int() });
 
-/** How far the rules in a database have come, noted in a file beside it. All but `note` throw the errors of SQLite, of the system and `ForeignFileError`. */
+/**
+ * The revision of the rules in a database, recorded in a file beside it. All methods but `note` throw
+ * `ForeignFileError` and the errors of SQLite and the system.
+ */
 export class RulesRevision {
   readonly #database: DatabaseSync;
   readonly #newId: () => string;
-  /** Absent for a database in memory, which no file outlives. */
+  /** Absent for a database in memory, which ends with its process. */
   readonly #file: string | undefined;
   readonly #name: string;
 
@@ -43,12 +46,12 @@ export class RulesRevision {
   }
 
   /**
-   * Why rules may be missing from the database, as a sentence; `undefined`: the file says nothing of the kind. Without the file, as
-   * older releases leave it, nothing is known.
+   * Returns why rules may be missing from the database, as a sentence. `undefined`: the file indicates no loss.
+   * Without the file, as older releases leave the directory, nothing is known.
    */
   lost(): string | undefined {
     if (this.#file === undefined) return undefined;
-    // Before the database: that only goes on.
+    // Read the file before the database, whose revision only grows.
     const noted = this.#noted();
     if (noted === undefined) return undefined;
     const check = 'check them (taintward holds, policy get, audit) and set missing ones again';
@@ -63,7 +66,7 @@ export class RulesRevision {
     return `${this.#name} lacks ${changes} of policies, stops or holds: ${check}`;
   }
 
-  /** Has the file speak of this database, which lacks nothing. */
+  /** Makes the file name this database, which lacks nothing. */
   begin(): void {
     const file = this.#file;
     if (file === undefined) return;
@@ -71,7 +74,7 @@ export class RulesRevision {
       inTransaction(this.#database, 'IMMEDIATE', () => {
         if (this.#id() !== undefined) return;
         const id = this.#newId();
-        // Whoever is killed in between finds a file that demands nothing.
+        // A process that is killed in between leaves a file that requires nothing.
         write(file, { database: id, revision: 0 });
         this.#setId(id);
       });
@@ -79,32 +82,35 @@ export class RulesRevision {
     this.#writeNote();
   }
 
-  /** Makes the database another one, so that the one of which something is missing is never taken for it. In the caller's transaction. */
+  /**
+   * Gives the database a new ID, so that it is never confused with the one that lacks changes. Runs in the caller's
+   * transaction.
+   */
   renew(): void {
     this.#setId(this.#newId());
   }
 
-  /** Has the file speak of this database after {@link renew}, whatever it says. */
+  /** Makes the file name this database after {@link renew}, whatever it contains. */
   replaceNote(): void {
     this.#writeNote(true);
   }
 
   /**
-   * Notes a change that was committed, and brings it from the write-ahead log into the database, so that it outlives the log. When that
-   * cannot be done now, the change stands all the same, and the next one or the next start does it.
+   * Records a committed change, and moves it from the write-ahead log into the database, so that it outlives the log.
+   * If that fails now, the change is valid nevertheless. The next change or the next start repeats the attempt.
    */
   note(): void {
     if (this.#file === undefined) return;
     try {
-      // Waits for no reader.
+      // This checkpoint waits for no reader.
       this.#database.exec('PRAGMA wal_checkpoint(PASSIVE)');
       this.#writeNote();
     } catch {
-      // What the file says is true still: the database has at least that.
+      // The file is still correct: the database has at least its revision.
     }
   }
 
-  /** Under the lock of the database: of two processes the one that has more writes last. */
+  /** Writes under the lock of the database: of two processes, the one with the higher revision writes last. */
   #writeNote(anew = false): void {
     const file = this.#file;
     if (file === undefined) return;
@@ -116,7 +122,10 @@ export class RulesRevision {
     });
   }
 
-  /** Whether the file is to say what is so `now`. One that speaks of another database, or of more, is kept: that is to be noticed. */
+  /**
+   * Reports whether the file must be replaced by `now`. A file with another database's ID or a higher revision is
+   * kept, because it shows a loss.
+   */
   #isBehind(now: Note): boolean {
     const noted = this.#noted();
     if (noted === undefined) return true;
@@ -147,7 +156,9 @@ export class RulesRevision {
       .run(id);
   }
 
-  /** Each change of a cluster's rules, or of all clusters together, makes it one more. */
+  /**
+   * Returns the revision, which grows by one with each change of a cluster's rules, or of the rules for all clusters.
+   */
   #revision(): number {
     const row = this.#database
       .prepare(

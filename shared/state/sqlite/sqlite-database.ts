@@ -11,14 +11,17 @@ import { StoreError } from '#shared/state/store.ts';
 
 /** The version of the tables below, kept in the file as `user_version`. */
 const SCHEMA_VERSION = 12;
-/** That of the releases before objects, which is brought over. */
+/** The schema version of the releases before objects, which is migrated. */
 const OLDER_VERSION = 11;
-/** Marks the file as ours ("TntW"), so that no other program's database is written into. */
+/** Marks the file as Taintward's ("TntW"), so that Taintward never writes to another program's database. */
 const APPLICATION_ID = 0x546e7457;
-/** How long a statement waits for another process's transaction. */
+/** Time limit for waiting on another process's transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
 
-/** Objects, and what is appended beside them: history and audit have no TTL, because who removes them knows how long they are kept. */
+/**
+ * Tables for objects, and logs beside them. History and audit have no TTL, because the process that purges them knows
+ * their retention.
+ */
 const OBJECTS = `
   CREATE TABLE objects (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -77,13 +80,14 @@ const VERSIONS = `
 
 const pragmaRow = z.object({ value: z.int() });
 
-/** Makes objects of the tables of an older release, in the caller's transaction. */
+/** Migrates the tables of an older release to objects, in the caller's transaction. */
 export type BringOver = (database: DatabaseSync) => void;
 
 /**
- * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws `StoreError`, with one
- * sentence that names the path and the remedy, when that is impossible or the file is not one this code may write, and `ForeignFileError`
- * when it is in the hands of another user. `bringOver`: only for a process that has the database to itself; others refuse an older one.
+ * Opens, or creates, the embedded database at `path` (a file of its owner's alone, or `:memory:`). Throws
+ * `StoreError` if that fails, or if this release may not write the file. The error is one sentence that names the
+ * path and the fix. Throws `ForeignFileError` if another user controls the file. `bringOver`: only for a process that
+ * has the database to itself; other processes reject an older database.
  */
 export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync {
   const isFile = path !== ':memory:';
@@ -106,8 +110,8 @@ export function openDatabase(path: string, bringOver?: BringOver): DatabaseSync 
 }
 
 function prepareDatabase(database: DatabaseSync, bringOver: BringOver | undefined): void {
-  // With a write-ahead log readers do not wait for a writer. A killed process loses nothing even at NORMAL,
-  // but only FULL, which syncs the log with every commit, lets a committed deadline survive a power cut too.
+  // With a write-ahead log, readers do not wait for a writer. A killed process loses nothing even at NORMAL. Only
+  // FULL, which syncs the log with every commit, preserves a committed deadline after a power failure too.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;');
   inTransaction(database, 'IMMEDIATE', () => {
     const version = schemaVersion(database);
@@ -119,7 +123,7 @@ function prepareDatabase(database: DatabaseSync, bringOver: BringOver | undefine
   });
 }
 
-/** Refuses a file that holds another program's tables, or those of another release that are not brought over. */
+/** Rejects a file with another program's tables, or with those of another release that is not migrated. */
 function refuseForeign(database: DatabaseSync, path: string, bringsOver: boolean): void {
   const empty = database.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() === undefined;
   if (empty) return;
@@ -149,12 +153,12 @@ function pragma(database: DatabaseSync, name: 'application_id' | 'user_version')
   return pragmaRow.parse(database.prepare(`SELECT ${name} AS value FROM pragma_${name}`).get()).value;
 }
 
-/** What is looked at around each commit, by database. */
+/** The checks around each commit, by database. */
 const checks = new WeakMap<DatabaseSync, () => void>();
 
 /**
- * Has `check` called before and after each commit of the database from now on. When it throws before, nothing is written; after, what
- * was written counts as refused, so that nothing is done on the strength of it.
+ * Registers `check`, which is called before and after each commit of the database from now on. If it throws before,
+ * nothing is written. If it throws after, the write counts as failed, so that no action relies on it.
  */
 export const checkCommits = (database: DatabaseSync, check: () => void): void => {
   checks.set(database, check);
@@ -162,8 +166,8 @@ export const checkCommits = (database: DatabaseSync, check: () => void): void =>
 
 /**
  * Runs `work` in a transaction and returns its result; rolls back when it throws. `DEFERRED` gives reads one
- * snapshot; `IMMEDIATE` keeps other writers out from the start, so that what was read still holds when written. Within a transaction
- * it is part of that.
+ * snapshot. `IMMEDIATE` excludes other writers from the start, so that reads are still valid when the result is
+ * written. Within a transaction, `work` becomes part of it.
  */
 export function inTransaction<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', work: () => T): T {
   if (database.isTransaction) return work();
@@ -181,13 +185,16 @@ function committed<T>(database: DatabaseSync, kind: 'DEFERRED' | 'IMMEDIATE', wo
     database.exec('COMMIT');
     return result;
   } catch (error) {
-    // A full disk makes SQLite roll back by itself.
+    // On a full disk, SQLite itself rolls back.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }
 }
 
-/** The result of working on the database at `path`, or its failure as a `StoreError`; a `ForeignFileError` stays itself. */
+/**
+ * Returns the result of work on the database at `path`. Throws its failure as a `StoreError`, but a
+ * `ForeignFileError` unchanged.
+ */
 export function orSqliteStoreError<T>(path: string, work: () => T): T {
   try {
     return work();
@@ -197,7 +204,7 @@ export function orSqliteStoreError<T>(path: string, work: () => T): T {
   }
 }
 
-/** What SQLite made of a call, as one sentence that names the file and says what to do. A `StoreError` stays itself. */
+/** Returns SQLite's error as one sentence that names the file and the fix. A `StoreError` stays unchanged. */
 function sqliteStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   const text = sqliteCode(error) === undefined ? systemErrorText(error) : undefined;

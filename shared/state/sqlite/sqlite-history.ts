@@ -30,15 +30,15 @@ const row = z.object({
   kind: z.enum(['noted', 'ended']),
   json: text,
 });
-/** Where a row stands among all. */
+/** The position of a row in the order of the pages. */
 const placeRow = z.object({ at: z.int(), kind: z.string(), id: z.int() });
 const nameRow = z.object({ name: text });
 const goneRow = z.object({ uid: text.transform(podUid), at: z.int() });
 
-/** Some megabytes at most. */
+/** Rows of one page, which takes some megabytes at most. */
 const PAGE_ROWS = 5_000;
 
-/** History in the embedded store's database, which another process may be writing to. */
+/** History in the embedded store's database, to which another process may write. */
 export class SqliteHistory implements History, RecentEvictions {
   readonly #database: DatabaseSync;
   readonly #path: string;
@@ -98,7 +98,7 @@ export class SqliteHistory implements History, RecentEvictions {
     return nodesWithEvictions(this.#items({ cluster, from }));
   }
 
-  /** Node by node: what is scheduled is in their objects. */
+  /** Yields scheduled evictions node by node, because they are in the nodes' objects. */
   async *#scheduled({ cluster, node }: HistoryQuery) {
     const names = this.#run(() => this.#nodes.all({ cluster, node: node ?? null }));
     for (const row of names) {
@@ -113,8 +113,9 @@ export class SqliteHistory implements History, RecentEvictions {
   }
 
   /**
-   * Each row as it stands: what ended together need not be told together. Read page by page: while a statement is not read to its end, all
-   * of the connection sees the database as it was, and a stop of meanwhile would not count.
+   * Yields each row separately: ends of the same time need not be together. Reads page by page, because the
+   * connection sees an old snapshot until a statement is read to its end. A stop that was set meanwhile would then
+   * not count.
    */
   async *#items({ cluster, node, from }: Omit<HistoryQuery, 'to'>) {
     let before = { at: Number.MAX_SAFE_INTEGER, kind: '', id: 0 };

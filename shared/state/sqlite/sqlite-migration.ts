@@ -13,9 +13,9 @@ import { parseStored } from '#shared/state/stored.ts';
 import { KINDS } from './sqlite-objects.ts';
 import { readNodeText } from './sqlite-store.ts';
 
-/** What had tables of its own. Logs stay as they are. */
+/** The tables that become objects. Logs stay unchanged. */
 const OLDER_TABLES = ['nodes', 'scheduled', 'leases', 'orders', 'guards', 'fleet', 'applied_files'];
-/** The last moment that can be written as a date. */
+/** The last time that a date can represent. */
 const LATEST = 8.64e15;
 
 const whole = z.int().nullable();
@@ -39,11 +39,11 @@ const rulesRow = z.object({
 const fleetRow = z.object({ revision: z.int(), stop: text });
 
 /**
- * Makes objects of what older releases kept in tables of its own, and removes these, in the caller's transaction: whoever is killed
- * meanwhile has lost nothing. What cannot be read is taken along as it is, so that whoever needs it is refused as before.
+ * Migrates the tables of older releases to objects, and drops them, in the caller's transaction. A process that is
+ * killed meanwhile loses nothing. Unreadable data is copied unchanged, so that its readers fail as before.
  */
 export function bringOver(database: DatabaseSync): void {
-  // Not every release made it.
+  // Not every release created this table.
   database.exec('CREATE TABLE IF NOT EXISTS applied_files (cluster TEXT PRIMARY KEY, json TEXT)');
   const insert = database.prepare(
     'INSERT INTO objects (kind, name, version, summary, json) VALUES (?, ?, 1, ?, ?)',
@@ -55,7 +55,7 @@ export function bringOver(database: DatabaseSync): void {
   for (const table of OLDER_TABLES) database.exec(`DROP TABLE ${table}`);
 }
 
-/** One by one: there may be many. */
+/** Yields the nodes one by one, because there can be many. */
 function* olderNodes(database: DatabaseSync) {
   const records = database.prepare(
     'SELECT json, fire_at FROM scheduled WHERE cluster = :cluster AND node = :node ORDER BY uid',
@@ -82,7 +82,10 @@ function* olderNodes(database: DatabaseSync) {
   }
 }
 
-/** As a release writes it that can read it; else as it is, and due when it was. */
+/**
+ * Returns a node's object in the present form, if it is readable. Otherwise returns it unchanged, with the same
+ * deadlines.
+ */
 function nodeObject(ref: NodeRef, json: string, due: readonly number[]) {
   try {
     const { resourceVersion: _none, ...kept } = readNodeText(ref, json, '0');
@@ -98,7 +101,7 @@ function olderLeases(database: DatabaseSync): readonly KubernetesObject[] {
   return rows.map((row) => {
     const lease = parseStored(leaseRow, row, 'lease');
     const { holder, heard_at: heardAt, nodes, version, breaker_open: breakerOpen } = lease;
-    // A relay that wants it bids again.
+    // A relay that wants the lease requests it again.
     const bid = leaseRequestSchema.safeParse(jsonIn(lease.bid)).data;
     const stuck = jsonIn(lease.stuck);
     return leaseObject(lease.cluster, {
@@ -153,7 +156,7 @@ const rulesObject = (name: string, status: object): KubernetesObject & { readonl
   status,
 });
 
-/** What a text says, or the text itself, which nobody reads as what it should be. */
+/** Returns the parsed JSON, or the text itself, which its readers reject. */
 function jsonIn(json: string | null): unknown {
   try {
     return JSON.parse(json ?? 'null');
@@ -162,7 +165,7 @@ function jsonIn(json: string | null): unknown {
   }
 }
 
-/** Whatever they are, whoever reads them to the last field decides whether they are understood. */
+/** Returns the fields of a JSON object without validation, which is left to their readers. */
 function fieldsIn(json: string): object {
   const value = jsonIn(json);
   return typeof value === 'object' && value !== null ? value : { unreadable: json };

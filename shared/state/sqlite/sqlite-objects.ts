@@ -4,7 +4,7 @@ import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { parseStored, unreadable } from '#shared/state/stored.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 
-/** What is kept as objects. */
+/** The kinds of objects. */
 export const KINDS = {
   node: 'NodeEviction',
   lease: 'Lease',
@@ -12,17 +12,17 @@ export const KINDS = {
   config: 'ConfigMap',
 } as const;
 
-/** An object as it stands. */
+/** An object in the table. */
 export interface FoundObject {
   readonly resourceVersion: string;
-  /** `undefined`: it stands as it is known. */
+  /** `undefined`: unchanged since the known version. */
   readonly json: string | undefined;
 }
 
 const foundSchema = z.object({ version: z.string(), json: z.string().nullable() });
 const listedSchema = z.object({ name: z.string(), version: z.string(), json: z.string() });
 
-/** `id` is never given twice: so the version of an object that was removed never comes back. */
+/** An `id` is never reused, so the version of a removed object never returns. */
 const VERSION = "id || '.' || version";
 
 /**
@@ -35,7 +35,7 @@ export class SqliteObjects implements Objects {
   readonly #work: (() => void) | undefined;
   readonly #statements: ReturnType<typeof prepareStatements>;
 
-  /** `database`: as `openDatabase` opened it. `work` writes what belongs to each write of an object. */
+  /** `database`: as `openDatabase` opened it. `work`: writes additional data with each write of an object. */
   constructor(database: DatabaseSync, kind: string, work?: () => void) {
     this.#database = database;
     this.#path = database.location() ?? ':memory:';
@@ -44,7 +44,7 @@ export class SqliteObjects implements Objects {
     this.#statements = orSqliteStoreError(this.#path, () => prepareStatements(database));
   }
 
-  /** The same objects, each written together with what `work` writes: both or neither. */
+  /** Returns the same objects, each written together with the data of `work`: both or neither. */
   beside(work: () => void): Objects {
     return new SqliteObjects(this.#database, this.#kind, work);
   }
@@ -72,7 +72,7 @@ export class SqliteObjects implements Objects {
     this.#run(() => this.#statements.remove.run({ kind: this.#kind, name, found: resourceVersion }));
   }
 
-  /** As `get`. */
+  /** Returns an object, as `get` does. */
   read(name: string): KubernetesObject | undefined {
     const found = this.find(name);
     if (!found) return undefined;
@@ -83,7 +83,7 @@ export class SqliteObjects implements Objects {
     }
   }
 
-  /** All of them, by name. One whose text is no JSON has a name and nothing else, by which nobody reads it. */
+  /** Returns all objects, by name. An object whose text is not JSON has only a name, so its readers reject it. */
   all(): readonly KubernetesObject[] {
     const rows = this.#run(() => this.#statements.all.all({ kind: this.#kind }));
     return rows.map((row) => {
@@ -96,15 +96,15 @@ export class SqliteObjects implements Objects {
     });
   }
 
-  /** An object's text, but for one that stands as it is `known`, by its version. */
+  /** Returns an object and its text. The text is omitted if the version is `known`. */
   find(name: string, known = ''): FoundObject | undefined {
     const row = this.#run(() => this.#statements.find.get({ kind: this.#kind, name, known }));
     return row && this.#found(row);
   }
 
   /**
-   * Creates an object, or replaces the one whose version it bears; with it a `summary`, for whoever asks of many, and what `work`
-   * writes. `undefined`: somebody else was faster, and nothing is written.
+   * Creates an object, or replaces the one of the same version. Writes a `summary` with it, for queries of many
+   * objects, and the data of `work`. `undefined`: another client was faster, and nothing is written.
    */
   write(
     object: KubernetesObject,
@@ -139,7 +139,7 @@ export class SqliteObjects implements Objects {
 
   #run<T>(work: () => T): T {
     return orSqliteStoreError(this.#path, () => {
-      // Of a closed one, statements say something else.
+      // Without this check, statements of a closed database fail with another message.
       if (!this.#database.isOpen) throw new Error('database is not open');
       return work();
     });
@@ -163,7 +163,7 @@ function prepareStatements(database: DatabaseSync) {
     create: database.prepare(`
       INSERT INTO objects (kind, name, version, summary, json) VALUES (:kind, :name, 1, :summary, :json)
       ON CONFLICT DO NOTHING RETURNING ${VERSION} AS version, NULL AS json`),
-    // One that says nothing new stands under the version that there is.
+    // A write without a change keeps the version.
     replace: database.prepare(`
       UPDATE objects SET version = version + (json IS NOT :json), summary = :summary, json = :json
       WHERE ${these} AND ${VERSION} = :found RETURNING ${VERSION} AS version, NULL AS json`),

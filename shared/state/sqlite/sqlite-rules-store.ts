@@ -19,12 +19,18 @@ import { RulesRevision } from './rules-revision.ts';
 import { inTransaction, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
-/** Who stops all clusters when rules may be missing, as a stop and the audit name it; people are named `user@host`. */
+/**
+ * The actor in stops and audit entries when the service stops all clusters because rules may be missing. Users are
+ * named `user@host`.
+ */
 const BY_ITSELF = 'taintward';
 
 const jsonRow = z.object({ json: z.string() });
 
-/** The rulebook in the embedded store's database, where another process may write too. Every method rejects with `StoreError`. */
+/**
+ * The rules store in the embedded store's database, where another process may write too. Every method rejects with
+ * `StoreError`.
+ */
 export class SqliteRulesStore extends ObjectRulesStore {
   readonly #database: DatabaseSync;
   readonly #path: string;
@@ -32,7 +38,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
   readonly #audit: SqliteAudit;
   readonly #revision: RulesRevision;
 
-  /** `database`: the store's own, as `openDatabase` opened it. `newId` makes what it is known by. */
+  /** `database`: the store's own, as `openDatabase` opened it. `newId`: creates the database's ID. */
   constructor({ database, newId }: { readonly database: DatabaseSync; readonly newId?: () => string }) {
     const objects = new SqliteObjects(database, KINDS.rules);
     const audit = new SqliteAudit(database, objects);
@@ -45,9 +51,9 @@ export class SqliteRulesStore extends ObjectRulesStore {
   }
 
   /**
-   * Stops all clusters when the file beside the database says that policies, stops or holds are missing from it: what forbade an eviction may
-   * be among them. The stop stands, here and at each later call, until an operator resumes. Called before anything else is read.
-   * Throws `StoreError`, or `ForeignFileError`.
+   * Stops all clusters if the file beside the database shows that policies, stops or holds are missing. A missing one
+   * may have forbidden evictions. The stop stays in force, here and at each later call, until an operator resumes.
+   * Call this before any other read. Throws `StoreError`, or `ForeignFileError`.
    */
   recover(now: EpochMs): Stop | undefined {
     return orSqliteStoreError(this.#path, () => {
@@ -58,7 +64,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
     });
   }
 
-  /** `false`: another process did it meanwhile. */
+  /** Stops all clusters. `false`: another process did so meanwhile. */
   #stopForLoss(now: EpochMs): boolean {
     return inTransaction(this.#database, 'IMMEDIATE', () => {
       const why = this.#revision.lost();
@@ -77,7 +83,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
     });
   }
 
-  /** Both objects are read before anything is awaited, so of one moment. */
+  /** Starts both reads before anything is awaited, so that one transaction covers them. */
   override async read(cluster: ClusterName): Promise<StoredRules> {
     return orSqliteStoreError(this.#path, () =>
       inTransaction(this.#database, 'DEFERRED', () => super.read(cluster)),
@@ -96,7 +102,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
     return this.#noted(super.changeFleetStop(...change));
   }
 
-  /** Removes entries of the audit that are older than `historyDays`: what TTL does in DynamoDB. Throws `StoreError`. */
+  /** Removes audit entries that are older than `historyDays`, as TTL does in DynamoDB. Throws `StoreError`. */
   purge(now: EpochMs, historyDays = HISTORY_DAYS): void {
     this.#audit.purge(historyBefore(now, historyDays));
   }
@@ -108,7 +114,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
   }
 }
 
-/** The audit as a log beside the objects, so that it ends with its days and not with its length. */
+/** The audit as a log beside the objects, so that only its retention limits it, not its size. */
 class SqliteAudit implements AuditLog {
   readonly #objects: SqliteObjects;
   readonly #path: string;

@@ -16,18 +16,21 @@ import { SqliteStore } from './sqlite-store.ts';
 import { StateFiles, StateLostError } from './state-files.ts';
 
 export interface SqliteStateOptions {
-  /** The database: a file that is this process's alone, but for operators. */
+  /** The database: a file for this process alone, apart from operators' commands. */
   readonly path: string;
   readonly historyDays: number;
   readonly clock: Clock;
   readonly log: Log;
-  /** The database was taken away from under this process, which is to end at once, and to close nothing. */
+  /**
+   * Called when the database was deleted, replaced or cut off while in use. The process must end immediately and
+   * close nothing.
+   */
   lost(error: StateLostError): void;
 }
 
 /**
- * The state in a SQLite database. One that lacks rules of its operators stops all clusters. Throws `StoreError`, or `ForeignFileError`, when that is
- * impossible.
+ * Opens the state in a SQLite database. If operators' rules are missing from it, all clusters are stopped. Throws
+ * `StoreError`, or `ForeignFileError`, if the database is unusable.
  */
 export function sqliteState({ path, historyDays, clock, log, lost }: SqliteStateOptions): ServiceState {
   const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
@@ -60,17 +63,20 @@ export function sqliteState({ path, historyDays, clock, log, lost }: SqliteState
   };
 }
 
-/** What operators ask of the process that has this database. */
+/** Returns operators' requests to the process that has this database. */
 export const sqliteAsked = (database: DatabaseSync, work?: () => void): ConfigMapQueue =>
   new ConfigMapQueue(new SqliteObjects(database, KINDS.config, work), 'asked');
 
-/** What was asked, by this release or an earlier one, which is asked no longer. Rejects with `StoreError`. */
+/** Removes and returns the requests, from this release or an earlier one. Rejects with `StoreError`. */
 export async function takeAsked(database: DatabaseSync): Promise<readonly OutgoingMessage[]> {
   await askForLetters(database);
   return sqliteAsked(database).take();
 }
 
-/** Earlier releases kept dead letters: those of evictions that operators wanted tried again are asked for here, and the rest stands in the store. */
+/**
+ * Removes the dead letters that earlier releases kept. Evictions that operators wanted retried become requests. All
+ * other evictions are in the store.
+ */
 async function askForLetters(database: DatabaseSync): Promise<void> {
   if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'dead_letters'").get()) return;
   const rows = database.prepare('SELECT body FROM dead_letters WHERE redrive AND queue = ? ORDER BY id');
@@ -80,15 +86,15 @@ async function askForLetters(database: DatabaseSync): Promise<void> {
   else await sqliteAsked(database, drop).send(asked);
 }
 
-/** The leases in the embedded store's database. */
+/** Returns the leases in the embedded store's database. */
 export const sqliteLeases = (database: DatabaseSync): ObjectLeases =>
   new ObjectLeases({ objects: new SqliteObjects(database, KINDS.lease) });
 
-/** The permits in the embedded store's database. */
+/** Returns the permits in the embedded store's database. */
 export const sqlitePermits = (database: DatabaseSync): ObjectPermits =>
   new ObjectPermits(new SqliteObjects(database, KINDS.config));
 
-/** Whoever held a lease is dead, however it died: this process has the database to itself. */
+/** Releases all leases. This process has the database to itself, so every earlier holder is dead. */
 function releaseLeases(database: DatabaseSync): void {
   const objects = new SqliteObjects(database, KINDS.lease);
   for (const object of objects.all()) {
@@ -96,7 +102,7 @@ function releaseLeases(database: DatabaseSync): void {
       const free = releasedLease(object);
       if (free) objects.write(free);
     } catch (error) {
-      // Whoever wants one that cannot be read is told so.
+      // An unreadable lease is reported to the relay that needs it.
       if (!(error instanceof StoreError)) throw error;
     }
   }

@@ -30,9 +30,9 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { inTransaction, openDatabase, orSqliteStoreError } from './sqlite-database.ts';
 import { KINDS, SqliteObjects } from './sqlite-objects.ts';
 
-/** Of nodes that are worked on, as JSON: some 40 with 50 pods each. */
+/** Maximum of remembered nodes' characters as JSON: some 40 nodes with 50 pods each. */
 const REMEMBERED_CHARS = 1_000_000;
-/** Nodes of which is read at a time what is asked of all. */
+/** Nodes on each page when all summaries are read. */
 const FIGURES_PAGE = 500;
 
 const text = z.string().min(1);
@@ -47,21 +47,21 @@ const figuresSchema = z.object({
 });
 
 /**
- * The store of the embedded service, on one SQLite database: an object for each node, and what ended and was noted in a log of its own. One
- * transaction per commit, of any length.
+ * The store of the embedded service, in one SQLite database: an object for each node, and logs of ends and notes. A
+ * commit of any length is one transaction.
  */
 export class SqliteStore extends ObjectStore {
-  /** Open for as long as the store is; leases and rules live in it too. */
+  /** Open as long as the store is. Leases and rules are in it too. */
   readonly database: DatabaseSync;
   readonly #path: string;
   readonly #objects: SqliteObjects;
   readonly #statements: ReturnType<typeof prepareStatements>;
-  /** Read again as soon as another process has written one. */
+  /** The content of nodes. A node is read again once another process wrote it. */
   readonly #remembered = new Remembered<KeptNode>(REMEMBERED_CHARS);
 
   /**
-   * Opens, or creates, the database at `path`: a file, or `:memory:`. Throws `StoreError`, naming the path and
-   * the remedy, when that is impossible.
+   * Opens, or creates, the database at `path`: a file, or `:memory:`. Throws `StoreError`, naming the path and the
+   * fix, if that fails.
    */
   constructor({
     path,
@@ -109,7 +109,8 @@ export class SqliteStore extends ObjectStore {
         summary: { ...figures, ttl: next.ttl },
         work: () => this.#log(next.ref, since),
       });
-    // Not worth a sync, for which all else would wait: who was evicted just before a power cut is looked at once more, and found gone.
+    // Not worth a sync, which would delay everything else. After a power failure, a pod that was evicted right before
+    // is checked again and found gone.
     const written = since.isFoundAgain ? this.#unsynced(write) : write();
     if (!written) return false;
     const { resourceVersion, json } = written;
@@ -128,7 +129,10 @@ export class SqliteStore extends ObjectStore {
     }
   }
 
-  /** What `work` commits outlives this process, however that ends, but a power cut only once something is committed after it. */
+  /**
+   * Runs `work` without a sync. Its commits outlive this process, however it ends. They outlive a power failure only
+   * after a later commit syncs them.
+   */
   #unsynced<T>(work: () => T): T {
     const sync = (how: 'NORMAL' | 'FULL') =>
       this.#run(() => this.database.exec(`PRAGMA synchronous = ${how}`));
@@ -140,7 +144,7 @@ export class SqliteStore extends ObjectStore {
     }
   }
 
-  /** Paged by key, not by an open cursor: whoever reads this changes the very rows it reads. */
+  /** Yields pages by key, not with an open cursor, because the caller changes the rows that it reads. */
   protected async *figures(tainted?: ClusterName): AsyncIterable<NodeFigures> {
     let after = '';
     for (;;) {
@@ -157,8 +161,8 @@ export class SqliteStore extends ObjectStore {
   }
 
   /**
-   * Removes history that is older than `historyDays`, and nodes with nothing left to watch when their time is over: what TTL
-   * does in DynamoDB.
+   * Removes history that is older than `historyDays`, and nodes without live evictions after their time, as TTL does
+   * in DynamoDB.
    */
   async purge(now: EpochMs, historyDays = HISTORY_DAYS): Promise<void> {
     const nowSeconds = Math.floor(now / 1000);
@@ -173,7 +177,7 @@ export class SqliteStore extends ObjectStore {
     );
   }
 
-  /** Closes the database, and with it all that is in it. */
+  /** Closes the database, and with it all of its contents. */
   close(): void {
     this.database.close();
   }
@@ -188,14 +192,14 @@ export class SqliteStore extends ObjectStore {
   }
 }
 
-/** Reads what is kept of a node. Throws `StoreError`, naming the node, when it cannot be read to the last record. */
+/** Parses the stored state of a node. Throws `StoreError`, naming the node, unless every record is readable. */
 export function readNodeText({ cluster, node }: NodeRef, json: string, resourceVersion: string): KeptNode {
   const what = `state of node ${node} of cluster ${cluster}`;
   const object = parseStoredText(z.looseObject({ metadata: z.looseObject({}) }), json, what);
   return readNodeEviction({ ...object, metadata: { ...object.metadata, resourceVersion } });
 }
 
-/** Every statement of the embedded store but those of objects, prepared once. */
+/** Prepares every statement of the embedded store once, except those of objects. */
 function prepareStatements(database: DatabaseSync) {
   const nodes = `kind = '${KINDS.node}'`;
   return {

@@ -11,25 +11,25 @@ import {
 } from '#shared/files/owner-only.ts';
 import { SQLITE_BUSY, sqliteCode, sqliteFault } from '#shared/files/system-error.ts';
 
-/** The state directory cannot be used; the message names it and the fix. */
+/** The state directory is unusable. The message names it and the fix. */
 export class StateDirectoryError extends Error {
   override readonly name = 'StateDirectoryError';
 }
 
-/** The store's database in it. */
+/** The name of the store's database in the directory. */
 export const STORE_FILE = 'store.sqlite';
 const LOCK_FILE = 'lock';
-/** For as long, whoever only looks whether it is taken may be in the way. */
+/** Time limit for waiting on a process that only checks the lock. */
 const LOCK_TIMEOUT_MS = 100;
 
 export interface StateDirectory {
   readonly path: string;
-  /** The path of something in it. */
+  /** Returns the path of an entry of the directory. */
   file(name: string): string;
   release(): void;
 }
 
-/** Remedies of the system's errors that differ for a directory. */
+/** Fixes for system errors that are different for a directory. */
 const REMEDIES: Readonly<Record<string, string>> = {
   EEXIST: 'a file stands in its place, or in that of a directory above it; move it away',
   ENOTDIR: 'a file stands in its place, or in that of a directory above it; move it away',
@@ -37,9 +37,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Takes a state directory for this process alone, made if need be: then nobody but this user can look into it. The lock
- * is an SQLite transaction, which the system ends with the process however it dies. Throws `StateDirectoryError`, or `ForeignFileError`
- * when somebody else owns or may write the directory or its lock.
+ * Takes a state directory for this process alone. If necessary, creates it so that no other user has access. The lock
+ * is an SQLite transaction, which the system ends with the process, however the process dies. Throws
+ * `StateDirectoryError`, or `ForeignFileError` if another user owns or may write the directory or its lock.
  */
 export function takeStateDirectory(given: string): StateDirectory {
   const named = resolve(given);
@@ -78,11 +78,14 @@ function unusable(path: string, error: unknown): StateDirectoryError {
   return new StateDirectoryError(`${what}: ${remedy}, or choose another with --state-dir DIR`);
 }
 
-/** As `mkdir -p`. That of Node never ends in a file system that takes no directories, such as /proc. */
+/**
+ * Creates a directory as `mkdir -p` does. Node's own version never ends in a file system that rejects directories,
+ * such as /proc.
+ */
 function makeDirectory(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
   if (dirname(path) !== path) makeDirectory(dirname(path));
-  // By umask, not by a chmod after it: that would follow a link that somebody put in its place.
+  // Set the mode by umask. A later chmod would follow a link that another user put in the directory's place.
   const umask = process.umask(0o077);
   try {
     mkdirSync(path, 0o700);
@@ -98,8 +101,8 @@ function openLock(path: string): DatabaseSync {
 }
 
 /**
- * Whether a process of this user has taken a directory that was only found: nobody named it, so neither it nor its lock may be a link. Throws
- * `ForeignFileError` when there is one that somebody else owns or may write.
+ * Reports whether a process of this user has taken a directory that was only found. The user did not name it, so
+ * neither it nor its lock may be a link. Throws `ForeignFileError` if another user owns or may write one of them.
  */
 export function isInUse(directory: string): boolean {
   const path = join(directory, LOCK_FILE);
@@ -116,7 +119,7 @@ export function isInUse(directory: string): boolean {
     lock.prepare('SELECT count(*) FROM sqlite_schema').get();
     return false;
   } catch (error) {
-    // A file that cannot be read for another reason is held by nobody.
+    // A file that is unreadable for another reason is not locked.
     return sqliteCode(error) === SQLITE_BUSY;
   } finally {
     lock.close();

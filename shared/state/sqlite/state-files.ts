@@ -5,19 +5,22 @@ import { createOwnerOnly } from '#shared/files/owner-only.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 
-/** SQLite's write-ahead log: what was committed last is in it alone. */
+/** Suffix of SQLite's write-ahead log. Only the log has the latest commits. */
 const LOG = '-wal';
-/** What belongs to a database, and to no other of its name. */
+/** Suffixes of files that belong to one database, and to no other of the same name. */
 const BESIDE = [LOG, '-shm', '-journal'];
-/** A copy of what this process had in a database, when another one stands in its place. */
+/** Suffix of a copy of this process's data, when another database is in its place. */
 const SAVED = '.saved';
 
-/** Files of an open database are no longer those that were opened; the message says what became of what they held. */
+/**
+ * The files of an open database were deleted, replaced or cut off. The message reports whether their content was
+ * saved.
+ */
 export class StateLostError extends StoreError {
   override readonly name = 'StateLostError';
 }
 
-/** With which a log begins that is not empty, in either order of bytes. */
+/** The first bytes of a log that is not empty, in either byte order. */
 const LOG_MAGIC = [0x377f0682, 0x377f0683];
 
 interface Found {
@@ -26,8 +29,8 @@ interface Found {
 }
 
 /**
- * Looks after the files of an open database. SQLite itself goes on with files that were deleted, of which nothing is left
- * when the process ends, and brings a log that was cut off into the database, holes and all.
+ * Watches the files of an open database. SQLite itself continues to use deleted files, whose content is lost when the
+ * process ends. It also applies a log that was cut off to the database, holes and all.
  */
 export class StateFiles {
   readonly #database: DatabaseSync;
@@ -41,8 +44,9 @@ export class StateFiles {
   }
 
   /**
-   * Throws `StateLostError` when they are not what they were; what was in them is saved by then, as far as this process still
-   * had it. After that the process is to end without closing the database: SQLite would do that to the files of others.
+   * Throws `StateLostError` if the files are no longer the same. Their content is saved by then, as far as this
+   * process still had it. The process must then end without closing the database, because SQLite would modify other
+   * processes' files.
    */
   check(): void {
     const { database, log } = this.#known;
@@ -65,10 +69,10 @@ export class StateFiles {
     return { database: at(this.#path), log: at(`${this.#path}${LOG}`) };
   }
 
-  /** It was cut off, and written on: before the first byte that was, nothing stands. */
+  /** Reports whether the log was cut off and then written to: it has a hole before the new bytes. */
   #isHollow({ size }: Stats): boolean {
     if (size === 0) return false;
-    // The locks of SQLite stand on other files, so that closing this one gives none of them up.
+    // SQLite's locks are on other files, so closing this one releases none of them.
     const file = openSync(`${this.#path}${LOG}`, 'r');
     try {
       const magic = Buffer.alloc(4);
@@ -79,7 +83,10 @@ export class StateFiles {
     }
   }
 
-  /** Nobody else has one of that name: a log or index that is left belongs to none. */
+  /**
+   * Restores the database in its place. No other process has a database of that name, so a remaining log or index
+   * belongs to none.
+   */
   #restored(): string {
     return saved(`its content is restored`, () => {
       mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });

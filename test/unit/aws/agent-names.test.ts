@@ -11,7 +11,7 @@ import { agentIdSchema, clusterNameSchema } from '#shared/state/registry.ts';
 
 const PREFIX = agentsPrefix('taintward');
 
-test('all that an agent has is named by the installation and its ID, and of IAM by the region, too', () => {
+test('names the resources of an agent by installation and ID, and IAM roles also by region', () => {
   assert.deepEqual(agentNames(PREFIX, 'edge-1', 'eu-west-1'), {
     prefix: 'taintward-agent-edge-1',
     dueQueue: 'taintward-agent-edge-1-evictions-due',
@@ -22,7 +22,7 @@ test('all that an agent has is named by the installation and its ID, and of IAM 
   });
 });
 
-test("an agent's queue lies beside the installation's own, wherever that is", () => {
+test('places the queue of an agent beside the queue of the installation', () => {
   for (const [own, agents] of [
     [
       'https://sqs.eu-west-1.amazonaws.com/123456789012/taintward-evictions-due',
@@ -37,7 +37,7 @@ test("an agent's queue lies beside the installation's own, wherever that is", ()
   }
 });
 
-test('schedules of an agent send to its queue, in its group and by its role, in the same partition, region and account', () => {
+test('sends schedules of an agent to its queue, with its group and role, in the same partition, region and account', () => {
   assert.deepEqual(
     agentSchedules('arn:aws-cn:sqs:cn-north-1:123456789012:taintward-evictions-due', PREFIX, 'edge-1'),
     {
@@ -48,13 +48,13 @@ test('schedules of an agent send to its queue, in its group and by its role, in 
   );
 });
 
-test('an ID is a part of names everywhere', () => {
+test('accepts only IDs that are valid in every name', () => {
   for (const id of ['a', 'edge-1', 'a'.repeat(21)]) assert.ok(agentIdSchema.safeParse(id).success, id);
   for (const id of ['', 'Edge', '1a', '-a', 'a_b', 'a.b', 'a'.repeat(22)])
     assert.ok(!agentIdSchema.safeParse(id).success, id);
 });
 
-test('a name that IAM takes for a pattern, that keys of the index begin with, or that is longer than a group of SQS, is none of a cluster for an agent', () => {
+test('rejects cluster names for an agent that are IAM patterns, begin like index keys, or exceed an SQS group ID', () => {
   for (const name of [
     'prod*',
     '*',

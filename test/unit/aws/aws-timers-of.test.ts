@@ -16,7 +16,7 @@ const ENVIRONMENT = {
 };
 const HOUR_MS = 3_600_000;
 
-test('timers of an agent are messages in its queue, and schedules of its group, by its role', async () => {
+test('sends timers of an agent to its queue, and creates schedules in its group with its role', async () => {
   const { scheduler, created } = scriptedScheduler();
   const sent: unknown[] = [];
   const sqs = {

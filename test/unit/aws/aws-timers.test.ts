@@ -36,7 +36,7 @@ function armed(dueQueue = recordingSender(), { scheduler, created } = scriptedSc
 }
 
 describe('AwsTimers', () => {
-  test('delay a message up to 900 s ahead, rounded up to the second', async () => {
+  test('delay a message by up to 900 s, rounded up to the second', async () => {
     const { timers, created, messages } = armed();
     await timers.arm(ref, [NOW + 1, NOW + 1500, NOW + 900_000]);
     assert.deepEqual(messages(), [
@@ -47,7 +47,7 @@ describe('AwsTimers', () => {
     assert.deepEqual(created, []);
   });
 
-  test('name as group what SQS takes, however long the name of the cluster is', async () => {
+  test('use a group ID that SQS accepts for any length of cluster name', async () => {
     const { timers, messages } = armed();
     const longest = clusterName(`arn:aws:eks:ap-southeast-1:111122223333:cluster/${'c'.repeat(152)}`);
     await timers.arm({ ...ref, cluster: longest }, [NOW + 1]);
@@ -57,7 +57,7 @@ describe('AwsTimers', () => {
     assert.notEqual(messages()[1]?.groupId, message.groupId);
   });
 
-  test('send one message for moments that the same delay covers, dated to the last of them', async () => {
+  test('send one message for times with the same delay, dated to the last time', async () => {
     const { timers, messages } = armed();
     await timers.arm(ref, [NOW + 2001, NOW + 2900, NOW + 2500]);
     assert.deepEqual(messages(), [
@@ -65,7 +65,7 @@ describe('AwsTimers', () => {
     ]);
   });
 
-  test('send one message, undelayed and dated now, for moments that are past', async () => {
+  test('send one message for past times, without delay and dated now', async () => {
     const { timers, messages } = armed();
     await timers.arm(ref, [0, NOW - 1, NOW]);
     assert.deepEqual(messages(), [
@@ -73,7 +73,7 @@ describe('AwsTimers', () => {
     ]);
   });
 
-  test('create a one-time schedule for what is further ahead, two minutes early', async () => {
+  test('create a one-time schedule for later times, two minutes early', async () => {
     const { timers, created, messages } = armed();
     const at = Date.UTC(2026, 10, 21, 12, 30, 7);
     await timers.arm(ref, [at]);
@@ -96,7 +96,7 @@ describe('AwsTimers', () => {
     assert.deepEqual(messages(), []);
   });
 
-  test('create one schedule per second, at its end', async () => {
+  test('create one schedule per second, at the end of the second', async () => {
     const { timers, created } = armed();
     const second = Date.UTC(2026, 10, 21, 13);
     await timers.arm(ref, [second - 999, second - 1, second, second + 1]);
@@ -106,7 +106,7 @@ describe('AwsTimers', () => {
     );
   });
 
-  test('take a schedule that exists for the timer that it is', async () => {
+  test('reuse a schedule that exists', async () => {
     const exists = scriptedScheduler(() => {
       throw new ConflictException({ message: 'Schedule already exists.', $metadata: {}, Message: undefined });
     });
@@ -114,7 +114,7 @@ describe('AwsTimers', () => {
     assert.equal(exists.created.length, 1);
   });
 
-  test('do not arm what no schedule can name', async () => {
+  test('do not arm times that no schedule can have', async () => {
     const { timers, created, messages } = armed();
     await timers.arm(ref, [LAST_SCHEDULABLE_AT + 1, 8.64e15, Number.MAX_SAFE_INTEGER]);
     assert.deepEqual([created, messages()], [[], []]);
@@ -122,7 +122,7 @@ describe('AwsTimers', () => {
     assert.equal(created[0]?.ScheduleExpression, 'at(9999-12-31T23:57:59)');
   });
 
-  test('reject when a schedule is refused, and arm the others nevertheless', async () => {
+  test('reject when a schedule fails, and arm the others nevertheless', async () => {
     const busy = scriptedScheduler(({ Name }) => {
       if (Name === scheduleName(ref, nextSecond(NOW + HOUR_MS))) throw new Error('Rate exceeded');
     });
@@ -136,7 +136,7 @@ describe('AwsTimers', () => {
     assert.equal(messages().length, 1);
   });
 
-  test('reject when evictions-due is unreachable, and when it refuses a message', async () => {
+  test('reject when evictions-due is unreachable, and when it rejects a message', async () => {
     const unreachable = recordingSender(() => {
       throw new QueueError('queue evictions-due could not be reached');
     });
@@ -147,7 +147,7 @@ describe('AwsTimers', () => {
     await assert.rejects(armed(refusing).timers.arm(ref, [NOW]), /InternalError: try again/);
   });
 
-  test('are never early, whatever is asked for', async () => {
+  test('are never early, for any times', async () => {
     const anyMoment = fc.oneof(
       fc.integer({ min: NOW - HOUR_MS, max: NOW + HOUR_MS }),
       fc.integer({ min: 0, max: LAST_SCHEDULABLE_AT }),
@@ -159,7 +159,7 @@ describe('AwsTimers', () => {
         for (const { body, delaySeconds = 0 } of messages()) {
           assert.ok(JSON.parse(body).at <= NOW + delaySeconds * 1000);
         }
-        // A schedule's message does come early, and is delayed again until the moment it names.
+        // A schedule's message arrives early, and is delayed again until its time.
         const bodies = [
           ...messages().map(({ body }) => body),
           ...created.map(({ Target }) => Target?.Input ?? ''),
@@ -174,12 +174,12 @@ describe('AwsTimers', () => {
 });
 
 describe('limits of EventBridge Scheduler', () => {
-  test('a schedule comes before its moment although it is exact to the minute only', () => {
+  test('a schedule arrives before its time although it has a precision of one minute', () => {
     assert.ok(SCHEDULE_LEAD_SECONDS > SCHEDULE_PRECISION_SECONDS);
     assert.ok(SCHEDULE_LEAD_SECONDS < MAX_DELAY_SECONDS);
   });
 
-  test('a name is the same for the same node and second only, and allowed for any node', () => {
+  test('a name is unique to the node and second, and valid for any node', () => {
     const at = nextSecond(NOW);
     assert.equal(scheduleName(ref, at), scheduleName({ ...ref }, at));
     const others = [scheduleName({ ...ref, node: nodeName('n2') }, at), scheduleName(ref, at + 1000)];

@@ -18,7 +18,7 @@ const REQUEST = { awsRequestId: 'r1' } as Context;
 
 interface Bench extends ConsumerDeps {
   readonly deadLetters: ScriptedQueue;
-  /** What is to be seen again, and when. */
+  /** The messages that are to be redelivered, and after how many seconds. */
   readonly retried: (readonly { readonly receiptHandle: string; readonly seconds: number }[])[];
   readonly lines: Record<string, unknown>[];
   flushed: number;
@@ -54,7 +54,7 @@ const texts = (perform: (text: string) => Promise<void>): Consumption<string> =>
   about: (text) => ({ cluster: clusterName('c1'), node: nodeName(text) }),
 });
 
-test('what is logged about a message carries its id', async () => {
+test('logs the message ID with every line about a message', async () => {
   const given = bench();
   const { log, lines } = given;
   const handler = consume(
@@ -77,7 +77,7 @@ test('what is logged about a message carries its id', async () => {
   );
 });
 
-test('an invocation is announced before its messages are handled', async () => {
+test('announces an invocation before its messages are handled', async () => {
   const order: string[] = [];
   const handler = consume(
     texts(async (text) => void order.push(text)),
@@ -88,7 +88,7 @@ test('an invocation is announced before its messages are handled', async () => {
   assert.deepEqual(order, ['invoked', 'one', 'invoked', 'two']);
 });
 
-test('metrics are written at the end of each invocation, whatever failed in it', async () => {
+test('flushes metrics at the end of each invocation, after any failure', async () => {
   const given = bench();
   const handler = consume(
     texts(async () => {
@@ -101,7 +101,7 @@ test('metrics are written at the end of each invocation, whatever failed in it',
   assert.equal(given.flushed, 1);
 });
 
-test('messages without an order are handled all at once', async () => {
+test('handles unordered messages concurrently', async () => {
   const { promise: both, resolve } = Promise.withResolvers<void>();
   let arrived = 0;
   const handler = consume(
@@ -116,7 +116,7 @@ test('messages without an order are handled all at once', async () => {
   assert.deepEqual(await handler(sqsEvent(...records), REQUEST), { batchItemFailures: [] });
 });
 
-test('a function without metrics tells what it has to tell', async () => {
+test('flushes notices in a function without metrics', async () => {
   const { metrics: _metrics, ...given } = bench();
   let told = 0;
   const notices = {
@@ -132,7 +132,7 @@ test('a function without metrics tells what it has to tell', async () => {
   assert.equal(told, 1);
 });
 
-test('work is told how its message came', async () => {
+test('passes the delivery of a message to its work', async () => {
   const deliveries: Delivery[] = [];
   const handler = consume(
     { ...texts(async () => undefined), perform: async (_, delivery) => void deliveries.push(delivery) },
@@ -146,7 +146,7 @@ test('work is told how its message came', async () => {
   ]);
 });
 
-test('what is logged about a delta carries its id, by which its relay logs it too, in place of the message’s', async () => {
+test('logs the delta ID, which the relay also logs, instead of the message ID', async () => {
   const given = bench();
   const { log, lines } = given;
   const handler = consume(
@@ -170,7 +170,7 @@ test('what is logged about a delta carries its id, by which its relay logs it to
   );
 });
 
-describe('a message that failed', () => {
+describe('a failed message', () => {
   const failing: Consumption<string> = {
     ...texts(async (text) => {
       if (text.startsWith('bad')) throw new Error(`${text} failed`);
@@ -179,7 +179,7 @@ describe('a message that failed', () => {
       error instanceof Error && error.message === 'bad failed' ? 10 * receives : undefined,
   };
 
-  test('comes again when its work says so, and the others of its batch do not', async () => {
+  test('is redelivered when its work throws, unlike the others of its batch', async () => {
     const given = bench();
     const records = [
       sqsRecord('good', { messageId: 'm1' }),
@@ -191,7 +191,7 @@ describe('a message that failed', () => {
     assert.deepEqual(given.retried, [[{ receiptHandle: 'm2', seconds: 30 }]]);
   });
 
-  test('is logged with its node, and how often it came', async () => {
+  test('is logged with its node and its receive count', async () => {
     const given = bench();
     await consume(failing, given)(sqsEvent(sqsRecord('bad', { receives: 3 })), REQUEST);
     const [line, ...more] = given.lines;
@@ -209,13 +209,13 @@ describe('a message that failed', () => {
     );
   });
 
-  test('is the only reason to ask for another time', async () => {
+  test('is the only reason to change a visibility timeout', async () => {
     const given = bench();
     await consume({ ...failing, retrySeconds: () => 10 }, given)(sqsEvent(sqsRecord('good')), REQUEST);
     assert.deepEqual(given.retried, []);
   });
 
-  test('gives the rest of its group back where that has an order, and other groups go on', async () => {
+  test('returns the rest of an ordered group to the queue, without an effect on other groups', async () => {
     const performed: string[] = [];
     const handler = consume(
       {
@@ -240,7 +240,7 @@ describe('a message that failed', () => {
   });
 });
 
-describe('messages of a group that are done together', () => {
+describe('messages of a group that are handled together', () => {
   const joining = (performed: string[][], may: (text: string) => boolean = () => true) =>
     ({
       ...texts(async () => undefined),
@@ -255,7 +255,7 @@ describe('messages of a group that are done together', () => {
   const inGroup = (text: string, receives = 1, groupId = 'a') =>
     sqsRecord(text, { messageId: text, groupId, receives });
 
-  test('are those of one group that join those before them, each once and in order', async () => {
+  test('are consecutive messages of one group that can join, each once and in order', async () => {
     const performed: string[][] = [];
     const records = ['1', '2', '3', '4', '5'].map((text) => inGroup(text));
     const other = inGroup('other', 1, 'b');
@@ -264,7 +264,7 @@ describe('messages of a group that are done together', () => {
     assert.deepEqual(response.batchItemFailures, []);
   });
 
-  test('begin anew behind one that joins none', async () => {
+  test('start a new set after a message that cannot join', async () => {
     const performed: string[][] = [];
     const records = ['1', '2', 'alone', '3'].map((text) => inGroup(text));
     const handler = consume(
@@ -278,7 +278,7 @@ describe('messages of a group that are done together', () => {
     ]);
   });
 
-  test('come again together when they fail, and are then done one by one', async () => {
+  test('are redelivered together when they fail, and are then handled one by one', async () => {
     const performed: string[][] = [];
     const given = bench();
     const handler = consume(joining(performed), given);
@@ -297,7 +297,7 @@ describe('messages of a group that are done together', () => {
     );
   });
 
-  test('are none of those that came before, or are not admitted', async () => {
+  test('exclude redelivered messages and messages that are not admitted', async () => {
     const performed: string[][] = [];
     const given = bench();
     const consumption = {
@@ -317,7 +317,7 @@ describe('messages of a group that are done together', () => {
   });
 });
 
-test('a message whose work is not over comes again then, which is no failure to tell of', async () => {
+test('redelivers a message with unfinished work later, without a logged failure', async () => {
   const given = bench();
   const again: Consumption<string> = {
     ...texts(async () => undefined),
@@ -329,7 +329,7 @@ test('a message whose work is not over comes again then, which is no failure to 
   assert.deepEqual(given.lines, []);
 });
 
-describe('a message that is refused', () => {
+describe('a rejected message', () => {
   const unreadable: Consumption<string> = {
     ...texts(async () => undefined),
     parse: () => {
@@ -340,7 +340,7 @@ describe('a message that is refused', () => {
     throw new RejectedMessageError('not from you');
   });
 
-  test('is set aside with the reason, whether it is read or done, and does not come again', async () => {
+  test('is dead-lettered with the reason, whether reading or handling rejects it, and is not redelivered', async () => {
     for (const [consumption, reason] of [
       [unreadable, 'no message'],
       [refusing, 'not from you'],
@@ -356,7 +356,7 @@ describe('a message that is refused', () => {
     }
   });
 
-  test('is set aside once where messages have an order, however often it comes', async () => {
+  test('is dead-lettered once in an ordered queue, for any number of deliveries', async () => {
     const given = bench();
     const ordered = { ...unreadable, order: 'group' } as const;
     await consume(ordered, given)(sqsEvent(sqsRecord('x', { groupId: 'g' })), REQUEST);
@@ -365,13 +365,13 @@ describe('a message that is refused', () => {
     ]);
   });
 
-  test('of no group is a dead letter of none', async () => {
+  test('has no group as a dead letter if it had none before', async () => {
     const given = bench();
     await consume(unreadable, given)(sqsEvent(sqsRecord('x')), REQUEST);
     assert.deepEqual(given.deadLetters.sent, [{ body: 'x', attributes: { reason: 'no message' } }]);
   });
 
-  test('stays in its queue while the dead letters do not take it, and that is told', async () => {
+  test('stays in its queue while the dead-letter queue rejects it, with a logged error', async () => {
     for (const consumption of [unreadable, refusing]) {
       const given = bench();
       given.deadLetters.refusal = { reason: 'full', permanent: false };
@@ -384,7 +384,7 @@ describe('a message that is refused', () => {
     }
   });
 
-  test('is one by its reader’s word: whatever else goes wrong in reading has it come again', async () => {
+  test('is rejected only by its reader: any other error in reading redelivers it', async () => {
     const given = bench();
     const broken: Consumption<string> = {
       ...unreadable,
@@ -397,7 +397,7 @@ describe('a message that is refused', () => {
     assert.deepEqual(given.deadLetters.sent, []);
   });
 
-  test('is refused under a name that tells what went wrong', () => {
+  test('has an error name for the cause', () => {
     assert.equal(new RejectedMessageError('no').name, 'RejectedMessageError');
     assert.equal(new MalformedMessageError('no').name, 'MalformedMessageError');
   });
@@ -406,7 +406,7 @@ describe('a message that is refused', () => {
 describe('a message that takes too long', () => {
   const timers = () => process.getActiveResourcesInfo().filter((each) => each === 'Timeout').length;
 
-  test('is given back with the reason, and its timer ends with it', async () => {
+  test('is returned to the queue with the reason, and its timer ends', async () => {
     const given = bench();
     const errors: unknown[] = [];
     const slow: Consumption<string> = {
@@ -424,7 +424,7 @@ describe('a message that takes too long', () => {
     );
   });
 
-  test('is no other: of one that was done in time no timer is left', async () => {
+  test('leaves no timer when it was handled in time', async () => {
     const before = timers();
     await consume({ ...texts(async () => undefined), deadlineMs: 60_000 }, bench())(
       sqsEvent(sqsRecord('x')),

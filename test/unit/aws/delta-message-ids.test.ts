@@ -6,7 +6,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { nodeDelta, pod, podDelta, podGone, ref } from '#test/unit/eviction/builders.ts';
 
-test('ids are such that SQS takes, however long and odd the names', () => {
+test('SQS accepts the IDs of any cluster and node names', () => {
   const odd = { cluster: clusterName('ü '.repeat(300)), node: nodeName('n'.repeat(253)) };
   for (const delta of [nodeDelta(1, { ref: odd }), podDelta(1, { ref: odd }), podGone(1, { ref: odd })]) {
     const message = {
@@ -18,19 +18,19 @@ test('ids are such that SQS takes, however long and odd the names', () => {
   }
 });
 
-test('all deltas of a node are one group, those of its namesake in another cluster are not', () => {
+test('all deltas of a node have the same group, and a node of the same name in another cluster has another', () => {
   assert.equal(messageGroupId(nodeDelta(1).ref), messageGroupId(podDelta(2).ref));
   assert.notEqual(messageGroupId(ref), messageGroupId({ ...ref, cluster: clusterName('c2') }));
   assert.notEqual(messageGroupId(ref), messageGroupId({ ...ref, node: nodeName('n2') }));
 });
 
-test('a delta sent twice has one deduplication id', () => {
+test('a repeated delta has the same deduplication ID', () => {
   for (const make of [nodeDelta, podDelta, podGone]) {
     assert.equal(deduplicationId(make(1)), deduplicationId(make(1, { observedAt: 5 })));
   }
 });
 
-test('a deduplication id is foretold by no other process, whatever it knows of the delta', async () => {
+test('no other process can predict a deduplication ID', async () => {
   const loadedAgain = '#shared/aws/delta-message.ts?as-another-process';
   const another: { deduplicationId: typeof deduplicationId } = await import(loadedAgain);
   for (const delta of [nodeDelta(1), podDelta(1), podGone(1)]) {
@@ -39,7 +39,7 @@ test('a deduplication id is foretold by no other process, whatever it knows of t
   }
 });
 
-test('deltas of other objects, nodes or versions have others', () => {
+test('deltas of other objects, nodes or versions have other deduplication IDs', () => {
   const deltas: readonly Delta[] = [
     nodeDelta(1),
     nodeDelta(2),

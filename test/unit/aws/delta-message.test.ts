@@ -98,7 +98,7 @@ const delta: fc.Arbitrary<Delta> = fc.oneof(
   ),
 );
 
-test('every delta is read back as it was written, int64s exactly', () => {
+test('decodes every delta as it was encoded, with exact int64 values', () => {
   fc.assert(
     fc.property(delta, (given) => assert.deepEqual(parseDelta(encodeDelta(given)), structuredClone(given))),
     {
@@ -107,7 +107,7 @@ test('every delta is read back as it was written, int64s exactly', () => {
   );
 });
 
-test('each distinct toleration list is written once, and read back as one object', () => {
+test('encodes each distinct toleration list once, and decodes it as one object', () => {
   const lists = [[tolerating('a', 1)], [tolerating('a', 1)], [tolerating('a', 2)], []];
   const pods = lists.map((tolerations, index) => pod(`u${index}`, { tolerations }));
   const body = encodeDelta(nodeDelta(1, { pods }));
@@ -121,7 +121,7 @@ test('each distinct toleration list is written once, and read back as one object
   );
 });
 
-test('a full node with a few toleration lists fits into a message many times over', () => {
+test('a full node with a few toleration lists takes a fraction of the largest message', () => {
   const pods = Array.from({ length: 500 }, (_, index) => pod(`0123456789abcdef-${index}`.padEnd(36, '0')));
   assert.ok(Buffer.byteLength(encodeDelta(nodeDelta(1, { pods }))) < 200_000);
 });
@@ -133,12 +133,12 @@ describe('the message of a delta', () => {
     assert.deepEqual(parseDelta(body), delta);
     return { uids: delta.pods.map(({ uid }) => uid), others: delta.others, bytes: Buffer.byteLength(body) };
   };
-  /** A pod that takes this many bytes, but for its other fields. */
+  /** Returns a pod that takes this many bytes, apart from its other fields. */
   const large = (uid: string, bytes: number, tolerations = [tolerating('a', 60)]) =>
     pod(uid, { name: 'x'.repeat(bytes), tolerations });
   const room = MAX_MESSAGE_BYTES - Buffer.byteLength(encodeDelta(nodeDelta(1, { pods: [large('u1', 0)] })));
 
-  test('is the delta itself, up to the largest size of a message', () => {
+  test('is the whole delta, up to the largest size of a message', () => {
     const fitting = nodeDelta(1, { pods: [large('u1', room)] });
     assert.deepEqual(deltaMessage(fitting), { delta: fitting, body: encodeDelta(fitting) });
     assert.deepEqual(told([large('u1', room + 1)]).others, ['u1']);
@@ -146,7 +146,7 @@ describe('the message of a delta', () => {
     assert.deepEqual(deltaMessage(one), { delta: one, body: encodeDelta(one) });
   });
 
-  test('of a node too large for it tells of the pods that fit, and the UIDs of the others', () => {
+  test('contains the pods that fit and the UIDs of the others, for a node that is too large', () => {
     const pods = [large('u1', 400_000), large('u2', 700_000), large('u3', 600_000), large('u4', 400_000)];
     const { uids, others } = told(pods);
     assert.deepEqual(
@@ -158,7 +158,7 @@ describe('the message of a delta', () => {
     );
   });
 
-  test('leaves no one out for whom there is room, to a few bytes', () => {
+  test('omits no pod that fits, to within a few bytes', () => {
     const given = (bytes: number) => told([large('u1', 500_000), large('u2', bytes), large('u3', 900_000)]);
     let [fits, tooLarge] = [400_000, 600_000];
     while (tooLarge - fits > 1) {
@@ -168,11 +168,11 @@ describe('the message of a delta', () => {
     }
     const { uids, others, bytes } = given(fits);
     assert.deepEqual([uids, others], [['u1', 'u2'], ['u3']]);
-    // One comma for each kind of thing that has none before its first.
+    // The first pod and the first toleration list have no comma, so two bytes remain.
     assert.equal(MAX_MESSAGE_BYTES - bytes, 2);
   });
 
-  test('is never too large, each pod with a UID and tolerations of its own', () => {
+  test('never exceeds the largest size, when each pod has its own UID and tolerations', () => {
     const pods = Array.from({ length: 9999 }, (_, n) =>
       large(`${n}-${'u'.repeat(30)}`, 1, [tolerating(`${n}`, 60)]),
     );
@@ -181,7 +181,7 @@ describe('the message of a delta', () => {
     assert.ok(bytes <= MAX_MESSAGE_BYTES, `${bytes} bytes`);
   });
 
-  test('counts tolerations that pods share once, and others each', () => {
+  test('counts shared tolerations once, and other tolerations each', () => {
     const list = (key: string) => [tolerating(key.repeat(300_000), 60)];
     const shared = told(['u1', 'u2', 'u3', 'u4'].map((uid) => large(uid, 150_000, list('a'))));
     assert.deepEqual(shared.uids, ['u1', 'u2', 'u3', 'u4']);
@@ -191,19 +191,19 @@ describe('the message of a delta', () => {
     assert.deepEqual([each.uids, each.others], [['a', 'b', 'c'], ['d']]);
   });
 
-  test('of a node too large for it does not say who deleted others', () => {
+  test('omits the actors of deletions, for a node that is too large', () => {
     const deleted = [{ ...pod('u9'), deleted: { at: 1, by: 'other' as const } }];
     const { delta } = deltaMessage(nodeDelta(1, { pods: [large('u1', MAX_MESSAGE_BYTES)], deleted }));
     assert.equal(delta.kind === 'node' && delta.deleted, undefined);
   });
 });
 
-test('what the store adds to a taint, and an empty value, are not written', () => {
+test('omits the stored fields of a taint, and an empty value', () => {
   const stored = { ...taint('a', 0, ''), since: 5 };
   assert.deepEqual(JSON.parse(encodeDelta(podDelta(1, { taints: [stored] }))).taints, [taint('a')]);
 });
 
-describe('refused in a sentence that names the field', () => {
+describe('an error names the field', () => {
   const node = JSON.parse(encodeDelta(nodeDelta(1)));
   const one = JSON.parse(encodeDelta(podDelta(1)));
   const gone = JSON.parse(encodeDelta(podGone(1)));
@@ -332,7 +332,7 @@ describe('refused in a sentence that names the field', () => {
   });
 });
 
-test('nothing that is not a delta is read as one, whatever the JSON', () => {
+test('rejects any JSON that is not a delta', () => {
   fc.assert(
     fc.property(fc.json(), (body) => {
       assert.throws(() => parseDelta(body), MalformedMessageError);
@@ -340,7 +340,7 @@ test('nothing that is not a delta is read as one, whatever the JSON', () => {
   );
 });
 
-test('a refused message is set aside with a reason that SQS takes', () => {
+test('rejects a message with a reason that SQS accepts', () => {
   const body = JSON.stringify({
     ...JSON.parse(encodeDelta(nodeDelta(1))),
     [`\uffff\n${'x'.repeat(10_000)}`]: 1,
@@ -352,7 +352,7 @@ test('a refused message is set aside with a reason that SQS takes', () => {
   );
 });
 
-test('whatever names say, SQS takes what is told of them, and it is read as it was', () => {
+test('encodes any names so that SQS accepts them, and decodes them unchanged', () => {
   const delta = podDelta(1, { pod: pod('u1', { name: 'a\uffff\ufffe\u0000\ud800' }) });
   const body = encodeDelta(delta);
   assert.equal(messageFault({ body }), undefined);

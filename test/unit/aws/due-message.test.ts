@@ -19,28 +19,29 @@ const version = { epoch: 3, sequence: 17 };
 const pod = (name: string): CancelledPod => ({ uid: podUid(`uid-${name}`), namespace: 'default', name });
 
 describe('a due message', () => {
-  test('says which node to look at, and when', () => {
+  test('has the node and the time', () => {
     const message = parseDueMessage(encodeDue({ ...ref, at: 1_800_000_000_123 }));
     assert.deepEqual(message, { v: 1, kind: 'due', ...ref, at: 1_800_000_000_123 });
   });
 
-  test('carries nothing but its fields, whatever it was made from', () => {
+  test('contains only its own fields', () => {
     const more = { ...ref, at: 1, secret: 'none of its business' };
     assert.deepEqual(Object.keys(JSON.parse(encodeDue(more))), ['v', 'kind', 'cluster', 'node', 'at']);
   });
 });
 
 describe('a cancelled message', () => {
-  test('names the pods, and the version that cancelled them', () => {
+  test('names the pods, and the version that canceled them', () => {
     const pods = [pod('a'), pod('b')];
     const [body = '', ...more] = encodeCancelled({ ...ref, version, pods });
     assert.deepEqual(parseDueMessage(body), { v: 1, kind: 'cancelled', ...ref, version, pods });
     assert.deepEqual(more, []);
   });
 
-  test('is not sent for no pods', () => assert.deepEqual(encodeCancelled({ ...ref, version, pods: [] }), []));
+  test('is not sent without pods', () =>
+    assert.deepEqual(encodeCancelled({ ...ref, version, pods: [] }), []));
 
-  test('is one of as few as hold all pods in order', () => {
+  test('is split into as few messages as possible, with all pods in order', () => {
     const names = fc.array(fc.string({ unit: 'binary', minLength: 1, maxLength: 40 }), {
       minLength: 1,
       maxLength: 30,
@@ -70,22 +71,22 @@ describe('a cancelled message', () => {
 });
 
 describe('a message about pods', () => {
-  /** What a pod adds to a message. */
+  /** Returns the bytes that a pod adds to a message. */
   const bytesOf = (name: string) => Buffer.byteLength(JSON.stringify(pod(name))) + 1;
   const empty =
     Buffer.byteLength(encodeCancelled({ ...ref, version, pods: [pod('')] })[0] ?? '') - bytesOf('');
 
-  test('holds as many as make it just as large as it may be', () => {
+  test('holds pods up to exactly its largest size', () => {
     const full = (bytes: number) => {
       const longer = MAX_DUE_MESSAGE_BYTES - empty - bytesOf('a') - bytesOf('') + bytes;
-      // A name stands in its UID, too.
+      // The UID contains the name as well.
       return [pod('a'), { ...pod(''), name: 'x'.repeat(longer) }];
     };
     assert.equal(encodeCancelled({ ...ref, version, pods: full(0) }).length, 1);
     assert.equal(encodeCancelled({ ...ref, version, pods: full(1) }).length, 2);
   });
 
-  test('is sent for one that is larger than it may be, too, alone', () => {
+  test('is sent for a single pod that exceeds the size', () => {
     const pods = [pod('x'.repeat(MAX_DUE_MESSAGE_BYTES)), pod('a')];
     const named = encodeCancelled({ ...ref, version, pods }).map((body) => {
       const message = parseDueMessage(body);
@@ -95,18 +96,18 @@ describe('a message about pods', () => {
   });
 });
 
-describe('a message to try again', () => {
+describe('a retry message', () => {
   test('names the pods', () => {
     const pods = [podUid('a'), podUid('b')];
     assert.deepEqual(parseDueMessage(encodeRetry({ ...ref, pods })), { v: 1, kind: 'retry', ...ref, pods });
   });
 
-  test('names one at least', () => {
+  test('names at least one pod', () => {
     assert.throws(() => parseDueMessage(encodeRetry({ ...ref, pods: [] })), MalformedMessageError);
   });
 });
 
-test('what is announced of a record is the pod, when it goes, and the taints that say so in few words', () => {
+test('announces a record with its pod, deadline and causes', () => {
   const record = aRecord({ reasons: [aReason('a', 'b')] });
   const { uid, namespace, name, fireAt } = record;
   const because = [{ taint: 'a=b:NoExecute', toleration: 1, seconds: 300 }];
@@ -115,14 +116,14 @@ test('what is announced of a record is the pod, when it goes, and the taints tha
   assert.deepEqual(becauseOf({ ...untolerated, seconds: 0 }), { taint: 'a:NoExecute', seconds: 0 });
 });
 
-describe('a message of countdowns', () => {
+describe('a countdown message', () => {
   const because = [
     { taint: 'a=b:NoExecute', toleration: 2, seconds: 300 },
     { taint: 'c:NoExecute', seconds: 0 },
   ];
   const countdown = { ...pod('a'), fireAt: 1_800_000_000_123, moved: false, because };
 
-  test('says when each pod goes, and why', () => {
+  test('has the deadline and causes of each pod', () => {
     const [body = '', ...more] = encodeCountdowns({
       ...ref,
       pods: [countdown, { ...countdown, moved: true }],
@@ -136,10 +137,10 @@ describe('a message of countdowns', () => {
     assert.deepEqual(more, []);
   });
 
-  test('is not sent for no pods', () => assert.deepEqual(encodeCountdowns({ ...ref, pods: [] }), []));
+  test('is not sent without pods', () => assert.deepEqual(encodeCountdowns({ ...ref, pods: [] }), []));
 });
 
-describe('parseDueMessage refuses, naming the field,', () => {
+describe('parseDueMessage rejects, naming the field,', () => {
   const due = { v: 1, kind: 'due', cluster: 'c1', node: 'n1', at: 5 };
   const cancelled = { v: 1, kind: 'cancelled', cluster: 'c1', node: 'n1', version, pods: [pod('a')] };
   const refused: [what: string, body: string, sentence: RegExp][] = [
@@ -190,7 +191,7 @@ describe('parseDueMessage refuses, naming the field,', () => {
   }
 });
 
-test('a moment that no date can hold is refused: nobody could announce it', () => {
+test('rejects a time that no Date can hold, because it cannot be announced', () => {
   const [body = ''] = encodeCountdowns({
     ...{ cluster: clusterName('prod'), node: nodeName('n1') },
     pods: [{ ...pod('a'), fireAt: 8.64e15, moved: false, because: [] }],

@@ -13,7 +13,7 @@ function recordingEmf(byCluster = false) {
 }
 
 describe('metrics in the embedded metric format', () => {
-  test('what was noted is one document, with every single value', () => {
+  test('are written as one document with every single value', () => {
     const { emf, lines } = recordingEmf();
     emf.put('evictions', 'Count', 1);
     emf.put('late', 'Seconds', 0.25);
@@ -40,7 +40,7 @@ describe('metrics in the embedded metric format', () => {
     ]);
   });
 
-  test('nothing is written twice, and nothing at all when nothing was noted', () => {
+  test('are written once, and without values not at all', () => {
     const { emf, lines } = recordingEmf();
     emf.flush();
     emf.put('evictions', 'Count', 1);
@@ -49,7 +49,7 @@ describe('metrics in the embedded metric format', () => {
     assert.equal(lines.length, 1);
   });
 
-  test('a document holds a hundred values of a metric; more of them make more documents', () => {
+  test('are written with at most a hundred values of a metric in a document', () => {
     const { emf, lines } = recordingEmf();
     for (let value = 0; value < 250; value++) emf.put('late', 'Seconds', value);
     emf.put('retries', 'Count', 1);
@@ -69,7 +69,7 @@ describe('metrics in the embedded metric format', () => {
     );
   });
 
-  test('by cluster there is a document for each, of metrics of the service and of the cluster at once', () => {
+  test('have a document for each cluster, with the dimensions of the service and of the cluster', () => {
     const { emf, lines } = recordingEmf(true);
     emf.put('late', 'Seconds', 1, C1);
     emf.put('late', 'Seconds', 2, clusterName('c2'));
@@ -91,7 +91,7 @@ describe('metrics in the embedded metric format', () => {
     );
   });
 
-  test("evictions are counted under the built-in controller's names, in seconds", () => {
+  test('evictions are counted under the names of the built-in controller, in seconds', () => {
     const { emf, lines } = recordingEmf();
     const metrics = emfEvictionMetrics(emf);
     metrics.podDeleted(C1, 1.5);

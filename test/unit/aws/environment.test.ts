@@ -28,19 +28,19 @@ const refusal = (change: Readonly<Record<string, string | undefined>>): string =
   assert.fail('the environment was accepted');
 };
 
-describe('reading the environment', () => {
-  test('gives what it says, and ignores the variables of others', () => {
+describe('readEnvironment', () => {
+  test('returns the variables of the schema, and ignores other variables', () => {
     assert.deepEqual(readEnvironment(schema, { ...GOOD, PATH: '/bin' }), {
       ...GOOD,
       COMPARISON_OPERATORS: true,
     });
   });
 
-  test('names a variable that is not set', () => {
+  test('names a missing variable', () => {
     assert.match(refusal({ TABLE_NAME: undefined }), /^The environment variable TABLE_NAME is not set: /);
   });
 
-  test('names a variable that cannot be used, and why, without its value', () => {
+  test('names an invalid variable with the fault, and without the value', () => {
     assert.match(refusal({ TABLE_NAME: '' }), /variable TABLE_NAME cannot be used \(is empty\): /);
     const message = refusal({ COMPARISON_OPERATORS: 'sesame' });
     assert.match(message, /COMPARISON_OPERATORS cannot be used \(must be true or false\): /);

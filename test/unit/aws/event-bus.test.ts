@@ -17,7 +17,7 @@ const gone = {
 
 type Answer = () => Promise<Partial<PutEventsCommandOutput>>;
 
-/** A bus that answers so, and the numbers of events that it was sent. */
+/** Returns a bus with this answer to every call, and the requests that it received. */
 function busThat(answer: Answer) {
   const log = recordingLog();
   const sent: PutEventsCommand['input'][] = [];
@@ -31,7 +31,7 @@ function busThat(answer: Answer) {
   return { bus, log, sent };
 }
 
-test('what the log tells of evictions is told in batches of ten at the end, and logged as ever', async () => {
+test('sends logged evictions in batches of ten when it is flushed, and still logs them', async () => {
   const { bus, log, sent } = busThat(async () => ({}));
   for (let count = 0; count < 25; count++) bus.log.info('pod.already-gone', gone);
   bus.log.info('cluster.removed', { cluster: gone.cluster });
@@ -53,7 +53,7 @@ test('what the log tells of evictions is told in batches of ten at the end, and 
   assert.equal(sent.length, 3);
 });
 
-test('what the bus refuses is lost with a word, and no more', async () => {
+test('logs the number of events that the bus rejected, and does not retry', async () => {
   const refusals: readonly (readonly [Answer, number])[] = [
     [
       async () => ({

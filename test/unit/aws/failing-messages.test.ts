@@ -16,7 +16,7 @@ interface Play {
   readonly parse?: () => string;
 }
 
-/** How often a message is counted as failing. */
+/** Returns how many times a message is counted as failing. */
 async function counted({ receives, perform = async () => undefined, parse = () => '' }: Play) {
   let failing = 0;
   const deadLetters = new ScriptedQueue();
@@ -43,22 +43,22 @@ async function counted({ receives, perform = async () => undefined, parse = () =
 
 const fails = () => Promise.reject(new Error('the table is away'));
 
-describe('a message that fails', () => {
-  test('is counted from its third receive on, when its queue no longer tells how old it is', async () => {
+describe('a failing message', () => {
+  test('is counted from its third receive, when its queue no longer reports its age', async () => {
     const counts = await Promise.all(
       [1, 2, 3, 4, 500].map((receives) => counted({ receives, perform: fails })),
     );
     assert.deepEqual(counts, [0, 0, 1, 1, 1]);
   });
 
-  test('is counted too if nobody can read it and the dead letters cannot be reached', async () => {
+  test('is counted when it is unreadable and the dead-letter queue is unreachable', async () => {
     const parse = () => {
       throw new MalformedMessageError('no message');
     };
     assert.equal(await counted({ receives: 3, parse }), 1);
   });
 
-  test('is not counted if only its moment has not come, or it is done at last', async () => {
+  test('is not counted when it is early, or handled at last', async () => {
     assert.equal(await counted({ receives: 9, perform: async () => ({ againInSeconds: 1 }) }), 0);
     assert.equal(await counted({ receives: 9 }), 0);
   });

@@ -24,7 +24,7 @@ beforeEach(() => {
   });
 });
 
-/** A relay's word about a cluster: it takes the lease, whoever has it. */
+/** Acquires the lease of a cluster from any holder, as a relay with this sender. */
 async function take(sender: string | undefined, cluster: ClusterName = PROD) {
   const leases = new DynamoDbLeases(table, { sender });
   return leases.take(cluster, await leases.look(cluster), `holder of ${sender}`, clock.now());
@@ -39,8 +39,8 @@ function asked(): CanSend {
   return leaseSenders({ look }, onceASecond(look, clock));
 }
 
-describe('a cluster is spoken for', () => {
-  test('by who holds its lease and by those who held it before, and by nobody else', async () => {
+describe('deltas of a cluster are accepted', () => {
+  test('from the holder of its lease and earlier holders, and from no others', async () => {
     await take(CORE, clusterName('other'));
     await take(EDGE);
     const canSend = asked();
@@ -51,14 +51,14 @@ describe('a cluster is spoken for', () => {
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), true, 'its last words may be under way');
   });
 
-  test('by nobody before its lease was ever taken, and then as soon as it is', async () => {
+  test('from nobody before the first acquisition of its lease, and from the holder immediately after', async () => {
     const canSend = asked();
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), false);
     await take(EDGE);
     assert.equal(await canSend(PROD, `${EDGE}:i-1`), true);
   });
 
-  test('by everybody while its lease names nobody: one took it who does not know who he is', async () => {
+  test('from any sender while the holder of its lease does not know its own sender', async () => {
     const canSend = asked();
     await take(EDGE);
     assert.equal(await canSend(PROD, `${CORE}:i-2`), false);
@@ -67,14 +67,14 @@ describe('a cluster is spoken for', () => {
     assert.equal(await canSend(PROD, `${CORE}:i-2`), true);
   });
 
-  test('by everybody while a relay holds it that knows nothing of senders, and leaves what the last one wrote', async () => {
+  test('from any sender while a relay of an earlier release holds the lease, which keeps the last senders', async () => {
     const before = await take(EDGE);
     const [key, epoch] = [{ pk: 'LEASE#prod', sk: 'LEASE' }, (before?.epoch ?? 0) + 1];
     await table.update({ key, set: { holder: 'of the release before', epoch, renewals: 0 } });
     assert.equal(await asked()(PROD, `${CORE}:i-2`), true);
   });
 
-  test('by ten at most that held it one after the other', async () => {
+  test('from at most ten successive holders', async () => {
     for (let relay = 0; relay < 12; relay++) await take(`AROA${relay}`);
     const { senders } = (await new DynamoDbLeases(table).look(PROD)) ?? {};
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe('a cluster is spoken for', () => {
   });
 });
 
-test('who may speak is read once a second, and anew before anybody is refused', async () => {
+test('reads the senders once a second, and again before it rejects a sender', async () => {
   await take(EDGE);
   const canSend = asked();
   await canSend(PROD, EDGE);
@@ -94,7 +94,7 @@ test('who may speak is read once a second, and anew before anybody is refused', 
   assert.equal(reads, 2);
 });
 
-test('sessions of a role are one sender; users, accounts and federated users are who they are', () => {
+test('a sender is the role of a session, and the full ID of users, accounts and federated users', () => {
   const names = ['AROAX:i-1', 'AROAX', 'AIDAX', '123456789012', '123456789012:anna'];
   assert.deepEqual(names.map(senderOf), ['AROAX', 'AROAX', 'AIDAX', '123456789012', '123456789012:anna']);
 });

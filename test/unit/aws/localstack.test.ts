@@ -29,7 +29,7 @@ describe('a setting for LocalStack', () => {
     ['an agent', agentEnvironment],
   ];
   for (const [who, schema] of readers) {
-    test(`is refused by ${who} in a real account`, () => {
+    test(`is rejected by ${who} in a real account`, () => {
       assert.throws(
         () => readEnvironment(schema, { ...inAccount('123456789012'), ENDPOINT: 'localstack' }),
         (error) => {
@@ -42,7 +42,7 @@ describe('a setting for LocalStack', () => {
       assert.equal('ENDPOINT' in readEnvironment(schema, inAccount('123456789012')), false);
     });
 
-    test(`is taken by ${who} in LocalStack's account`, () => {
+    test(`is accepted by ${who} in the account of LocalStack`, () => {
       const read = readEnvironment(schema, { ...inAccount('000000000000'), ENDPOINT: 'localstack' });
       assert.equal(read.ENDPOINT, 'localstack');
     });

@@ -11,7 +11,7 @@ const fine: OutgoingMessage = {
 };
 
 describe('messageFault', () => {
-  test('finds nothing wrong with what SQS takes', () => {
+  test('returns nothing for a valid message', () => {
     assert.equal(messageFault(fine), undefined);
     assert.equal(messageFault({ body: 'x', delaySeconds: 900, attributes: { reason: 'late' } }), undefined);
     const ten = Object.fromEntries(Array.from({ length: 10 }, (_, n) => [`a${n}`, 'x']));
@@ -38,11 +38,11 @@ describe('messageFault', () => {
     ],
   ];
   for (const [what, message, names] of faults) {
-    test(`refuses ${what}`, () => assert.match(messageFault(message) ?? '', names));
+    test(`rejects ${what}`, () => assert.match(messageFault(message) ?? '', names));
   }
 });
 
-test('a message that SQS would never take holds up those of its group behind it, and none before it', () => {
+test('an invalid message blocks later messages of its group, and no earlier messages', () => {
   const [before, faulty, behind] = ['1', '', '3'].map((body) => ({ ...fine, body }));
   const failures = new SendFailures();
   const sendable = withoutFaulty([before, faulty, behind] as OutgoingMessage[], failures);

@@ -1,11 +1,11 @@
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
 export interface RecordingSender extends QueueSender {
-  /** What was sent, call by call. */
+  /** The messages of each call. */
   readonly calls: (readonly OutgoingMessage[])[];
 }
 
-/** A queue that keeps what it is sent; `answer` says what of a call failed, or throws. */
+/** Returns a queue that records its messages; `answer` returns the failures of a call, or throws. */
 export function recordingSender(
   answer: (messages: readonly OutgoingMessage[], call: number) => readonly SendFailure[] = () => [],
 ): RecordingSender {

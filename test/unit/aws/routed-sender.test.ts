@@ -6,7 +6,7 @@ import { recordingSender } from './recording-sender.ts';
 const agentOf = async (cluster: string) => (cluster.startsWith('closed') ? `of-${cluster}` : undefined);
 
 describe('RoutedSender', () => {
-  test("sends each message to the queue of its cluster's agent, or to our own, also one of no cluster", async () => {
+  test('sends each message to the queue of its cluster’s agent, and otherwise to our own queue', async () => {
     const own = recordingSender();
     const agents = new Map<string, ReturnType<typeof recordingSender>>();
     const ofAgent = (agent: string) => {
@@ -25,7 +25,7 @@ describe('RoutedSender', () => {
     assert.deepEqual(bodies(agents.get('of-closed-2')), [['3']]);
   });
 
-  test('tells of messages that were not taken by their places among all', async () => {
+  test('reports failures by the places of their messages among all', async () => {
     const last = recordingSender((messages) => [
       { index: messages.length - 1, reason: 'full', permanent: false },
     ]);

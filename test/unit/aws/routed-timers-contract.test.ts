@@ -9,7 +9,7 @@ import { timersContract } from '#test/contracts/timers-contract.ts';
 import { recordingSender } from './recording-sender.ts';
 
 timersContract('RoutedTimers, with an agent for every other cluster,', async () => {
-  // In the order in which messages come, whichever queue they come by.
+  // Messages of both queues, in the order of arrival.
   const both = recordingSender();
   const alarms: Alarm[] = [];
   const timersOf = (): Timers => ({

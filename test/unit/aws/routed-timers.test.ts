@@ -11,7 +11,7 @@ import { aRef, NOW } from '#test/contracts/partition-builders.ts';
 const OPEN = aRef(clusterName('open'));
 const CLOSED = aRef(clusterName('closed'));
 
-/** Timers of a fleet in which the agent edge-1 works in one cluster, and what was armed where. */
+/** Returns timers of a fleet with the agent edge-1 in one cluster, and the armed timers. */
 function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'edge-1' : undefined)) {
   const armed: { readonly of: string; readonly ref: NodeRef; readonly at: readonly EpochMs[] }[] = [];
   const asked: string[] = [];
@@ -32,7 +32,7 @@ function routed(agentOf: AgentOf = async (cluster) => (cluster === 'closed' ? 'e
 }
 
 describe('RoutedTimers', () => {
-  test('arm in the queue of the agent that works in the cluster, and else in that of evict', async () => {
+  test('arm in the queue of the cluster’s agent, and otherwise in the queue of evict', async () => {
     const { timers, armed } = routed();
     await timers.arm(OPEN, [NOW]);
     await timers.arm(CLOSED, [NOW, NOW + 1]);
@@ -42,13 +42,13 @@ describe('RoutedTimers', () => {
     ]);
   });
 
-  test('ask nobody where nothing is to be armed', async () => {
+  test('look up no agent where nothing is to be armed', async () => {
     const { timers, armed, asked } = routed();
     await timers.arm(CLOSED, []);
     assert.deepEqual([armed, asked], [[], []]);
   });
 
-  test('arm nothing while nobody knows whose it is, and say so', async () => {
+  test('reject and arm nothing while the agent of the cluster is unknown', async () => {
     const { timers, armed } = routed(() => Promise.reject(new StoreError('the table is away')));
     await assert.rejects(timers.arm(OPEN, [NOW]), (error) => {
       assert.ok(error instanceof TimerError);

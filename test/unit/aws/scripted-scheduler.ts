@@ -5,7 +5,10 @@ export interface ScriptedScheduler {
   readonly created: CreateScheduleInput[];
 }
 
-/** A client that keeps the schedules it is to create; `answer` throws when one is refused. No network. */
+/**
+ * Returns a client without a network that records the schedules to create; `answer` throws to reject a
+ * schedule.
+ */
 export function scriptedScheduler(
   answer: (input: CreateScheduleInput) => void = () => undefined,
 ): ScriptedScheduler {

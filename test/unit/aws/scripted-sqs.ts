@@ -2,13 +2,13 @@ import { type SendMessageBatchRequest, type SendMessageBatchResult, SQSClient } 
 
 export interface ScriptedSqs {
   readonly client: SQSClient;
-  /** The batches that were sent, as the bodies of their messages. */
+  /** The sent batches, as the bodies of their messages. */
   readonly calls: (readonly string[])[];
-  /** The same calls, as they were made. */
+  /** The requests of the same calls. */
   readonly requests: object[];
 }
 
-/** A client whose every call is answered by `answer` (or fails as it throws), without a network. */
+/** Returns a client without a network whose calls all return the result of `answer`, or fail with its error. */
 export function scriptedSqs(
   answer: (bodies: readonly string[]) => Partial<SendMessageBatchResult>,
 ): ScriptedSqs {

@@ -22,13 +22,13 @@ const message = (groupId: string, body: string): OutgoingMessage => ({
 });
 
 describe('SqsSender', () => {
-  test('sends nothing for no messages', async () => {
+  test('makes no call without messages', async () => {
     const { client, calls } = scriptedSqs(accepted);
     assert.deepEqual(await new SqsSender({ client, queueUrl }).send([]), []);
     assert.deepEqual(calls, []);
   });
 
-  test('tells SQS all that a message says, and nothing else', async () => {
+  test('passes every field of a message to SQS, and no others', async () => {
     const { client, requests } = scriptedSqs(accepted);
     const attributes = { reason: 'late', by: 'evict' };
     const full = { body: 'a', groupId: 'g', deduplicationId: 'd', delaySeconds: 5, attributes };
@@ -53,7 +53,7 @@ describe('SqsSender', () => {
     ]);
   });
 
-  test('names the first of a group that failed to those behind, however many failed', async () => {
+  test('names the first failed message of a group in the failures of later messages, for any number of failures', async () => {
     const { client } = scriptedSqs(() => ({ Failed: [refused('1'), refused('3')] }));
     const messages = ['a0', 'a1', 'a2', 'a3', 'a4'].map((body) => message('a', body));
     const failures = await new SqsSender({ client, queueUrl }).send(messages);
@@ -64,7 +64,7 @@ describe('SqsSender', () => {
     });
   });
 
-  test('tells of failures in the order of the messages, whenever they were found', async () => {
+  test('lists failures in the order of the messages, whenever they were found', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
     const faulty = [message('b', ''), message('b', ''), message('b', 'b2')];
     const failures = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, ...faulty]);
@@ -77,7 +77,7 @@ describe('SqsSender', () => {
     assert.deepEqual(calls, [['a']]);
   });
 
-  test('gives no room in a call to what is behind a faulty message', async () => {
+  test('leaves messages after an invalid message of their group out of calls', async () => {
     const { client, calls } = scriptedSqs(accepted);
     const behind = Array.from({ length: 9 }, (_, index) => message('a', `a${index}`));
     await new SqsSender({ client, queueUrl }).send([
@@ -89,7 +89,7 @@ describe('SqsSender', () => {
     assert.deepEqual(calls, [['b0', 'b1']]);
   });
 
-  test('makes no call for messages all of which are behind one that failed', async () => {
+  test('makes no call for messages that all follow a failed message of their group', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
     await new SqsSender({ client, queueUrl }).send(
       Array.from({ length: 12 }, (_, index) => message('a', `a${index}`)),
@@ -97,14 +97,14 @@ describe('SqsSender', () => {
     assert.equal(calls.length, 1);
   });
 
-  test('sends two messages in one call that are together as large as a call may be', async () => {
+  test('sends two messages in one call that together have the largest size of a call', async () => {
     const { client, calls } = scriptedSqs(accepted);
     const half = 'x'.repeat(MAX_BATCH_BYTES / 2);
     await new SqsSender({ client, queueUrl }).send([{ body: half }, { body: half }]);
     assert.equal(calls.length, 1);
   });
 
-  test('takes a refusal without a reason, and without a word on whose fault it is, as one that may pass', async () => {
+  test('treats a failure without a reason and without a fault as temporary', async () => {
     const { client } = scriptedSqs(() => ({
       Failed: [{ Id: '0', Code: 'InternalError', SenderFault: undefined }],
     }));
@@ -113,7 +113,7 @@ describe('SqsSender', () => {
     ]);
   });
 
-  test('counts what is behind a refused message of its group as failed, and goes on with other groups', async () => {
+  test('fails messages after a rejected message of their group, and continues with other groups', async () => {
     const { client, calls } = scriptedSqs((bodies) => ({
       Failed: bodies.includes('a1') ? [refused('1')] : [],
     }));
@@ -129,7 +129,7 @@ describe('SqsSender', () => {
     assert.deepEqual(calls[1], ['more6', 'more8']);
   });
 
-  test('keeps no order in a group of a standard queue: behind a refused message the others are sent', async () => {
+  test('keeps no order in a group of a standard queue, and sends messages after a rejected message', async () => {
     const { client, calls } = scriptedSqs(() => ({ Failed: [refused('0')] }));
     const fair = (body: string): OutgoingMessage => ({ body, groupId: 'c1' });
     const failures = await new SqsSender({ client, queueUrl }).send([fair('a'), fair('b'), fair('c')]);
@@ -140,13 +140,13 @@ describe('SqsSender', () => {
     assert.deepEqual(calls, [['a', 'b', 'c']]);
   });
 
-  test('says which refusals are for good', async () => {
+  test('reports which failures are permanent', async () => {
     const { client } = scriptedSqs(() => ({ Failed: [refused('0', true)] }));
     const [failure] = await new SqsSender({ client, queueUrl }).send([{ body: 'a' }, { body: 'b' }]);
     assert.equal(failure?.permanent, true);
   });
 
-  test('rejects, naming the queue, when the first call does not get through', async () => {
+  test('rejects with the queue name when the first call fails', async () => {
     const { client } = scriptedSqs(() => {
       throw new Error('connect ECONNREFUSED');
     });
@@ -161,7 +161,7 @@ describe('SqsSender', () => {
     });
   });
 
-  test('returns what is left, and stops calling, when a later call does not get through', async () => {
+  test('returns the unsent messages as failures, and stops, when a later call fails', async () => {
     const { client, calls } = scriptedSqs((bodies) => {
       if (!bodies.includes('0')) throw new Error('reset');
       return {};
@@ -178,7 +178,7 @@ describe('SqsSender', () => {
     assert.equal(calls.length, 2);
   });
 
-  test('sends every message once, in order, in calls within the limits that could not be fewer', async () => {
+  test('sends every message once and in order, in as few calls as the limits allow', async () => {
     const sizes = fc.array(fc.integer({ min: 10, max: MAX_BATCH_BYTES / 2 }), { maxLength: 40 });
     await fc.assert(
       fc.asyncProperty(sizes, async (lengths) => {

@@ -12,8 +12,8 @@ function visibility(answer: Parameters<typeof scriptedSqs>[0] = () => ({})) {
   return { requests, log, control: new SqsVisibility({ client, queueUrl, log }) };
 }
 
-describe('messages that are to be seen again', () => {
-  test('are named ten in a call, each with its seconds', async () => {
+describe('changed visibility timeouts', () => {
+  test('are sent ten in a call, each with its seconds', async () => {
     const { control, requests } = visibility();
     const retries = Array.from({ length: 21 }, (_, index) => ({
       receiptHandle: `r${index}`,
@@ -34,7 +34,7 @@ describe('messages that are to be seen again', () => {
     );
   });
 
-  test('wait for whole seconds, of which SQS takes twelve hours', async () => {
+  test('are whole seconds of at most twelve hours, the limit of SQS', async () => {
     const { control, requests } = visibility();
     await control.retryIn([-1, 0.2, 43_201].map((seconds) => ({ receiptHandle: 'r', seconds })));
     const [{ Entries = [] } = {}] = requests as { Entries?: { VisibilityTimeout: number }[] }[];
@@ -44,7 +44,7 @@ describe('messages that are to be seen again', () => {
     );
   });
 
-  test('keep their time where that cannot be changed, with a word, and the others do not', async () => {
+  test('stay the same where a change fails, with a logged error, and do not affect the others', async () => {
     const refused = { Id: '3', SenderFault: true, Code: 'ReceiptHandleIsInvalid', Message: 'handled before' };
     let calls = 0;
     const { control, requests, log } = visibility(() => {

@@ -13,7 +13,7 @@ const MINUTE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: 15 * MINUTE_MS, afterDeadline: 'delete' };
 const never: Method = { ...evict, afterDeadline: 'never' };
 
-describe('a pod goes', () => {
+describe('the eviction method of a due pod', () => {
   const blockedSince = (since: EpochMs) => ({ since, nextTryAt: since + BUDGET_RETRY_MS, reason: 'needed' });
   const leaving = (dueBy: readonly string[] = ['a'], blockedAt?: EpochMs) => ({
     dueBy,
@@ -21,19 +21,19 @@ describe('a pod goes', () => {
     ...(blockedAt === undefined ? {} : { blocked: blockedSince(blockedAt) }),
   });
 
-  test('as policy says', () => {
+  test('is the method of the policy', () => {
     assert.equal(meansOf({ kind: 'delete' }, leaving(), at(60)), 'delete');
     assert.equal(meansOf(evict, leaving(), at(60)), 'evict');
   });
 
-  test('always by its deletion where its node is down, gone or out of service', () => {
+  test('is always delete on a node that is down, deleted or out of service', () => {
     for (const key of [NODE_NOT_READY, NODE_UNREACHABLE, NODE_OUT_OF_SERVICE]) {
       assert.equal(meansOf(never, leaving(['a', key]), at(60)), 'delete');
     }
     assert.equal(meansOf(never, { ...leaving(), nodeGone: true }, at(60)), 'delete');
   });
 
-  test('by its deletion when its budget has blocked it up to the deadline, unless policy says never', () => {
+  test('becomes delete when its budget blocked it until evict.timeout, unless onTimeout is fail', () => {
     const means = (method: Method, minutes: number) =>
       meansOf(method, leaving(['a'], at(60)), at(60) + minutes * MINUTE_MS);
     assert.equal(means(evict, 15 - 1 / MINUTE_MS), 'evict');
@@ -48,7 +48,7 @@ describe('pods that their budgets block', () => {
   const blocks = (...uids: readonly string[]) =>
     new Map(uids.map((uid) => [pod(uid).uid, { reason: 'needed' }]));
 
-  /** The records once these pods were found blocked. */
+  /** Returns the partition after these pods were found blocked. */
   function blocked(
     { node: known, scheduled }: Pick<Partition, 'node' | 'scheduled'>,
     uids: readonly string[],
@@ -65,26 +65,26 @@ describe('pods that their budgets block', () => {
     return { ...partition, node: stored, scheduled: next, changed, failed, armAt: node?.nextTryAt };
   }
 
-  test('are asked for again five seconds later, whatever else failed on their node', () => {
+  test('are retried five seconds later, independently of other failures on their node', () => {
     const waiting = blocked(partition, ['u1', 'u2', 'u3'], at(60));
     assert.equal(waiting.armAt, at(65));
     assert.deepEqual(dueOf(waiting, at(65) - 1), []);
     assert.equal(dueOf(waiting, at(65)).length, 3);
   });
 
-  test('join what waits on their node already, and want no timer then', () => {
+  test('join the pending retry of their node without another timer', () => {
     const first = blocked(partition, ['u1'], at(60));
     const second = blocked(first, ['u2'], at(62));
     assert.equal(second.armAt, undefined);
     assert.equal(second.node.blocked?.nextTryAt, at(65));
   });
 
-  test('join also what is asked for at the very moment that would be theirs', () => {
+  test('join a retry that is due at exactly the same time', () => {
     const first = blocked(partition, ['u1'], at(60));
     assert.equal(blocked(first, ['u2'], at(60)).armAt, undefined);
   });
 
-  test('that are blocked again are asked for again after twice the time, and their records not written', () => {
+  test('are retried after twice the time when they are blocked again, without a write of their records', () => {
     const first = blocked(partition, ['u1', 'u2'], at(60));
     const second = blocked(first, ['u1', 'u2'], at(65));
     assert.deepEqual([second.armAt, second.changed], [at(75), []]);
@@ -92,12 +92,12 @@ describe('pods that their budgets block', () => {
     assert.equal(dueOf(second, at(75)).length, 3);
   });
 
-  test('do not wait for one that is asked for later than in a minute, as after a clock was set back', () => {
+  test('do not join a retry that is more than a minute ahead, as after a clock was set back', () => {
     const first = blocked(partition, ['u1'], at(200));
     assert.equal(blocked(first, ['u2'], at(60)).armAt, at(65));
   });
 
-  test('have not failed', () => {
+  test('do not count as failed', () => {
     const record = recordIn(partition);
     assert.ok(record);
     const failing = new Map([[record.uid, { ...record, failure: { since: at(50), error: 'no' } }]]);
@@ -107,13 +107,13 @@ describe('pods that their budgets block', () => {
     );
   });
 
-  test('count from when they were blocked first', () => {
+  test('count from the time at which they were first blocked', () => {
     const first = blocked(partition, ['u1'], at(60));
     const second = blocked(first, ['u1'], at(65));
     assert.equal(second.scheduled.get(pod().uid)?.blocked?.since, at(60));
   });
 
-  test('fail from the deadline on, where policy never deletes them', () => {
+  test('fail from evict.timeout on, where onTimeout is fail', () => {
     const first = blocked(partition, ['u1'], at(60), never);
     const later = at(60) + 15 * MINUTE_MS;
     assert.deepEqual([...blocked(first, ['u1'], later - 1, never).failed], []);
@@ -121,7 +121,7 @@ describe('pods that their budgets block', () => {
     assert.deepEqual([[...failed], armAt], [[['u1', 'needed']], undefined]);
   });
 
-  test('do not count where they fall due later by now, or stand no longer', () => {
+  test('do not count where their deadline moved or their record ended', () => {
     assert.equal(blocked(partition, ['u1'], at(59)).armAt, undefined);
     assert.deepEqual(
       afterBlocks({ node: undefined, scheduled: new Map() }, blocks('u1'), evict, {
@@ -132,7 +132,7 @@ describe('pods that their budgets block', () => {
     );
   });
 
-  test('that another word of the pod confirms go on waiting, and those whose deadline moves do not', () => {
+  test('keep waiting when a delta confirms them, and do not when their deadline changes', () => {
     const first = blocked(partition, ['u1'], at(60));
     const [confirmed] = planned(first, podDelta(61)).confirm;
     assert.deepEqual(confirmed?.blocked, first.scheduled.get(pod().uid)?.blocked);
@@ -150,7 +150,7 @@ describe('pods that their budgets block', () => {
     assert.equal(freed?.blocked?.since, at(60 + 30));
   });
 
-  test('have one timer for their node at a time, whenever each falls due and however long each is blocked', () => {
+  test('have at most one timer for their node, for any deadlines and any length of blocking', () => {
     const steps = fc.array(
       fc.record({ waitMs: fc.integer({ min: 0, max: 4_000 }), uid: fc.constantFrom('u1', 'u2', 'u3') }),
       { minLength: 1, maxLength: 60 },

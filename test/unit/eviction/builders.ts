@@ -21,12 +21,12 @@ import { partitionOf } from '#shared/state/store.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** When tests start; a whole second. Other moments are given in seconds after it. */
+/** The start time of tests, a whole second. Other times are in seconds after this time. */
 const START = Date.UTC(2026, 0, 1);
 export const at = (seconds: number) => START + seconds * 1000;
 
 export const ref = { cluster: clusterName('c1'), node: nodeName('n1') };
-/** Of a cluster that is enforced, and of which nothing else is said. */
+/** The rules of a cluster in enforce mode, with defaults otherwise. */
 export const rules: Rules = {
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
   ordersRevision: 1,
@@ -38,7 +38,7 @@ export const rules: Rules = {
   matching: { comparisonOperators: false },
 };
 
-/** Tolerates `key` for `seconds`; for ever without. */
+/** Returns a toleration of `key` for `seconds`, or indefinitely without `seconds`. */
 export const tolerating = (key: string, seconds?: number): Toleration => ({
   key,
   operator: 'Exists',
@@ -46,7 +46,7 @@ export const tolerating = (key: string, seconds?: number): Toleration => ({
   ...(seconds === undefined ? {} : { tolerationSeconds: BigInt(seconds) }),
 });
 
-/** The taint `key`, that appeared at that second. */
+/** Returns the taint `key`, which a relay saw appear at that second. */
 export const taint = (key: string, seenSecond = 0, value?: string): SeenTaint => ({
   key,
   ...(value === undefined ? {} : { value }),
@@ -55,13 +55,13 @@ export const taint = (key: string, seenSecond = 0, value?: string): SeenTaint =>
   seenAt: at(seenSecond),
 });
 
-/** The taint `key`, that a relay found at that second. */
+/** Returns the taint `key`, which a relay found on the node at that second. */
 export const found = (key: string, seenSecond = 0, value?: string): SeenTaint => ({
   ...taint(key, seenSecond, value),
   known: 'found',
 });
 
-/** A pod bound at second 0 that tolerates the taint `a` for a minute. */
+/** Returns a pod bound at second 0 that tolerates the taint `a` for 60 seconds. */
 export const pod = (uid = 'u1', fields: Partial<PodFacts> = {}): PodFacts => ({
   uid: podUid(uid),
   namespace: 'default',
@@ -71,7 +71,7 @@ export const pod = (uid = 'u1', fields: Partial<PodFacts> = {}): PodFacts => ({
   ...fields,
 });
 
-/** Version 1.`sequence`, observed at second `sequence`, of a node with the taint `a`. */
+/** Returns version 1.`sequence` of a node with the taint `a`, observed at second `sequence`. */
 const facts = (sequence: number) => ({
   ref,
   version: { epoch: 1, sequence },
@@ -109,7 +109,7 @@ export const emptyPartition: Partition = {
   ended: new Map(),
 };
 
-/** A plan, with its decisions by kind, as tests look at them. */
+/** A plan with its decisions grouped by kind, for assertions. */
 export interface Planned extends Plan {
   readonly schedule: readonly EvictionRecord[];
   readonly reschedule: readonly EvictionRecord[];
@@ -118,11 +118,11 @@ export interface Planned extends Plan {
   readonly cancel: readonly FinalRecord[];
   readonly elsewhere: readonly FinalRecord[];
   readonly cancelledBefore: readonly EndedPod[];
-  /** Distinct moments that want a timer, soonest first. */
+  /** The distinct times that need a timer, earliest first. */
   readonly arm: readonly EpochMs[];
 }
 
-/** What a delta asks for that is heard when it was observed, unless the moment is another. */
+/** Returns the plan of a delta that is processed when it was observed, unless `moment` has another time. */
 export function planned(
   partition: Partition,
   delta: Delta,
@@ -148,21 +148,21 @@ export function planned(
   };
 }
 
-/** Whether a plan leaves the partition as it is. */
+/** Reports whether a plan leaves the partition unchanged. */
 export const changesNothing = ({ node, ...decided }: Planned): boolean =>
   !node &&
   (['schedule', 'reschedule', 'confirm', 'free', 'cancel', 'elsewhere'] as const).every(
     (kind) => decided[kind].length === 0,
   );
 
-/** The partition once a plan is committed. */
+/** Returns the partition after a plan is committed. */
 export function committed(partition: Partition, decided: Planned): Partition {
   const { node = partition.node, schedule, reschedule, confirm, free, cancel, elsewhere } = decided;
   const records = [...partition.scheduled.values(), ...schedule, ...reschedule, ...confirm, ...free];
   return ended({ ...partition, revision: partition.revision + 1, node }, records, [...cancel, ...elsewhere]);
 }
 
-/** The partition after these deltas, in this order. */
+/** Returns the partition after these deltas, in this order. */
 export function after(...deltas: readonly Delta[]): Partition {
   return deltas.reduce<Partition>(
     (partition, delta) => committed(partition, planned(partition, delta)),
@@ -173,21 +173,21 @@ export function after(...deltas: readonly Delta[]): Partition {
 export const recordIn = (partition: Partition, uid = 'u1'): EvictionRecord | undefined =>
   partition.scheduled.get(podUid(uid));
 
-/** The second at which a pod falls due, or how its record ended. */
+/** Returns the second at which a pod is due, or how its record ended. */
 export function forecast(partition: Partition, uid = 'u1'): string {
   const record = recordIn(partition, uid);
   if (record) return `due at ${(record.fireAt - START) / 1000}`;
   return partition.ended.get(podUid(uid))?.outcome ?? 'none';
 }
 
-/** The partition once this has happened to a scheduled pod. */
+/** Returns the partition after a scheduled pod ended with this outcome. */
 export function happened(partition: Partition, uid: string, outcome: 'done' | 'gone'): Partition {
   const record = recordIn(partition, uid);
   if (!record) throw new Error(`there is no record of ${uid}`);
   return ended(partition, [...partition.scheduled.values()], [ending(record, { outcome })]);
 }
 
-/** The partition with these records, once some of them have ended. */
+/** Returns the partition with these records, after some of them ended. */
 function ended(
   partition: Partition,
   records: readonly EvictionRecord[],

@@ -34,7 +34,7 @@ const seen = (fields: Partial<SeenPod> = {}): SeenPod => ({
   ...fields,
 });
 
-/** A look at the node that began at a second, and the pods that were seen. */
+/** An observation of the node that began at a given second, with the observed pods. */
 interface Sight extends NodeObservation {
   readonly pods: ReadonlyMap<string, SeenPod>;
 }
@@ -50,45 +50,45 @@ const look = (
   pods: new Map(pods.map((each) => [each.uid, each])),
 });
 
-/** The verdict on the pod `u1` of a partition. */
+/** Returns the decision on a record of the partition, by default on pod `u1`. */
 function verdict(partition: Partition, given: Sight, record = recordIn(partition)): EvictionDecision {
   assert.ok(record);
   return evaluate(partition.node, given, rules)(record, given.pods.get(record.uid));
 }
 
-/** The rules of the other tests, but for this of the policy. */
+/** The rules of the other tests, with these policy fields. */
 const byPolicy = (policy: Partial<Policy>): Rules => ({ ...rules, policy: { ...rules.policy, ...policy } });
 
 const due = after(nodeDelta(1));
 const tolerationsOf = (...tolerations: readonly Toleration[]) => seen({ tolerations });
 
 describe('a due pod', () => {
-  test('is evicted when live state says so too', () => {
+  test('is evicted when the live state agrees', () => {
     assert.equal(verdict(due, look(60, [A], seen())).kind, 'evict');
   });
 
-  test('is evicted although the live taint has another value: it is the same taint', () => {
+  test('is evicted although the live taint has another value, because key and effect identify a taint', () => {
     assert.equal(verdict(due, look(60, [{ ...A, value: 'new' }], seen())).kind, 'evict');
   });
 
-  test('is spared when the taint is gone', () => {
+  test('is canceled when the taint was removed', () => {
     const found = verdict(due, look(60, [], seen()));
     assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
   });
 
-  test('is spared when it tolerates the taint for ever now', () => {
+  test('is canceled when it now tolerates the taint indefinitely', () => {
     const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a'))));
     assert.equal(found.kind === 'cancel' && found.because, 'tolerated-forever');
   });
 
-  test('is put off when it tolerates the taint for longer now', () => {
+  test('is rescheduled when it now tolerates the taint for longer', () => {
     const found = verdict(due, look(60, [A], tolerationsOf(tolerating('a', 90))));
     assert.ok(found.kind === 'reschedule');
     assert.equal(found.record.fireAt, at(90));
     assert.deepEqual(found.record.version, recordIn(due)?.version);
   });
 
-  test('is put off by a taint that came in place of the one that was heard of', () => {
+  test('is rescheduled when another taint replaced the known taint', () => {
     const found = verdict(
       due,
       look(60, [{ key: 'b', effect: 'NoExecute' }], tolerationsOf(tolerating('b', 10))),
@@ -96,7 +96,7 @@ describe('a due pod', () => {
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(70));
   });
 
-  test('is looked at once a minute while nobody tells of a taint that puts it off, for each look would begin anew', () => {
+  test('is looked at once a minute for an unreported taint, because each observation restarts the countdown', () => {
     const put = (second: number, record = recordIn(due), seconds = 10, known = due) => {
       const moved = verdict(
         known,
@@ -132,28 +132,28 @@ describe('a due pod', () => {
     assert.equal(put(70, first, 10, told).fireAt, at(75), 'as soon as somebody tells');
   });
 
-  test('goes at once for a taint that nobody heard of yet and that it does not tolerate', () => {
+  test('is evicted immediately for an unreported taint that it does not tolerate', () => {
     const partition = after(podDelta(1));
     assert.equal(verdict(partition, look(10, [{ key: 'b', effect: 'NoExecute' }], seen())).kind, 'evict');
   });
 
-  test('is not looked at by other effects', () => {
+  test('is canceled when only taints with other effects remain', () => {
     const found = verdict(due, look(60, [{ key: 'a', effect: 'NoSchedule' }], seen()));
     assert.equal(found.kind, 'cancel');
   });
 
-  test('is judged by what is seen where nothing was ever heard of its node', () => {
+  test('is evaluated by live state where nothing is stored for its node', () => {
     const record = recordIn(due) as EvictionRecord;
     const found = evaluate(undefined, look(60, [A], seen()), rules)(record, seen());
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(120));
   });
 
-  test('is spared when another taint stands that it tolerates for ever, for its own is gone', () => {
+  test('is canceled when its taint was replaced by a taint that it tolerates indefinitely', () => {
     const found = verdict(due, look(60, [{ ...A, key: 'b' }], tolerationsOf(tolerating('b'))));
     assert.equal(found.kind === 'cancel' && found.because, 'taint-removed');
   });
 
-  test('is spared by its tolerations when one of the taints that called for it still stands', () => {
+  test('is canceled by its tolerations when only a tolerated taint of its causes remains', () => {
     const both = after(
       nodeDelta(1, { taints: [taint('a'), taint('b')], pods: [pod('u1', { tolerations: [] })] }),
     );
@@ -167,13 +167,13 @@ describe('a due pod', () => {
   });
 });
 
-describe('a pod that is not there', () => {
+describe('a missing pod', () => {
   test('is gone', () => {
     const found = verdict(due, look(60, [A]));
     assert.equal(found.kind === 'end' && found.outcome, 'gone');
   });
 
-  test('is gone when only another one has its name', () => {
+  test('is gone when another pod has its name', () => {
     const other = seen({ uid: pod('u2').uid });
     assert.equal(verdict(due, look(60, [A], other)).kind, 'end');
   });
@@ -182,7 +182,7 @@ describe('a pod that is not there', () => {
     [true, 'done'],
     [false, 'gone'],
   ] as const) {
-    test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, whatever the taints`, () => {
+    test(`is ${outcome} when it terminates ${disrupted ? 'after' : 'without'} an eviction, with any taints`, () => {
       for (const taints of [[A], [], undefined]) {
         const found = verdict(due, look(60, taints, seen({ terminating: true, disrupted })));
         assert.equal(found.kind === 'end' && found.outcome, outcome);
@@ -191,7 +191,7 @@ describe('a pod that is not there', () => {
   }
 });
 
-describe('where pods go by the Eviction API', () => {
+describe('with the Eviction API as method', () => {
   const method = { kind: 'evict', deadlineMs: 60_000, afterDeadline: 'delete' } as const;
   const judged = (
     sight: Sight,
@@ -203,21 +203,21 @@ describe('where pods go by the Eviction API', () => {
     return found.kind === 'evict' && found.by;
   };
 
-  test('a due pod is asked to go, unless its node is gone or down', () => {
+  test('a due pod is evicted through the API, and deleted if its node is down or deleted', () => {
     assert.equal(means(look(60, [A], seen())), 'evict');
     assert.equal(means(look(60, undefined, seen())), 'delete');
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute' };
     assert.equal(means(look(60, [A, notReady], seen())), 'delete');
   });
 
-  test('it is deleted when its budget has blocked it up to the deadline', () => {
+  test('a pod is deleted when its budget blocked it until the timeout', () => {
     const blocked = { since: at(60), nextTryAt: at(65), reason: 'needed' };
     const record = { ...(recordIn(due) as EvictionRecord), blocked };
     assert.equal(means(look(119, [A], seen()), record), 'evict');
     assert.equal(means(look(120, [A], seen()), record), 'delete');
   });
 
-  test('one that terminates by that API is done by us, and where that is not our way it is gone', () => {
+  test('a pod that terminates through the Eviction API counts as evicted only where policy uses this API', () => {
     const leaving = look(60, [A], seen({ terminating: true, evicted: true }));
     const outcome = (policy?: Partial<Policy>) => {
       const found = judged(leaving, undefined, policy);
@@ -231,7 +231,7 @@ describe('where pods go by the Eviction API', () => {
   });
 });
 
-describe('while the guard holds what is down', () => {
+describe('while the guard holds evictions of nodes that are down', () => {
   const TRIPPED = at(2000);
   const trip: Trip = { scope: 'cluster', trippedAt: TRIPPED, nodes: 3, outOf: 10 };
   const told = after(
@@ -252,22 +252,22 @@ describe('while the guard holds what is down', () => {
     ...(second === undefined ? {} : { timeAdded: at(second) }),
   });
 
-  test('a pod goes whose node was down for long before that, by what its taint says', () => {
+  test('evicts a pod whose taint shows that the node was down long before the trip', () => {
     assert.equal(judged([downSince(2000 - 15 * 60)]).kind, 'evict');
     assert.equal(judged([downSince(2000 - 15 * 60 + 1)]).kind, 'hold');
   });
 
-  test('a pod stays whose node does not say since when it is down, or is gone', () => {
+  test('holds a pod whose node is deleted, or whose taint has no time', () => {
     assert.equal(judged([downSince()]).kind, 'hold');
     assert.equal(judged(undefined).kind, 'hold');
   });
 
-  test('since when it is down no other taint says', () => {
+  test('ignores the time of other taints', () => {
     const schedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule', timeAdded: at(0) };
     assert.equal(judged([schedulable, downSince(2000)]).kind, 'hold');
   });
 
-  test('it is looked at again when policy leaves another taint alone no longer, for which it would go', () => {
+  test('looks at a pod again when an exclusion of another taint that evicts it ends', () => {
     const other = { key: 'b', effect: 'NoExecute' };
     const exclude = [{ taints: ['b'], until: at(2100) }];
     const found = judged([downSince(), other], { policy: { ...rules.policy, exclude } });
@@ -275,7 +275,7 @@ describe('while the guard holds what is down', () => {
     assert.deepEqual([found.record.held?.by.kind, found.record.held?.until], ['guard', at(2100)]);
   });
 
-  test('it is looked at again when the next taint falls due that nothing forbids', () => {
+  test('looks at a pod again at the next deadline that no gate covers', () => {
     const tolerations = [tolerating('c', 300), tolerating('b', 200), tolerating('d', 400)];
     const others = ['c', 'b', 'd'].map((key) => ({ key, effect: 'NoExecute' }));
     const found = judged([downSince(), ...others], {}, { tolerations });
@@ -283,7 +283,7 @@ describe('while the guard holds what is down', () => {
   });
 });
 
-describe('where policy reads a NoSchedule taint as NoExecute', () => {
+describe('where policy treats a NoSchedule taint as NoExecute', () => {
   const twin = { key: 'a', effect: 'NoSchedule' };
   const virtual = { ...taint('a'), ...twin, virtual: true as const };
   const told = after(nodeDelta(1, { taints: [virtual] }));
@@ -292,11 +292,11 @@ describe('where policy reads a NoSchedule taint as NoExecute', () => {
   const judged = (virtualKeys: readonly string[], sight: Sight) =>
     evaluate(told.node, sight, byPolicy({ virtualKeys }))(record, sight.pods.get(record.uid));
 
-  test('a due pod is evicted while that taint stands', () => {
+  test('evicts a due pod while the taint is present', () => {
     assert.equal(judged(['a'], look(60, [twin], seen())).kind, 'evict');
   });
 
-  test('it is spared when the taint went, or when policy reads it so no more, on a deleted node, too', () => {
+  test('cancels when the taint is removed, or when policy no longer lists its key, also on a deleted node', () => {
     const spared = [
       judged(['a'], look(60, [], seen())),
       judged([], look(60, [twin], seen())),
@@ -306,7 +306,7 @@ describe('where policy reads a NoSchedule taint as NoExecute', () => {
     assert.equal(judged(['a'], look(60, undefined, seen())).kind, 'evict');
   });
 
-  test('it goes by the countdown of that taint when the NoExecute one comes', () => {
+  test('keeps the countdown of the taint when the NoExecute taint appears', () => {
     assert.equal(judged(['a'], look(60, [twin, A], seen())).kind, 'evict');
     assert.equal(judged(['a'], look(59, [twin, A], seen())).kind, 'reschedule');
     const anew = { ...twin, timeAdded: at(50) };
@@ -314,7 +314,7 @@ describe('where policy reads a NoSchedule taint as NoExecute', () => {
   });
 });
 
-test('seconds that policy gives a taint key put a due pod off, and the reason says so', () => {
+test('reschedules a due pod by the tolerationSeconds of policy, and names the policy as cause', () => {
   const given = look(60, [A], seen());
   const policy = byPolicy({ tolerationSeconds: { a: 90 } });
   const found = evaluate(due.node, given, policy)(recordIn(due) as EvictionRecord, seen());
@@ -322,34 +322,34 @@ test('seconds that policy gives a taint key put a due pod off, and the reason sa
   assert.deepEqual([found.record.fireAt, found.record.reasons[0]?.policy], [at(90), 'tolerationSeconds']);
 });
 
-test('a pod that another taint manager evicted is gone, and told with who did it', () => {
+test('records the actor of a pod that another taint manager evicted as gone', () => {
   const deleted = { at: at(59), by: 'taint-manager' } as const;
   const found = verdict(due, look(60, [A], seen({ terminating: true, disrupted: true, deleted })));
   assert.deepEqual(found, { kind: 'end', outcome: 'gone', deleted });
 });
 
-describe('on a node that is not there', () => {
-  test('the last known taints stand', () => {
+describe('on a missing node', () => {
+  test('evicts by the last known taints', () => {
     assert.equal(verdict(due, look(60, undefined, seen())).kind, 'evict');
   });
 
-  test('they stand for a pod that was bound before the node went', () => {
+  test('evicts a pod that was bound before the deletion of the node', () => {
     const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
     assert.equal(verdict(partition, look(60, undefined, seen())).kind, 'evict');
   });
 
-  test('a pod that was bound after it went is spared', () => {
+  test('cancels a pod that was bound after the deletion', () => {
     const partition = after(nodeDelta(1), nodeDelta(20, { deletedAt: at(20) }));
     const record: EvictionRecord = { ...(recordIn(partition) as EvictionRecord), podSince: at(21) };
     assert.equal(verdict(partition, look(99, undefined, seen()), record).kind, 'cancel');
   });
 
-  test('a pod is spared when nothing is known of the node', () => {
+  test('cancels a pod when nothing is stored for the node', () => {
     const record = recordIn(due) as EvictionRecord;
     assert.equal(verdict({ ...due, node: undefined }, look(60, undefined, seen()), record).kind, 'cancel');
   });
 
-  test('a pod is spared when the taint was last heard of as gone', () => {
+  test('cancels a pod when the last report had the taint removed', () => {
     const { node } = due;
     assert.ok(node);
     const taints = node.taints.map((each) => ({ ...each, known: 'found', since: at(30) }) as const);
@@ -357,13 +357,13 @@ describe('on a node that is not there', () => {
     assert.equal(verdict(doubted, look(99, undefined, seen())).kind, 'cancel');
   });
 
-  test('a longer toleration still puts a pod off', () => {
+  test('reschedules a pod that now tolerates the taint for longer', () => {
     const found = verdict(due, look(60, undefined, tolerationsOf(tolerating('a', 600))));
     assert.equal(found.kind === 'reschedule' && found.record.fireAt, at(600));
   });
 });
 
-test('each due pod gets a verdict of its own', () => {
+test('decides on each due pod separately', () => {
   const partition = after(nodeDelta(1, { pods: [pod('u1'), pod('u2'), pod('u3')], taints: [taint('a')] }));
   const given = look(60, [A], seen(), seen({ uid: pod('u3').uid, tolerations: [tolerating('a')] }));
   const verdicts = [...partition.scheduled.values()].map(
@@ -372,23 +372,23 @@ test('each due pod gets a verdict of its own', () => {
   assert.deepEqual(verdicts, ['u1 evict', 'u2 end', 'u3 cancel']);
 });
 
-describe('when somebody wrote the taints since the relay last told of them', () => {
+describe('when the taints were written after the last report of the relay', () => {
   const told = after(nodeDelta(1, { taintsStamp: 'kubectl@1' }));
   const seenBy = (second: number, taintsStamp?: string) =>
     verdict(told, { ...look(second, [A], seen()), taintsStamp });
 
-  test('a due pod waits for what it is about to tell', () => {
+  test('waits with a due pod for the next delta', () => {
     assert.equal(seenBy(60, 'kubectl@1').kind, 'evict');
     assert.equal(seenBy(60, 'kubectl@40').kind, 'behind');
     assert.equal(seenBy(60).kind, 'behind');
   });
 
-  test('but for a minute at most: perhaps nobody tells any more', () => {
+  test('waits at most a minute, because the relay may be gone', () => {
     assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000 - 1, 'kubectl@40').kind, 'behind');
     assert.equal(seenBy(60 + BEHIND_PATIENCE_MS / 1000, 'kubectl@40').kind, 'evict');
   });
 
-  test('counted from the deadline that the taint has since it was set anew', () => {
+  test('counts the minute from the deadline of a taint that was set again', () => {
     const anew = { ...A, timeAdded: at(40) };
     const seenAnew = (second: number) =>
       verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
@@ -397,7 +397,7 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     assert.equal(seenAnew(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
   });
 
-  describe('of two taints each has a minute of its own', () => {
+  describe('with two taints, which have a minute each', () => {
     const both = seen({ tolerations: [tolerating('a', 60), tolerating(NODE_NOT_READY, 200)] });
     const pods = [pod('u1', { tolerations: both.tolerations })];
     const down = after(
@@ -413,7 +413,7 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     };
     const sure = 200 + BEHIND_PATIENCE_MS / 1000;
 
-    test('that of a node that is down does not have the budgets passed over before', () => {
+    test('respects budgets until the minute of the taint for the failed node ends', () => {
       const method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'delete' } as const;
       assert.equal(judged(200, { method }, 'kubectl@1'), 'delete');
       assert.equal(judged(200, { method }), 'evict');
@@ -421,7 +421,7 @@ describe('when somebody wrote the taints since the relay last told of them', () 
       assert.equal(judged(sure, { method }), 'delete');
     });
 
-    test('and none frees a pod before that is left alone for the other', () => {
+    test('evicts no pod with an excluded taint before the minute of the other taint ends', () => {
       const exclude = [{ taints: ['a'] }];
       assert.equal(judged(199, { exclude }), 'hold');
       assert.equal(judged(200, { exclude }, 'kubectl@1'), 'delete');
@@ -431,11 +431,11 @@ describe('when somebody wrote the taints since the relay last told of them', () 
     });
   });
 
-  test('what speaks against its eviction holds at once', () => {
+  test('cancels immediately when the live state cancels', () => {
     assert.equal(verdict(told, { ...look(60, [], seen()), taintsStamp: 'kubectl@40' }).kind, 'cancel');
   });
 
-  test('and a node that is gone tells nothing', () => {
+  test('does not wait for reports on a missing node', () => {
     assert.equal(verdict(told, look(60, undefined, seen())).kind, 'evict');
   });
 });
@@ -449,39 +449,39 @@ describe('by the rules of its cluster', () => {
   assert.ok(record);
   const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
 
-  test('a due pod is held, and its deadline stays', () => {
+  test('holds a due pod, and keeps its deadline', () => {
     const found = judged(observed, record);
     assert.ok(found.kind === 'hold');
     const held = { by: { kind: 'observe' }, since: at(60) };
     assert.deepEqual(found.record, { ...record, held, drains: true });
   });
 
-  test('one that is held already is held since then', () => {
+  test('keeps the original hold time of a held pod', () => {
     const held: EvictionRecord = { ...record, held: { by: { kind: 'observe' }, since: at(30) } };
     const found = judged(observed, held);
     assert.equal(found.kind === 'hold' && found.record.held?.since, at(30));
   });
 
-  test('what its taints no longer call for is not held', () => {
+  test('does not hold a pod whose taints no longer evict it', () => {
     assert.equal(judged(observed, record, 60, []).kind, 'cancel');
     assert.equal(judged(observed, record, 59).kind, 'reschedule');
   });
 
-  test('a pod that went before its time would have been evicted, where the cluster is observed', () => {
+  test('ends a deleted due pod as would-have where the cluster is in observe mode', () => {
     const found = evaluate(due.node, look(60, [A]), observed)(record, undefined);
     assert.deepEqual(found, { kind: 'end', outcome: 'would-have' });
   });
 
-  test('a pod that is excluded for one taint is looked at again when another one calls for it', () => {
+  test('looks at a pod that is excluded for one taint again at the deadline of another', () => {
     const excluding: Rules = { ...rules, policy: { ...rules.policy, exclude: [{ taints: ['a'] }] } };
     const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
     const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
     const found = evaluate(due.node, sight, excluding)(record, both);
-    // The taint b is seen for the first time, so its countdown starts with the look.
+    // The observation sees the taint b for the first time, so the countdown of b starts with the observation.
     assert.equal(found.kind === 'hold' && found.record.held?.until, at(60 + 90));
   });
 
-  describe('a pod is looked at again by itself', () => {
+  describe('the next observation of a held pod', () => {
     const both = seen({ tolerations: [tolerating('a', 60), tolerating('b', 90)] });
     const untilOf = (given: Rules) => {
       const sight = look(60, [A, { key: 'b', effect: 'NoExecute' }], both);
@@ -492,18 +492,18 @@ describe('by the rules of its cluster', () => {
     const act = { who: 'anna', at: at(0), why: 'because' };
     const onNode: Hold = { ...act, id: 'h1', target: { kind: 'node', node: ref.node } };
 
-    test('when a hold on it ends, and not for another taint, which is held, too', () => {
+    test('is the end of its hold, and no deadline of another taint, which is held as well', () => {
       assert.equal(untilOf({ ...rules, holds: [{ ...onNode, until: at(300) }] }), at(300));
       assert.equal(untilOf({ ...rules, holds: [onNode] }), undefined);
     });
 
-    test('when it is left alone no longer, or another taint falls due before', () => {
+    test('is the end of its exclusion, or an earlier deadline of another taint', () => {
       const until = (second: number) => byPolicy({ exclude: [{ taints: ['a'], until: at(second) }] });
       assert.equal(untilOf(until(100)), at(100));
       assert.equal(untilOf(until(300)), at(150));
     });
 
-    test('never for what holds the whole cluster: all would go at once', () => {
+    test('does not exist for a gate of the whole cluster, because all pods would be evicted together', () => {
       assert.equal(untilOf({ ...rules, stops: [{ ...act, scope: 'fleet', until: at(300) }] }), undefined);
       assert.equal(untilOf(byPolicy({ mode: 'paused', pausedUntil: at(300) })), undefined);
       assert.equal(untilOf(observed), undefined);

@@ -50,23 +50,23 @@ const trip = (fields: Partial<Trip> = {}): Trip => ({
   ...fields,
 });
 
-describe('a pod that is due', () => {
-  test('goes where a cluster is enforced and nothing else is said', () => {
+describe('a due pod', () => {
+  test('is evicted in a cluster in enforce mode without further rules', () => {
     assert.equal(kindOf(rules), undefined);
   });
 
-  test('stays in a cluster that is observed', () => {
+  test('is held in a cluster in observe mode', () => {
     assert.equal(kindOf(saying({ mode: 'observe' })), 'observe');
   });
 
-  test('stays while its cluster is paused, and goes from the very moment that ends', () => {
+  test('is held while its cluster is paused, until exactly the end of the pause', () => {
     const paused = saying({ mode: 'paused', pausedUntil: NOW });
     assert.equal(kindOf(paused, due(), NOW - 1), 'paused');
     assert.equal(kindOf(paused), undefined);
     assert.equal(kindOf(saying({ mode: 'paused' })), 'paused');
   });
 
-  test('stays while somebody has stopped its cluster or the fleet, out of service or not', () => {
+  test('is held while its cluster or all clusters are stopped, also on a node out of service', () => {
     const gone = due({ dueBy: [NODE_OUT_OF_SERVICE] });
     for (const scope of ['cluster', 'fleet'] as const) {
       assert.equal(kindOf({ ...rules, stops: [stop({ scope })] }, gone), 'stopped');
@@ -74,7 +74,7 @@ describe('a pod that is due', () => {
     assert.equal(kindOf({ ...rules, stops: [stop({ until: NOW })] }), undefined);
   });
 
-  test('stays as observed, and is not told of once more, when somebody stops what is only observed', () => {
+  test('is held by observe mode, and not by a stop as well', () => {
     assert.equal(kindOf(saying({ mode: 'observe' }, { stops: [stop()] })), 'observe');
   });
 
@@ -124,14 +124,14 @@ describe('a pod that is due', () => {
     });
   }
 
-  test('that nothing runs is of no workload', () => {
+  test('belongs to no workload without an owner', () => {
     for (const kind of ['Deployment', 'ReplicaSet', 'Pod']) {
       const target: HoldTarget = { kind: 'workload', namespace: 'default', owner: { kind, name: 'web' } };
       assert.equal(kindOf({ ...rules, holds: [hold(target)] }, due({ record: pod('u1') })), undefined);
     }
   });
 
-  test('is held until what holds it ends, and for ever where that never does', () => {
+  test('is held until the end of the gate, and indefinitely without an end', () => {
     const revisions = { revision: 1, guardRevision: 0 };
     const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
     const until = NOW + 1;
@@ -160,7 +160,7 @@ describe('a pod that is due', () => {
     for (const [given, gate] of cases) assert.deepEqual(findGate(given, due(), NOW), gate);
   });
 
-  test('is held for the soonest to end of what is said of the taints that call for it', () => {
+  test('is held until the earliest end among the exclusions of its taints', () => {
     const both = due({ dueBy: ['maintenance', 'other'] });
     const exclude = [
       { taints: ['maintenance'], until: NOW + 2 },
@@ -170,7 +170,7 @@ describe('a pod that is due', () => {
     assert.equal(gate?.kind === 'excluded' && gate.until, NOW + 1);
   });
 
-  test('is of the Deployment or CronJob whose name its owner continues by one part, and of no other', () => {
+  test('belongs to the Deployment or CronJob whose name is the name of its owner without the last part', () => {
     const isHeld = (workload: string, owner: string) => {
       const [kind = '', name = ''] = workload.split('/');
       const [ownerKind = '', ownerName = ''] = owner.split('/');
@@ -186,7 +186,7 @@ describe('a pod that is due', () => {
     assert.ok(!isHeld('StatefulSet/web', 'ReplicaSet/web-5d4f8c7b9'));
   });
 
-  test('stays when it is excluded, by all that an entry says together', () => {
+  test('is held by an exclusion only when every condition of the entry matches', () => {
     const entry = {
       namespaces: ['default'],
       labels: { matchLabels: { app: 'web' } },
@@ -207,13 +207,13 @@ describe('a pod that is due', () => {
     }
   });
 
-  test('goes when one of two taints that call for it is excluded, and stays when both are', () => {
+  test('is evicted when one of two causing taints is excluded, and held when both are', () => {
     const both = due({ dueBy: ['maintenance', 'other'] });
     assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance'] }] }), both), undefined);
     assert.equal(kindOf(saying({ exclude: [{ taints: ['maintenance', 'other'] }] }), both), 'excluded');
   });
 
-  test('goes only when it is named, where policy names what may go; an entry that has expired names nothing', () => {
+  test('is evicted only if an include entry selects it, and an expired entry selects nothing', () => {
     assert.equal(kindOf(saying({ only: [{ namespaces: ['default'] }] })), undefined);
     assert.equal(kindOf(saying({ only: [{ namespaces: ['other'] }] })), 'excluded');
     assert.equal(
@@ -228,31 +228,31 @@ describe('the guard', () => {
   const down = due({ dueBy: [NODE_NOT_READY], downSince: NOW });
   const guarded = (...trips: readonly Trip[]): Rules => ({ ...rules, trips });
 
-  test('holds what goes because nodes are down, and nothing else', () => {
+  test('holds pods that are evicted because nodes are down, and no others', () => {
     assert.equal(kindOf(guarded(trip()), down), 'guard');
     assert.equal(kindOf(guarded(trip())), undefined);
     assert.equal(kindOf(guarded(trip()), due({ dueBy: [NODE_NOT_READY, 'maintenance'] })), undefined);
   });
 
-  test('holds what people tainted when it tripped for that', () => {
+  test('holds pods that are evicted by custom taints when it tripped for custom taints', () => {
     assert.equal(kindOf(guarded(trip({ scope: 'people' }))), 'guard');
     assert.equal(kindOf(guarded(trip({ scope: 'people' })), down), undefined);
   });
 
-  test('holds its zone, and what may have been in it', () => {
+  test('holds its zone, and pods of an unknown zone', () => {
     const zone = guarded(trip({ scope: 'zone', zone: 'a' }));
     assert.equal(kindOf(zone, down), 'guard');
     assert.equal(kindOf(zone, { ...down, zone: 'b' }), undefined);
     assert.equal(kindOf(zone, { ...down, zone: undefined }), 'guard');
   });
 
-  test('lets go on what was down for a quarter of an hour before it tripped', () => {
+  test('releases nodes that were down for 15 minutes before it tripped', () => {
     const early = (ms: number) => ({ ...down, downSince: NOW - ms });
     assert.equal(kindOf(guarded(trip()), early(15 * 60_000)), undefined);
     assert.equal(kindOf(guarded(trip()), early(15 * 60_000 - 1)), 'guard');
   });
 
-  test('lets go what is out of service', () => {
+  test('releases nodes that are out of service', () => {
     assert.equal(
       kindOf(guarded(trip(), trip({ scope: 'people' })), due({ dueBy: [NODE_OUT_OF_SERVICE] })),
       undefined,
@@ -260,14 +260,14 @@ describe('the guard', () => {
   });
 });
 
-describe('what held a pod', () => {
+describe('the gate of a pod', () => {
   const held = (given: Rules, subject = due()) => {
     const gate = findGate(given, subject, NOW);
     assert.ok(gate);
     return (now: Rules, moment = NOW) => mayStillHold(gate, now, moment);
   };
 
-  test('may hold it for as long as it stands', () => {
+  test('may hold while its rule is in force', () => {
     const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
     const cases: readonly Rules[] = [
       saying({ mode: 'observe' }),
@@ -286,13 +286,13 @@ describe('what held a pod', () => {
     }
   });
 
-  test('is one hold and no other', () => {
+  test('depends on a single hold', () => {
     const node: HoldTarget = { kind: 'node', node: nodeName('n1') };
     const still = held({ ...rules, holds: [hold(node)] });
     assert.equal(still({ ...rules, holds: [hold(node, { id: 'h2' })] }), false);
   });
 
-  test('depends on the pod for a hold, and on its taints for the guard and what policy leaves alone', () => {
+  test('depends on the pod for a hold, and also on its taints for the guard and for exclusions', () => {
     const revisions = { revision: 1, guardRevision: 0 };
     const cases: readonly (readonly [EvictionGate, ofPod: boolean, ofTaints: boolean])[] = [
       [{ kind: 'observe' }, false, false],
@@ -306,24 +306,24 @@ describe('what held a pod', () => {
       assert.deepEqual([isOfPod(gate), isOfTaints(gate)], [ofPod, ofTaints], gate.kind);
   });
 
-  test('the guard holds no longer once it was released, also when it has tripped again since', () => {
+  test('ends with the release of the guard, also when the guard has tripped again', () => {
     const still = held({ ...rules, trips: [trip({ scope: 'people' })] });
     const again = { ...rules, guardRevision: 2, trips: [trip({ scope: 'people', trippedAt: NOW + 1 })] };
     assert.equal(still(again), false);
   });
 
-  test('the guard holds one zone no longer once it was released, when two tripped at the same moment', () => {
+  test('ends with the release of its zone, when two zones tripped at the same time', () => {
     const zones = ['a', 'b'].map((zone) => trip({ scope: 'zone', zone }));
     const still = held({ ...rules, guardRevision: 1, trips: zones }, due({ dueBy: [NODE_NOT_READY] }));
     assert.equal(still({ ...rules, guardRevision: 2, trips: zones.slice(1) }), false);
   });
 
-  describe('which the guard holds for one taint and policy for the other', () => {
+  describe('with the guard for one taint and an exclusion for the other', () => {
     const both = due({ dueBy: [NODE_NOT_READY, 'maintenance'] });
     const guarded = { guardRevision: 1, trips: [trip()] };
     const excluding = { exclude: [{ taints: ['maintenance'], until: NOW + 5 }] };
 
-    test('may go when either is over', () => {
+    test('ends when either is over', () => {
       for (const subject of [both, { ...both, dueBy: both.dueBy.toReversed() }]) {
         const still = held(saying(excluding, guarded), subject);
         assert.equal(still(saying(excluding, guarded)), true);
@@ -332,7 +332,7 @@ describe('what held a pod', () => {
       }
     });
 
-    test('may go when either ends by itself', () => {
+    test('ends when either expires', () => {
       assert.equal(held(saying(excluding, guarded), both)(saying(excluding, guarded), NOW + 5), false);
       const gate = findGate(saying(excluding, guarded), both, NOW);
       assert.equal(gate?.kind === 'guard' && gate.until, NOW + 5);
@@ -340,7 +340,7 @@ describe('what held a pod', () => {
   });
 });
 
-test('the next expiry is the soonest to come of all that ends by itself', () => {
+test('returns the next expiry among all rules that end by themselves', () => {
   const given = saying(
     { mode: 'paused', pausedUntil: at(2000), exclude: [{ until: at(1500) }], only: [{ until: at(900) }] },
     { stops: [stop({ until: at(1800) })] },
@@ -351,7 +351,7 @@ test('the next expiry is the soonest to come of all that ends by itself', () => 
   assert.equal(nextExpiry(saying({ mode: 'enforce', pausedUntil: at(2000) }), NOW), undefined);
 });
 
-test('labels are matched as by the API server', () => {
+test('matches labels as the API server does', () => {
   const labels = { app: 'web', tier: 'front' };
   const matches = (operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist', key: string, ...values: string[]) =>
     matchesLabels({ matchExpressions: [{ key, operator, values }] }, labels);
@@ -368,7 +368,7 @@ test('labels are matched as by the API server', () => {
   assert.ok(matches('DoesNotExist', 'none') && !matches('DoesNotExist', 'app'));
 });
 
-test('a label that is called as something of JavaScript is there only where a pod has it', () => {
+test('matches a label named like a JavaScript property only where the pod has it', () => {
   const exists = { matchExpressions: [{ key: 'constructor', operator: 'Exists' as const }] };
   assert.ok(!matchesLabels(exists, { app: 'web' }));
   assert.ok(matchesLabels(exists, { constructor: 'acme' }));

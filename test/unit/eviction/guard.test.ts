@@ -34,7 +34,7 @@ const ofZones = (zones: Readonly<Record<string, Affected>>) =>
   counts({ zones: new Map(Object.entries(zones)) });
 const ofPeople = (nodes: number, outOf = 60) => counts({ people: down(nodes, outOf) });
 
-/** What stands, and what is remembered, as a relay keeps it. */
+/** The trips, releases and episodes of a guard, as a relay keeps them. */
 class Kept implements Guarded {
   trips: readonly Trip[] = [];
   released: readonly ReleasedTrip[] = [];
@@ -50,7 +50,7 @@ class Kept implements Guarded {
     return { ...review, ended };
   }
 
-  /** Somebody releases everything. */
+  /** Releases all trips, as an operator does. */
   release(): void {
     this.trips = [];
   }
@@ -60,7 +60,7 @@ const scopes = (trips: readonly Trip[]) => trips.map(({ scope, zone }) => zone ?
 const trippedBy = (given: GuardCounts, policy = POLICY) =>
   scopes(reviewGuard(policy, given, NOTHING, at(0)).added);
 
-test('what tripped reads as how many of how many nodes, and where', () => {
+test('describes a trip by its affected nodes, all nodes and the scope', () => {
   const of = { nodes: 12, total: 60 };
   assert.equal(tripText({ scope: 'cluster', ...of }), '12 of 60 nodes are down');
   assert.equal(tripText({ scope: 'zone', zone: 'a', ...of }), '12 of 60 nodes are down in zone a');
@@ -70,7 +70,7 @@ test('what tripped reads as how many of how many nodes, and where', () => {
 describe('an episode', () => {
   const kinds = ({ episodes }: Guarded) => episodes.map(({ kind }) => kind);
 
-  test('is of what the guard holds, of what somebody released, or of what it only told', () => {
+  test('is of a held, a released or a reported trip', () => {
     const kept = new Kept();
     for (const second of [0, 60]) assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['held']);
     kept.release();
@@ -80,21 +80,21 @@ describe('an episode', () => {
     for (const second of [240, 300]) assert.deepEqual(kinds(kept.review(ofCluster(12), second)), ['told']);
   });
 
-  test('that is only told is told once, for as long as it lasts', () => {
+  test('is reported once in dry run, for as long as it lasts', () => {
     const kept = new Kept();
     kept.policy = SHADOW;
     const told = [0, 60, 120, 180].map((second) => kept.review(ofCluster(12), second).wouldTrip.length);
     assert.deepEqual(told, [1, 0, 0, 0]);
   });
 
-  test('of a zone is its own: another zone trips beside it', () => {
+  test('belongs to a zone, so that another zone trips independently', () => {
     const kept = new Kept();
     kept.review(ofZones({ a: down(11, 20) }), 0);
     const { added, trips } = kept.review(ofZones({ a: down(11, 20), b: down(11, 20) }), 60);
     assert.deepEqual([scopes(added), scopes(trips).toSorted()], [['b'], ['a', 'b']]);
   });
 
-  test('that was released is calm since it was calm itself, not since the guard that held was', () => {
+  test('keeps its own recovery time after a release, not the recovery time of the held trip', () => {
     const trip: Trip = { scope: 'cluster', trippedAt: at(0), nodes: 12, outOf: 60 };
     const released = [{ ...trip, upTo: 12 }];
     for (const episodes of [[], [{ kind: 'held', trip, calmSince: at(0) } as const]]) {
@@ -105,7 +105,7 @@ describe('an episode', () => {
 });
 
 describe('the guard trips', () => {
-  test('when the percentage and the number of nodes are reached, and not one node sooner', () => {
+  test('at exactly the percentage and the number of nodes', () => {
     assert.deepEqual(trippedBy(ofCluster(11)), []);
     assert.deepEqual(trippedBy(ofCluster(12)), ['cluster']);
     assert.deepEqual(trippedBy(ofCluster(199, 1000)), []);
@@ -121,21 +121,21 @@ describe('the guard trips', () => {
     assert.deepEqual(trippedBy(ofCluster(0, 0)), []);
   });
 
-  test('for each zone by its own nodes', () => {
+  test('for each zone by the nodes of the zone', () => {
     assert.deepEqual(trippedBy(ofZones({ a: down(10, 20), b: down(11, 20), c: down(3, 3) })), ['b', 'c']);
   });
 
-  test('for no zone with fewer nodes than the threshold says, also when all of them are down', () => {
+  test('for no zone with fewer nodes than the threshold, also when all of them are down', () => {
     assert.deepEqual(trippedBy(ofZones({ a: down(1, 1), b: down(2, 2) })), []);
   });
 
-  test('when people taint so many nodes', () => {
+  test('when users taint that many nodes', () => {
     assert.deepEqual(trippedBy(ofPeople(17)), []);
     assert.deepEqual(trippedBy(ofPeople(18)), ['people']);
     assert.deepEqual(trippedBy(ofPeople(4, 4)), []);
   });
 
-  test('for nothing that policy does not watch', () => {
+  test('for no scope that policy does not watch', () => {
     const given = counts({
       cluster: down(60, 60),
       zones: new Map([['a', down(20, 20)]]),
@@ -144,14 +144,14 @@ describe('the guard trips', () => {
     assert.deepEqual(trippedBy(given, { shadow: false }), []);
   });
 
-  test('and says when, and how many nodes of how many were affected', () => {
+  test('with the time and the counts of affected and all nodes', () => {
     const { trips } = reviewGuard(POLICY, ofZones({ a: down(15, 20) }), NOTHING, at(7));
     assert.deepEqual(trips, [{ scope: 'zone', zone: 'a', trippedAt: at(7), nodes: 15, outOf: 20 }]);
   });
 });
 
 describe('a trip', () => {
-  test('stays the same while it stands, whatever the counts', () => {
+  test('stays the same while it is active, for any counts', () => {
     const guarded = new Kept();
     const { trips } = guarded.review(ofCluster(12), 0);
     for (const nodes of [13, 60, 7, 12]) {
@@ -161,10 +161,10 @@ describe('a trip', () => {
     }
   });
 
-  test('ends after five minutes under half of its threshold, to the moment', () => {
+  test('ends after exactly five minutes below half of its threshold', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
-    // Six of twelve is half.
+    // Six is half of the threshold of twelve.
     guarded.review(ofCluster(6), 10);
     guarded.review(ofCluster(5), 20);
     assert.deepEqual(guarded.review(ofCluster(5), 20 + 5 * MINUTES - 1).ended, []);
@@ -173,7 +173,7 @@ describe('a trip', () => {
     assert.deepEqual(guarded.episodes, []);
   });
 
-  test('stands on when half is reached again meanwhile', () => {
+  test('continues when the counts reach half again meanwhile', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
@@ -183,7 +183,7 @@ describe('a trip', () => {
     assert.deepEqual(guarded.review(ofCluster(5), 210 + 5 * MINUTES).ended, ['cluster']);
   });
 
-  test('stands on when nobody heard the cluster meanwhile', () => {
+  test('continues when the cluster was disconnected meanwhile', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
@@ -191,7 +191,7 @@ describe('a trip', () => {
     assert.deepEqual(guarded.review(ofCluster(5), 1000).ended, []);
   });
 
-  test('of nodes that are all gone ends, too', () => {
+  test('ends when all of its nodes are deleted', () => {
     const guarded = new Kept();
     guarded.review(counts({ cluster: down(2, 2), zones: new Map([['a', down(20, 20)]]) }), 0);
     assert.deepEqual(scopes(guarded.trips), ['cluster', 'a']);
@@ -199,7 +199,7 @@ describe('a trip', () => {
     assert.deepEqual(guarded.review(counts({}), 1 + 5 * MINUTES).ended, ['cluster', 'a']);
   });
 
-  test('that was stored before is taken as it is', () => {
+  test('is kept when it was stored before', () => {
     const guarded = new Kept();
     guarded.trips = [{ scope: 'cluster', trippedAt: at(-900), nodes: 20, outOf: 60 }];
     assert.deepEqual(guarded.review(ofCluster(30), 0).trips, guarded.trips);
@@ -207,7 +207,7 @@ describe('a trip', () => {
     assert.deepEqual(guarded.review(ofCluster(0), 10 + 5 * MINUTES).ended, ['cluster']);
   });
 
-  test('ends when policy does not watch its scope any more', () => {
+  test('ends when policy no longer watches its scope', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(30), 0);
     guarded.policy = { shadow: false };
@@ -215,7 +215,7 @@ describe('a trip', () => {
   });
 });
 
-describe('what somebody released', () => {
+describe('a released trip', () => {
   const released = (nodes: number) => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
@@ -225,19 +225,19 @@ describe('what somebody released', () => {
     return guarded;
   };
 
-  test('does not trip again by the same nodes, nor when some of them come and go', () => {
+  test('does not trip again for the same nodes, or when some of them recover and fail again', () => {
     const guarded = released(20);
     for (const [index, nodes] of [20, 12, 7, 20].entries())
       assert.deepEqual(guarded.review(ofCluster(nodes), 3 + index).added, []);
   });
 
-  test('trips again by one node more', () => {
+  test('trips again for one more node', () => {
     const guarded = released(20);
     assert.deepEqual(scopes(guarded.review(ofCluster(21), 3).added), ['cluster']);
     assert.deepEqual(guarded.trips, [{ scope: 'cluster', trippedAt: at(3), nodes: 21, outOf: 60 }]);
   });
 
-  test('stays so for who knows nothing but what is stored', () => {
+  test('stays released in a process that has only the stored state', () => {
     const guarded = released(20);
     assert.deepEqual(
       guarded.released.map(({ upTo }) => upTo),
@@ -249,21 +249,21 @@ describe('what somebody released', () => {
     assert.deepEqual(guarded.released, []);
   });
 
-  test('stays so when it is released once more', () => {
+  test('stays released when it is released again', () => {
     const guarded = released(20);
     guarded.released = [];
     assert.deepEqual(guarded.review(ofCluster(20), 3).added, []);
     assert.equal(guarded.released.length, 1);
   });
 
-  test('is forgotten, and its mark with it, once it was calm for five minutes', () => {
+  test('is removed, with its mark, after five minutes of recovery', () => {
     const guarded = released(20);
     guarded.review(ofCluster(5), 10);
     guarded.review(ofCluster(5), 10 + 5 * MINUTES);
     assert.deepEqual([guarded.released, guarded.episodes], [[], []]);
   });
 
-  test('trips again as anything does once it was calm for five minutes', () => {
+  test('trips again at the usual threshold after five minutes of recovery', () => {
     const guarded = released(20);
     guarded.review(ofCluster(5), 10);
     guarded.review(ofCluster(5), 10 + 5 * MINUTES);
@@ -271,8 +271,8 @@ describe('what somebody released', () => {
   });
 });
 
-describe('in shadow the guard', () => {
-  test('tells once that it would have tripped, and once more after it was calm', () => {
+describe('the guard in dry run', () => {
+  test('reports once that it would have tripped, and again after a recovery', () => {
     const guarded = new Kept();
     guarded.policy = SHADOW;
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 0).wouldTrip), ['cluster']);
@@ -282,7 +282,7 @@ describe('in shadow the guard', () => {
     assert.deepEqual(scopes(guarded.review(ofCluster(12), 3 + 5 * MINUTES).wouldTrip), ['cluster']);
   });
 
-  test('lets go what it held before', () => {
+  test('releases the trips of enforcement', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.policy = SHADOW;
@@ -291,7 +291,7 @@ describe('in shadow the guard', () => {
     assert.deepEqual(scopes(review.wouldTrip), ['cluster']);
   });
 
-  test('holds as soon as it is in shadow no longer', () => {
+  test('trips as soon as dry run ends', () => {
     const guarded = new Kept();
     guarded.policy = SHADOW;
     guarded.review(ofCluster(12), 0);
@@ -300,7 +300,7 @@ describe('in shadow the guard', () => {
   });
 });
 
-/** Counts of one cluster over time, two minutes apart at most. */
+/** Node counts of a cluster over time, at most two minutes apart. */
 const history = fc.integer({ min: 1, max: 40 }).chain((outOf) =>
   fc.record({
     outOf: fc.constant(outOf),
@@ -341,10 +341,10 @@ function played({ outOf, steps }: History, policy = POLICY) {
   return seen;
 }
 
-/** The threshold in its plainest form. */
+/** Reports whether counts reach the threshold, by a direct formula. */
 const reaches = (nodes: number, outOf: number) => nodes === outOf || (nodes / outOf >= 0.2 && nodes >= 3);
 
-test('below its thresholds the guard never trips, and at them it always holds', () => {
+test('the guard never trips below its thresholds, and always holds at its thresholds', () => {
   fc.assert(
     fc.property(history, (given) => {
       for (const { nodes, review } of played(given)) {
@@ -355,7 +355,7 @@ test('below its thresholds the guard never trips, and at them it always holds', 
   );
 });
 
-test('the guard does not flap: it lets go only after five minutes, all of them under half', () => {
+test('the guard does not flap: a trip ends only after five minutes below half of the threshold', () => {
   fc.assert(
     fc.property(history, (given) => {
       const seen = played(given);
@@ -373,7 +373,7 @@ test('the guard does not flap: it lets go only after five minutes, all of them u
   );
 });
 
-test('in shadow nothing is ever held', () => {
+test('the guard never holds in dry run', () => {
   fc.assert(
     fc.property(history, (given) => {
       for (const { review } of played(given, SHADOW)) assert.deepEqual(review.trips, []);

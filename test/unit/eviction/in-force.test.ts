@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 
-test('what ends counts until its moment, and what does not for ever', () => {
+test('keeps a rule in force until its end, and indefinitely without an end', () => {
   assert.deepEqual([isOn(10, 9), isOn(10, 10), isOn(undefined, 10)], [true, false, true]);
 });
 
-test('a pause that is over is no pause, and nothing else ends by itself', () => {
+test('treats an expired pause as enforce, and lets no other mode expire', () => {
   const paused = { mode: 'paused', pausedUntil: 10 } as const;
   assert.deepEqual([modeOf(paused, 9), modeOf(paused, 10)], ['paused', 'enforce']);
   assert.equal(modeOf({ mode: 'paused' }, 10), 'paused');

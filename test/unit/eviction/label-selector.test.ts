@@ -22,14 +22,14 @@ const selector: fc.Arbitrary<LabelSelector> = fc.record(
   { requiredKeys: [] },
 );
 
-/** All sets of these labels, each absent or with one of the values or another one. */
+/** All sets of these labels, each absent or with one of the values or with another value. */
 const ALL_LABELS: readonly Readonly<Record<string, string>>[] = KEYS.reduce<Record<string, string>[]>(
   (all, each) =>
     all.flatMap((labels) => [labels, ...[...VALUES, 'other'].map((value) => ({ ...labels, [each]: value }))]),
   [{}],
 );
 
-test('a selector is contradictory if and only if it matches no labels', () => {
+test('reports a contradiction exactly for selectors that match no labels', () => {
   fc.assert(
     fc.property(selector, (each) => {
       const matchesSome = ALL_LABELS.some((labels) => matchesLabels(each, labels));

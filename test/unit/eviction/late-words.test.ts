@@ -19,7 +19,10 @@ import {
   tolerating,
 } from './builders.ts';
 
-/** One node `n1` with a pod that tolerates the taint `a` for so many seconds, watched by a first relay. */
+/**
+ * Returns a world with a node `n1` and a pod that tolerates the taint `a` for `seconds`, watched by a first
+ * relay.
+ */
 async function worldWith(seconds: number): Promise<World> {
   const world = new World(at(0), rules.matching);
   world.cluster.putNode(liveNode());
@@ -28,7 +31,7 @@ async function worldWith(seconds: number): Promise<World> {
   return world;
 }
 
-/** The node gets exactly these taints, and the relay hears of it; its deltas are not delivered yet. */
+/** Sets exactly these taints on the node, and updates the relay. The returned deltas are not delivered yet. */
 function setTaints(world: World, ...keys: readonly string[]): readonly Delta[] {
   const node = world.cluster.putNode(liveNode('n1', ...keys));
   return world.view?.upsertNode(node, world.clock.now()) ?? [];
@@ -36,8 +39,8 @@ function setTaints(world: World, ...keys: readonly string[]): readonly Delta[] {
 
 const deletedAt = (world: World) => world.cluster.deletions.map((deletion) => (deletion.at - at(0)) / 1000);
 
-describe('no pod goes early', () => {
-  test('by a dead letter that an operator redrives hours later', async () => {
+describe('evicts no pod early', () => {
+  test('after an operator redrives a dead letter hours later', async () => {
     const world = await worldWith(300);
     await world.clock.advanceTo(at(10));
     const deadLetter = setTaints(world, 'a');
@@ -54,7 +57,7 @@ describe('no pod goes early', () => {
     assert.deepEqual(deletedAt(world), [7560]);
   });
 
-  test('when the next relay saw the node without the taint, but only told of it once the taint was back', async () => {
+  test('when the next relay saw the node without the taint, and reports it only after the taint returned', async () => {
     const world = await worldWith(60);
     await world.deliver(setTaints(world, 'a'));
     world.stop();
@@ -68,7 +71,7 @@ describe('no pod goes early', () => {
     assert.deepEqual(deletedAt(world), [91]);
   });
 
-  test('when the deltas of a flap come after the next relay has found the taint standing', async () => {
+  test('when the deltas of a flap arrive after the next relay found the taint', async () => {
     const world = await worldWith(60);
     await world.deliver(setTaints(world, 'a'));
     await world.clock.advanceTo(at(30));
@@ -85,7 +88,7 @@ describe('no pod goes early', () => {
   });
 });
 
-test('no pod goes early by deltas of a flap that wait in their queue: the live taints were written since', async () => {
+test('evicts no pod early while the deltas of a flap are queued, because the live taints have a newer stamp', async () => {
   const world = await worldWith(60);
   const set = (stamp: string, ...keys: readonly string[]) => {
     const node = world.cluster.putNode({ ...liveNode('n1', ...keys), taintsStamp: stamp });
@@ -101,7 +104,7 @@ test('no pod goes early by deltas of a flap that wait in their queue: the live t
   assert.deepEqual(deletedAt(world), [100]);
 });
 
-describe('a delta of a relay that has lost its lease', () => {
+describe('a delta of a relay that lost its lease', () => {
   const fenced = { leaseEpoch: 2 };
 
   test('schedules nothing', () => {
@@ -122,7 +125,7 @@ describe('a delta of a relay that has lost its lease', () => {
     }
   });
 
-  test('still tells when the countdown started at the earliest, and has the timers armed again', () => {
+  test('still raises the start of a countdown, and rearms the timers', () => {
     const before = after(nodeDelta(1));
     const decided = planned(before, nodeDelta(30, { taints: [taint('a', 30)] }), fenced);
     assert.deepEqual(
@@ -133,14 +136,14 @@ describe('a delta of a relay that has lost its lease', () => {
     assert.equal(decided.live, true);
   });
 
-  test('still ends a pod that was seen to go', () => {
+  test('still ends a deleted pod', () => {
     const before = after(nodeDelta(1));
     assert.equal(forecast(committed(before, planned(before, podGone(20), fenced))), 'gone');
   });
 });
 
 describe('a delta that is older than two resyncs', () => {
-  test('decides nothing, though its relay still holds the lease', () => {
+  test('decides nothing, even if its relay still holds the lease', () => {
     const young = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1200) });
     const old = planned(emptyPartition, nodeDelta(1), { now: at(1 + 1201) });
     assert.equal(forecast(committed(emptyPartition, young)), 'due at 60');
@@ -148,20 +151,20 @@ describe('a delta that is older than two resyncs', () => {
   });
 });
 
-describe('a delta that lacks a taint which the node has meanwhile', () => {
+describe('a delta that lacks a later taint of the node', () => {
   const both = nodeDelta(20, { taints: [taint('a'), taint('b', 20)], pods: [] });
 
-  test('decides no pod, for it brings no toleration of that taint', () => {
+  test('decides no pod, because it carries no toleration of that taint', () => {
     assert.equal(forecast(after(both, podDelta(10))), 'none');
     const earlier = podDelta(10, { pod: { ...podDelta(10).pod, tolerations: [] } });
     assert.equal(forecast(after(nodeDelta(1), podDelta(20, { taints: both.taints }), earlier)), 'due at 20');
   });
 
-  test('is believed when it is the newer one', () => {
+  test('is applied when it is newer', () => {
     assert.equal(forecast(after(both, podDelta(30))), 'due at 60');
   });
 
-  test('lacks it also when it knows it by another value', () => {
+  test('lacks the taint also when it has another value', () => {
     const valued = nodeDelta(20, {
       taints: [found('a', 0)].map((each) => ({ ...each, value: 'v' })),
       pods: [],

@@ -5,8 +5,8 @@ import { matchesPattern } from '#shared/eviction/namespace-pattern.ts';
 import { storedPolicy } from '#shared/eviction/policy.ts';
 import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 
-describe('a pattern of namespaces', () => {
-  test('matches as the regular expression with .* for each * does', () => {
+describe('a namespace pattern', () => {
+  test('matches as a regular expression with .* for each *', () => {
     const letters = fc.string({ unit: fc.constantFrom('a', 'b', '-'), maxLength: 8 });
     const pattern = fc.array(letters, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('*'));
     fc.assert(
@@ -18,14 +18,14 @@ describe('a pattern of namespaces', () => {
     );
   });
 
-  test('is stored apart from names, and is written with them again', () => {
+  test('is stored separately from names, and printed together with them', () => {
     const policy = parsePolicyDocument('mode: enforce\nexclude: [{ namespaces: [shop, kube-*] }]');
     assert.deepEqual(policy.exclude, [{ namespaces: ['shop'], namespacePatterns: ['kube-*'] }]);
     assert.deepEqual(storedPolicy.parse(JSON.parse(JSON.stringify(policy))), policy);
     assert.deepEqual(parsePolicyDocument(policyText(policy)), policy);
   });
 
-  test('that an earlier release stored as a name still matches nothing', () => {
+  test('matches nothing when an earlier release stored it as a name', () => {
     const exclude = [{ namespaces: ['kube-*'] }];
     const policy = { ...parsePolicyDocument('mode: enforce'), exclude };
     assert.deepEqual(storedPolicy.parse(policy).exclude, exclude);

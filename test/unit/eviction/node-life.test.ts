@@ -12,7 +12,7 @@ import { after, at, nodeDelta, pod, recordIn, ref, rules, taint } from './builde
 const NOW = at(1000);
 const MINUTE = 60_000;
 
-/** Renewed so many seconds before the API server's clock showed `asOf`, for 40 s. */
+/** A Lease of 40 s, renewed the given number of seconds before the API server's time `asOf`. */
 const renewed = (secondsAgo: number, fields: Partial<NodeLease> = {}): NodeLease => ({
   ...{ renewedAt: NOW - secondsAgo * 1000, durationMs: 40_000, asOf: NOW },
   ...fields,
@@ -29,28 +29,28 @@ describe('a node', () => {
     assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW + 25_500 });
   });
 
-  test('counts by the API server’s clock, whatever ours shows', () => {
+  test('is alive by the API server’s clock, for any offset of our clock', () => {
     const life = nodeLife(renewed(15), NOW - 3 * 3_600_000);
     assert.deepEqual(life, { kind: 'alive', renewedAt: NOW - 15_000, until: NOW - 3 * 3_600_000 + 25_000 });
   });
 
-  test('is not alive once its Lease has expired', () => {
+  test('is not alive after its Lease expired', () => {
     assert.equal(nodeLife(renewed(39.999), NOW).kind, 'alive');
     assert.deepEqual(nodeLife(renewed(40), NOW), { kind: 'lapsed', because: 'expired' });
   });
 
-  test('without a Lease is not alive', () => {
+  test('is not alive without a Lease', () => {
     assert.deepEqual(nodeLife(undefined, NOW), { kind: 'lapsed', because: 'missing' });
   });
 
-  test('whose Lease says too little is not alive', () => {
+  test('is not alive with an incomplete Lease', () => {
     const { renewedAt: _renewedAt, ...never } = renewed(1);
     const { durationMs: _durationMs, ...endless } = renewed(1);
     for (const lease of [never, endless])
       assert.deepEqual(nodeLife(lease, NOW), { kind: 'lapsed', because: 'malformed' });
   });
 
-  test('whose clock is ahead is alive for twice the duration at most', () => {
+  test('is alive for at most twice the duration when its clock is ahead', () => {
     assert.deepEqual(nodeLife(renewed(-40), NOW), {
       ...{ kind: 'alive', renewedAt: NOW + 40_000 },
       until: NOW + 80_000,
@@ -59,7 +59,7 @@ describe('a node', () => {
     assert.deepEqual(nodeLife(renewed(-1e9), NOW), { kind: 'lapsed', because: 'future' });
   });
 
-  test('is not alive for longer than ten minutes, whatever its Lease claims', () => {
+  test('is alive for at most ten minutes, for any duration in its Lease', () => {
     const endless = { durationMs: (2 ** 31 - 1) * 1000 };
     assert.deepEqual(nodeLife(renewed(0, endless), NOW), {
       ...{ kind: 'alive', renewedAt: NOW },
@@ -84,13 +84,13 @@ const due = (fields: Partial<DuePod> = {}): DuePod => ({
 const revisions = { revision: 1, guardRevision: 0 };
 const KEPT: EvictionGate = { ...ALIVE, kind: 'node-alive', ...revisions };
 
-describe('a pod of a node that is called unreachable', () => {
-  test('is held while the node is alive, and until its Lease expires', () => {
+describe('a pod on an unreachable node', () => {
+  test('is held while the node is alive, until its Lease expires', () => {
     assert.deepEqual(findGate(rules, due(), NOW), KEPT);
     assert.equal(findGate(rules, due(), ALIVE.until), undefined);
   });
 
-  test('is not held where another taint makes it go, too', () => {
+  test('is not held where another taint evicts it as well', () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
       const pod = due({ dueBy: [NODE_UNREACHABLE, key] });
       assert.equal(findGate(rules, pod, NOW), undefined, key);
@@ -105,14 +105,14 @@ describe('a pod of a node that is called unreachable', () => {
     assert.equal(leaseNoteOn(excluding, due({ dueBy: pod.dueBy, life: 'unread' }), NOW), 'unread');
   });
 
-  test('is not held where policy does not ask for the Lease', () => {
+  test('is not held where policy does not require an expired Lease', () => {
     const given = ruled({ requireExpiredLease: false });
     assert.equal(findGate(given, due(), NOW), undefined);
     for (const life of [ALIVE, 'unread'] as const)
       assert.equal(leaseNoteOn(given, due({ life }), NOW), undefined);
   });
 
-  test('goes only once the Lease was read, and again once it expired', () => {
+  test('is evicted only after a read of the Lease, and another read after its expiry', () => {
     assert.equal(leaseNoteOn(rules, due({ life: 'unread' }), NOW), 'unread');
     assert.equal(leaseNoteOn(rules, due(), ALIVE.until), 'unread');
     for (const because of ['expired', 'missing', 'malformed', 'future', 'hidden'] as const) {
@@ -123,7 +123,7 @@ describe('a pod of a node that is called unreachable', () => {
   });
 });
 
-describe('a pod of a node with any other taint', () => {
+describe('a pod on a node with any other taint', () => {
   test('needs no Lease', () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE])
       for (const life of [ALIVE, 'unread'] as const) {
@@ -133,13 +133,13 @@ describe('a pod of a node with any other taint', () => {
   });
 });
 
-test('what holds a pod for its node’s Lease ends with the Lease, and with another policy', () => {
+test('ends the gate of a node’s Lease with the Lease, and with another policy', () => {
   assert.equal(mayStillHold(KEPT, rules, ALIVE.until - 1), true);
   assert.equal(mayStillHold(KEPT, rules, ALIVE.until), false);
   assert.equal(mayStillHold(KEPT, { ...rules, policyRevision: 2 }, NOW), false);
 });
 
-describe('judging', () => {
+describe('evaluate', () => {
   const UNREACHABLE = taint(NODE_UNREACHABLE, 10);
   const untolerating = pod('u1', { tolerations: [] });
   const partition = after(nodeDelta(10, { taints: [UNREACHABLE], pods: [untolerating] }));
@@ -157,7 +157,7 @@ describe('judging', () => {
   const verdict = (seen: NodeObservation) => evaluate(partition.node, seen, rules)(record, shown);
   const evicted = { kind: 'evict', by: 'delete', unlimited: false };
 
-  test('asks for the Lease before a pod goes', () => {
+  test('requires a read of the Lease before an eviction', () => {
     assert.deepEqual(verdict(look()), { ...evicted, lease: 'unread' });
   });
 
@@ -167,14 +167,14 @@ describe('judging', () => {
     assert.deepEqual(found.record.held, { by: KEPT, since: NOW, until: ALIVE.until });
   });
 
-  test('says why the Lease does not keep it', () => {
+  test('reports why the Lease does not hold the pod', () => {
     assert.deepEqual(verdict(look({ life: { kind: 'lapsed', because: 'missing' } })), {
       ...evicted,
       lease: 'missing',
     });
   });
 
-  test('looks at the pod again when another taint falls due first', () => {
+  test('looks at the pod again when another taint is due first', () => {
     const taints = [...(look().taints ?? []), { key: 'a', effect: 'NoExecute', timeAdded: at(10) }];
     const both = after(nodeDelta(10, { taints: [UNREACHABLE, taint('a', 10)], pods: [untolerating] }));
     const tolerations = [{ key: 'a', operator: 'Exists', tolerationSeconds: 1000n }];
@@ -187,7 +187,7 @@ describe('judging', () => {
     assert.equal(found.record.held?.until, at(1011) - 1);
   });
 
-  test('asks no Lease of a node that is gone', () => {
+  test('requires no Lease of a deleted node', () => {
     assert.deepEqual(verdict(look({ taints: undefined })), evicted);
   });
 });

@@ -13,7 +13,7 @@ import type { NodeState } from '#shared/eviction/records.ts';
 import { type LiveTaint, NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, nodeDelta, podDelta, podGone, taint } from './builders.ts';
 
-/** What is known after these deltas, in this order, each heard when it was observed. */
+/** Returns the node state after these deltas, in this order, each processed when it was observed. */
 const merged = (...deltas: readonly Delta[]): NodeState => {
   const state = deltas.reduce<NodeState | undefined>(
     (known, delta) => mergeNodeState(known, delta, delta.observedAt),
@@ -23,7 +23,7 @@ const merged = (...deltas: readonly Delta[]): NodeState => {
   return state;
 };
 const since = (state: NodeState) => state.taints.map((each) => each.since);
-/** A delta of the `epoch`th relay. */
+/** Returns a delta of the `epoch`th relay. */
 const by = (epoch: number, second: number, ...taints: readonly SeenTaint[]) =>
   nodeDelta(second, { version: { epoch, sequence: second }, taints });
 
@@ -33,40 +33,40 @@ describe('a countdown', () => {
     assert.deepEqual(since(merged(by(1, 9, found('a', 7)))), [at(7)]);
   });
 
-  test('never starts in the future, whatever the relay’s clock says', () => {
+  test('never starts in the future, for any clock of the relay', () => {
     const ahead = nodeDelta(1, { taints: [taint('a', 100)] });
     assert.deepEqual(since(mergeNodeState(undefined, ahead, at(5))), [at(5)]);
     assert.deepEqual(since(mergeNodeState(merged(nodeDelta(1)), ahead, at(5))), [at(5)]);
   });
 
-  test('goes on while the taint stands, whatever its value', () => {
+  test('continues while the taint is present, with any value', () => {
     const revalued = nodeDelta(2, { taints: [taint('a', 0, 'other')] });
     assert.deepEqual(since(merged(nodeDelta(1, { taints: [taint('a', 0, 'one')] }), revalued)), [at(0)]);
   });
 
-  test('goes on when another relay found the taint: it cannot know better', () => {
+  test('continues when another relay finds the taint', () => {
     const state = merged(nodeDelta(1), by(2, 30, found('a', 30)), by(3, 50, found('a', 50)));
     assert.deepEqual(since(state), [at(0)]);
     assert.equal(state.taints[0]?.known, 'appeared');
   });
 
-  test('starts anew when any relay saw the taint appear after that, though nobody told that it went', () => {
+  test('restarts when any relay saw the taint appear later, even without a reported removal', () => {
     assert.deepEqual(since(merged(nodeDelta(1), by(1, 30, taint('a', 30)))), [at(30)]);
     assert.deepEqual(since(merged(nodeDelta(1), by(2, 31, taint('a', 31)))), [at(31)]);
   });
 
-  test('starts anew when a delta, however late and whoever sent it, says that the taint was not there', () => {
+  test('restarts when a delta of any relay, however late, lacks the taint', () => {
     const successor = by(2, 45, found('a', 45));
     assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30))), [at(30)]);
     assert.deepEqual(since(merged(nodeDelta(1), successor, by(1, 30), by(1, 40, taint('a', 40)))), [at(40)]);
     assert.deepEqual(since(merged(nodeDelta(1), successor, podGone(30, { taints: [] }))), [at(30)]);
   });
 
-  test('starts anew after what is known to lack the taint, though somebody claims to have found it before', () => {
+  test('restarts after a delta without the taint, although a later delta claims an earlier find', () => {
     assert.deepEqual(since(merged(nodeDelta(1), by(1, 50), by(2, 51, found('a', 45)))), [at(50)]);
   });
 
-  test('starts when the next relay found the taint, if the last one was only heard, too late to decide, to see it go', () => {
+  test('starts when the next relay found the taint, if a delta too old to decide reported the removal', () => {
     const refused = (delta: Delta) => raiseStarts(merged(nodeDelta(1)), delta, at(50));
     const next = (state: NodeState) => since(mergeNodeState(state, by(2, 45, found('a', 40)), at(51)));
     assert.deepEqual(next(refused(by(1, 30))), [at(40)]);
@@ -74,16 +74,16 @@ describe('a countdown', () => {
     assert.deepEqual(next(mergeNodeState(refused(by(1, 30)), by(2, 31, found('a', 20)), at(52))), [at(30)]);
   });
 
-  test('never starts earlier than it did', () => {
+  test('never starts earlier than before', () => {
     assert.deepEqual(since(merged(nodeDelta(1), by(2, 30, taint('a', -5)))), [at(0)]);
   });
 
-  test('is not started anew by what is said of a deleted node, whose taints nobody saw', () => {
+  test('does not restart for a deleted node whose taints the relay never saw', () => {
     const unseen = nodeDelta(20, { deletedAt: at(20), taints: [] });
     assert.deepEqual(since(merged(nodeDelta(1), unseen)), [at(0)]);
   });
 
-  test('is one for not-ready and unreachable, whatever the moments the node controller writes on them', () => {
+  test('is shared by not-ready and unreachable, for any times that the node controller writes', () => {
     const notReady = { ...taint(NODE_NOT_READY), timeAdded: at(0) };
     const unreachable = { ...taint(NODE_UNREACHABLE), timeAdded: at(30) };
     const state = merged(nodeDelta(1, { taints: [notReady] }), nodeDelta(30, { taints: [unreachable] }));
@@ -91,7 +91,7 @@ describe('a countdown', () => {
     assert.equal(state.taints[0]?.key, NODE_UNREACHABLE);
   });
 
-  test('goes on for not-ready and unreachable while one of them stands through, whatever is set anew beside it', () => {
+  test('continues for not-ready and unreachable while either taint stays, although the other is set again', () => {
     const set = (key: string, second: number) => ({ ...found(key, second), timeAdded: at(second) });
     const [notReady, unreachable] = [set(NODE_NOT_READY, 0), set(NODE_UNREACHABLE, 10)];
     const told = (second: number, ...taints: readonly SeenTaint[]) =>
@@ -114,20 +114,20 @@ describe('a countdown', () => {
     ]);
   });
 
-  test('starts anew when the taint itself names another moment than before', () => {
+  test('restarts when the taint has another time than before', () => {
     const set = (second: number) => ({ ...found('a', 0), timeAdded: at(second) });
     assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(40)))), [at(40)]);
     assert.deepEqual(since(merged(by(1, 1, set(0)), by(1, 50, set(0)))), [at(0)]);
   });
 
-  test('starts anew no earlier than the taint can have been set in the second that it names', () => {
+  test('restarts no earlier than possible within the second that the taint names', () => {
     const set = (second: number, seenAt: number) => ({ ...found('a', 0), seenAt, timeAdded: at(second) });
     const anew = (seenAt: number) => since(merged(by(1, 1, set(0, at(0))), by(1, 50, set(40, seenAt))));
     assert.deepEqual(anew(at(40) + 300), [at(40) + 300], 'seen within that second');
     assert.deepEqual(anew(at(45)), [at(40) + 999]);
   });
 
-  test('never starts before its taint was set anew, of which the taint names the second', () => {
+  test('never starts before its taint was set again in the named second', () => {
     const ms = (most: number) => fc.integer({ min: 0, max: most });
     fc.assert(
       fc.property(ms(40_000), ms(5_000), ms(5_000), (afterMs, seenAfter, heardAfter) => {
@@ -146,7 +146,7 @@ describe('a countdown', () => {
     );
   });
 
-  test('starts anew for the taint that a delta lacks, whatever other taints it has', () => {
+  test('restarts for exactly the taint that a delta lacks', () => {
     const both = merged(nodeDelta(1, { taints: [taint('a'), taint('b')] }));
     const { taints } = raiseStarts(both, podGone(30, { taints: [taint('b')] }), at(50));
     assert.deepEqual(
@@ -155,7 +155,7 @@ describe('a countdown', () => {
     );
   });
 
-  test('does not start anew for what was told of the very moment at which it started', () => {
+  test('does not restart for a removal observed at exactly its start', () => {
     const [kept] = raiseStarts(
       merged(nodeDelta(1)),
       podGone(1, { observedAt: at(0), taints: [] }),
@@ -164,24 +164,24 @@ describe('a countdown', () => {
     assert.deepEqual([kept?.since, kept?.known], [at(0), 'appeared']);
   });
 
-  test('goes on when the taint says the same moment again, though that is later than the start', () => {
+  test('continues when the taint repeats its time, although that is later than the start', () => {
     const set = { ...found('a', 0), timeAdded: at(90) };
     assert.deepEqual(since(merged(by(1, 1, set), by(1, 50, set), by(1, 100, set))), [at(0)]);
   });
 
-  test('starts no earlier than the taint says that it was added, where the clock of the relay was behind', () => {
+  test('starts no earlier than the time of the taint, where the clock of the relay is behind', () => {
     const added = (second: number) => ({ ...taint('a', 760), timeAdded: at(second) });
     const behind = { observedAt: at(760), taints: [added(1000)] };
     const [told] = mergeNodeState(undefined, nodeDelta(1, behind), at(1001)).taints;
     assert.deepEqual([told?.since, told?.known], [at(1000), 'appeared']);
     assert.deepEqual(since(merged(by(1, 760, added(790)))), [at(790)]);
     assert.deepEqual(since(merged(by(1, 760, added(700)))), [at(760)]);
-    // By its own word it was not there before: nobody doubts a taint that was found.
+    // The taint's time is later than the node was observed without it, so a found taint counts as appeared.
     const found30 = { ...found('a', 760), timeAdded: at(790) };
     assert.equal(merged(by(1, 760, found30)).taints[0]?.known, 'appeared');
   });
 
-  test('ignores a time that lies more than 30 s ahead, also where it is written again and again', () => {
+  test('ignores a time more than 30 s ahead, also when it is rewritten repeatedly', () => {
     const ahead = (second: number, by: number) => ({ ...taint('a', 10), timeAdded: at(second + by) });
     assert.deepEqual(since(merged(by(1, 10, ahead(10, 31)))), [at(10)]);
     const seconds = Array.from({ length: 100 }, (_, index) => 10 * (index + 1));
@@ -189,7 +189,7 @@ describe('a countdown', () => {
     assert.deepEqual(since(rewritten), [at(10)]);
   });
 
-  test('counts the time that a taint names once: a relay that sees it later does not start it again', () => {
+  test('counts the time of a taint once, so that a later observation does not restart it', () => {
     const set = { ...taint('a', 10), timeAdded: at(30) };
     assert.deepEqual(
       since(merged(by(1, 10, set), by(1, 20, set), by(2, 50, { ...set, seenAt: at(50), known: 'found' }))),
@@ -197,7 +197,7 @@ describe('a countdown', () => {
     );
   });
 
-  test('that starts in the future, as a wrong clock said, starts when the taint is next told of', () => {
+  test('restarts at the next report of its taint after a wrong clock started it in the future', () => {
     const year = 365 * 86_400;
     const wrong = mergeNodeState(undefined, by(1, year, taint('a', year)), at(year));
     const honest = (second: number) => by(2, second, { ...found('a', 60), timeAdded: at(0) });
@@ -207,7 +207,7 @@ describe('a countdown', () => {
     assert.equal(next.taints[0]?.known, 'appeared');
   });
 
-  test('that starts in the future is never stored as such again, and nobody doubts it afterwards', () => {
+  test('never keeps a start in the future, and is not doubtful afterwards', () => {
     const seconds = fc.integer({ min: -100_000, max: 100_000 });
     fc.assert(
       fc.property(seconds, seconds, fc.boolean(), fc.boolean(), (ahead, seen, isFound, lacks) => {
@@ -223,7 +223,7 @@ describe('a countdown', () => {
     );
   });
 
-  test('is not put off by a next try that no rule puts off so far: a wrong clock stored it', () => {
+  test('ignores a next retry that is later than any rule allows, as stored by a wrong clock', () => {
     const year = at(365 * 86_400);
     const state = merged(nodeDelta(1));
     const retry = { attempts: 1, since: year, nextTryAt: year, error: 'no', everything: true };
@@ -234,23 +234,23 @@ describe('a countdown', () => {
     assert.equal(mergeNodeState(soon, nodeDelta(2), at(2)).retry?.nextTryAt, at(3_000));
   });
 
-  test('goes on when the taint says no moment any more', () => {
+  test('continues when the taint no longer has a time', () => {
     assert.deepEqual(
       since(merged(by(1, 1, { ...found('a', 0), timeAdded: at(0) }), by(1, 50, found('a', 0)))),
       [at(0)],
     );
   });
 
-  test('goes on where the taint was found in the very look that is stored', () => {
+  test('continues where the stored observation itself found the taint', () => {
     assert.deepEqual(since(merged(by(1, 9, found('a', 9)), by(2, 30, found('a', 30)))), [at(9)]);
   });
 
-  test('of a node that comes back starts when its taint was found, also before it was seen to be gone', () => {
+  test('starts with the find of the taint on a returning node, also before its deletion was seen', () => {
     const gone = nodeDelta(20, { deletedAt: at(20), taints: [], pods: [] });
     assert.deepEqual(since(merged(gone, by(1, 40, found('a', 15)))), [at(15)]);
   });
 
-  test('does not go on by what is told of a deleted node from the store, if the taint was heard of as gone', () => {
+  test('does not continue from stored taints of a deleted node after a reported removal', () => {
     const gone = (second: number, ...taints: readonly SeenTaint[]) =>
       nodeDelta(second, { version: { epoch: 2, sequence: second }, taints, deletedAt: at(40) });
     const doubted = raiseStarts(merged(nodeDelta(1)), by(1, 30), at(50));
@@ -271,28 +271,28 @@ describe('a countdown', () => {
     assert.deepEqual(after(merged(nodeDelta(1)), gone(41)), [at(0)], 'nobody doubts it, or saw it');
   });
 
-  test('is one for each other key', () => {
+  test('is separate for each other key', () => {
     const both = nodeDelta(30, { taints: [taint('a'), taint('b', 30)] });
     assert.deepEqual(since(merged(nodeDelta(1), both)), [at(0), at(30)]);
   });
 });
 
-describe('what is known of a node', () => {
-  test('does not change by older facts, but does hear that all pods were listed', () => {
+describe('the state of a node', () => {
+  test('ignores older facts, but records that all pods were listed', () => {
     const state = merged(podDelta(20), nodeDelta(10, { taints: [] }));
     assert.deepEqual(since(state), [at(10)]);
     assert.deepEqual(state.version, { epoch: 1, sequence: 20 });
     assert.deepEqual(state.podsVersion, { epoch: 1, sequence: 10 });
   });
 
-  test('keeps the newest moment at which all pods were listed', () => {
+  test('keeps the latest time at which all pods were listed', () => {
     assert.deepEqual(merged(nodeDelta(20), nodeDelta(10), podDelta(30)).podsVersion, {
       epoch: 1,
       sequence: 20,
     });
   });
 
-  test('is as of the newest delta, also when the node went', () => {
+  test('follows the newest delta, also for the deletion of the node', () => {
     const gone = { deletedAt: at(20) };
     assert.equal(merged(nodeDelta(1), nodeDelta(20, gone), podGone(30, gone)).deletedAt, at(20));
     assert.equal(merged(nodeDelta(20, gone), nodeDelta(40)).deletedAt, undefined);
@@ -300,8 +300,8 @@ describe('what is known of a node', () => {
   });
 });
 
-describe('what is stored of a node', () => {
-  test('is what the newest delta says, and no field that it does not say', () => {
+describe('the stored state of a node', () => {
+  test('is exactly the content of the newest delta', () => {
     const timed = { key: 'a', effect: 'NoExecute', known: 'appeared', since: at(0) };
     const version = { epoch: 1, sequence: 1 };
     const state = { taints: [timed], version, observedAt: at(1), podsVersion: version };
@@ -313,17 +313,17 @@ describe('what is stored of a node', () => {
     });
   });
 
-  test('is no taint where it was gone before anybody saw one', () => {
+  test('has no taint where the node was deleted before any relay saw a taint', () => {
     assert.deepEqual(merged(nodeDelta(1, { deletedAt: at(1), taints: [] })).taints, []);
   });
 });
 
-describe('the next try of a node', () => {
+describe('the next retry of a node', () => {
   const retry = { attempts: 3, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
   const failing = { ...merged(nodeDelta(1)), retry };
   const retryAfter = (delta: Delta, second: number) => mergeNodeState(failing, delta, at(second)).retry;
 
-  test('comes at once after a gap, and is otherwise left as it is', () => {
+  test('is immediate after a gap, and unchanged otherwise', () => {
     assert.deepEqual(retryAfter(nodeDelta(70, { wake: true }), 70), { ...retry, nextTryAt: at(70) });
     assert.equal(retryAfter(nodeDelta(70), 70), retry);
     assert.equal(retryAfter(podDelta(70), 70), retry);
@@ -331,18 +331,18 @@ describe('the next try of a node', () => {
       assert.equal(retryAfter(nodeDelta(second, { wake: true }), second), retry);
   });
 
-  test('goes with the last taint', () => {
+  test('ends with the last taint', () => {
     assert.equal(retryAfter(nodeDelta(70, { taints: [] }), 70), undefined);
   });
 });
 
-describe('two states say the same', () => {
+describe('two states are equal', () => {
   const state = merged(nodeDelta(1));
-  test('whatever their versions', () => {
+  test('with any versions', () => {
     assert.equal(sameFacts(state, merged(nodeDelta(2))), true);
   });
 
-  test('with an empty value or with none', () => {
+  test('with an empty or an absent value', () => {
     assert.equal(sameFacts(state, merged(nodeDelta(1, { taints: [taint('a', 0, '')] }))), true);
   });
 
@@ -363,7 +363,7 @@ describe('two states say the same', () => {
     });
   }
 
-  test('but not when there was none before', () => {
+  test('but not without an earlier state', () => {
     assert.equal(sameFacts(undefined, state), false);
   });
 });
@@ -375,13 +375,13 @@ describe('a virtual taint', () => {
     virtual: true,
     timeAdded: at(seenSecond),
   });
-  // The relay gives it the time of the twin that it follows.
+  // The relay gives the NoExecute taint the time of the twin that it follows.
   const real = (seenSecond: number): SeenTaint => ({
     ...found(NODE_NOT_READY, seenSecond),
     timeAdded: at(0),
   });
 
-  test('that becomes the NoExecute taint, and is one again, is one countdown', () => {
+  test('keeps its countdown when it becomes the NoExecute taint and virtual again', () => {
     const becoming = merged(by(1, 1, virtual(0)), by(1, 20, real(20)));
     assert.deepEqual(since(becoming), [at(0)]);
     assert.equal(becoming.taints[0]?.effect, 'NoExecute');
@@ -390,12 +390,12 @@ describe('a virtual taint', () => {
     ]);
   });
 
-  test('that was removed and set again before it became the NoExecute taint starts again, whoever saw that', () => {
+  test('restarts its countdown if it was set again before it became the NoExecute taint', () => {
     const again = { ...found(NODE_NOT_READY, 40), timeAdded: at(30) };
     assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 40, again))), [at(30) + 999]);
   });
 
-  test('whose own moment changes was set anew', () => {
+  test('restarts its countdown when its own time changes', () => {
     assert.deepEqual(since(merged(by(1, 1, virtual(0)), by(1, 20, { ...virtual(0), timeAdded: at(15) }))), [
       at(15),
     ]);
@@ -403,7 +403,7 @@ describe('a virtual taint', () => {
 });
 
 describe('live taints', () => {
-  test('are timed as stored, those not heard of yet from now, other effects not at all', () => {
+  test('have the stored start if known and the present otherwise, without other effects', () => {
     const live = [
       { key: 'a', value: 'new', effect: 'NoExecute' },
       { key: 'b', effect: 'NoExecute' },
@@ -424,7 +424,7 @@ describe('live taints', () => {
     assert.deepEqual([anew?.since, anew?.known], [at(50), 'found']);
   });
 
-  test('of virtual keys are timed, too', () => {
+  test('include virtual keys', () => {
     const live = [{ key: 'a', effect: 'NoSchedule' }];
     assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['a'], at(50)), [
       { key: 'a', effect: 'NoSchedule', virtual: true, since: at(0), known: 'appeared' },
@@ -432,7 +432,7 @@ describe('live taints', () => {
     assert.deepEqual(timeLiveTaints(merged(nodeDelta(1)), live, ['b'], at(50)), []);
   });
 
-  test('that say they were set anew are timed from then, but not where they name the future', () => {
+  test('start when they were set again, unless that is in the future', () => {
     const live = (second: number) => [{ key: 'a', effect: 'NoExecute', timeAdded: at(second) }];
     assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(50))[0]?.since, at(30.999));
     assert.equal(timeLiveTaints(merged(nodeDelta(1)), live(30), [], at(30.2))[0]?.since, at(30.2));

@@ -9,36 +9,36 @@ const held = (kind: 'observe' | 'stopped') => ({
   held: { by: kind === 'observe' ? { kind } : { kind, scope: 'fleet' as const }, since: NOW },
 });
 
-test('nothing is noted of an eviction that is scheduled, confirmed, or fails', () => {
+test('records no change when an eviction is scheduled, confirmed, or fails', () => {
   assert.equal(changeOf(undefined, record), undefined);
   assert.equal(changeOf(record, { ...record, version: { epoch: 9, sequence: 9 } }), undefined);
   assert.equal(changeOf(record, { ...record, failure: { since: NOW, error: 'no' } }), undefined);
 });
 
-test('a deadline that moves is noted with what it was', () => {
+test('records a moved deadline with the previous deadline', () => {
   const after = { ...record, fireAt: NOW, reasons: [aReason('other')] };
   const from = { fireAt: record.fireAt, reasons: record.reasons };
   const note = changeOf(held('stopped'), after);
   assert.deepEqual([note?.what, note?.fireAt, note?.what === 'moved' && note.from], ['moved', NOW, from]);
 });
 
-test('what forbids an eviction is noted once, whoever looks at it again', () => {
+test('records a gate once for repeated observations', () => {
   const note = changeOf(record, held('stopped'));
   assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['held', 'stopped']);
   assert.equal(changeOf(held('stopped'), held('stopped')), undefined);
   assert.equal(changeOf(held('observe'), held('stopped'))?.what, 'held');
 });
 
-test('in a cluster that is observed it is noted that the pod would have gone', () => {
+test('records would-have in a cluster in observe mode', () => {
   assert.equal(changeOf(record, held('observe'))?.what, 'would-have');
 });
 
-test('that nothing forbids it any more is noted with what did', () => {
+test('records a release with the gate that ended', () => {
   const note = changeOf(held('observe'), record);
   assert.deepEqual([note?.what, note && 'by' in note && note.by.kind], ['freed', 'observe']);
 });
 
-test('that a disruption budget forbids it is noted once', () => {
+test('records once that a disruption budget blocks an eviction', () => {
   const blocked = { ...record, blocked: { since: NOW, nextTryAt: NOW + 1, reason: 'no' } };
   const note = changeOf(record, blocked);
   assert.deepEqual([note?.what, note && 'error' in note && note.error], ['blocked', 'no']);
@@ -48,7 +48,7 @@ test('that a disruption budget forbids it is noted once', () => {
   );
 });
 
-test('that it is given up is noted once', () => {
+test('records a failed eviction once', () => {
   const gaveUp = { ...record, failure: { since: NOW, error: 'no' }, gaveUpAt: NOW };
   const note = changeOf(record, gaveUp);
   assert.deepEqual([note?.what, note && 'error' in note && note.error], ['gave-up', 'no']);

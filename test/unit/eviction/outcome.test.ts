@@ -31,7 +31,7 @@ const recordNamed = (uid: string, { scheduled }: Partition = before): EvictionRe
   return record;
 };
 
-/** A pass that came to this with the first pods. */
+/** Returns a pass with these outcomes of the first pods. */
 const passOf = (...outcomes: readonly PodOutcome[]): DonePass => ({
   before,
   outOfReach: false,
@@ -62,7 +62,7 @@ const withNode = (more: Partial<NodeState>, partition: Partition = before): Part
   return { ...partition, node: { ...partition.node, ...more } };
 };
 
-/** What is written, by pod, and told. */
+/** Returns the changes of a pass: the written records by pod, and the reported changes. */
 function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
   const { result, change } = { change: undefined, ...recordOf(pass, found, by, moment) };
   return {
@@ -73,8 +73,8 @@ function written(pass: DonePass, found: Partition = before, by: Rules = rules) {
   };
 }
 
-describe('how records end is recorded', () => {
-  test('of pods that went, by us or otherwise, and of no others', () => {
+describe('ends of records', () => {
+  test('include evicted and deleted pods, and no others', () => {
     const pass = passOf(deleted, { ...gone, deleted: { by: 'other', at: at(30) } } as PodOutcome, cancelled);
     assert.deepEqual(
       endsOf(pass.settled).map(({ uid, outcome, lateMs, deleted }) => ({ uid, outcome, lateMs, deleted })),
@@ -85,7 +85,7 @@ describe('how records end is recorded', () => {
     );
   });
 
-  test('without a lock, where nothing else is to be written', () => {
+  test('need no lock where nothing else is written', () => {
     const unlocked = [
       deleted,
       gone,
@@ -97,7 +97,7 @@ describe('how records end is recorded', () => {
       assert.equal(needsCommit(passOf(deleted, outcome), NOW), true);
   });
 
-  test('under the lock, where the next try of what failed is due', () => {
+  test('need the lock where the next retry is due', () => {
     const retry = { attempts: 1, since: at(1), error: 'refused', everything: false };
     const pass = passOf(deleted);
     const due = withNode({ retry: { ...retry, nextTryAt: NOW } });
@@ -109,15 +109,15 @@ describe('how records end is recorded', () => {
   });
 });
 
-describe('moments are armed', () => {
-  test('of what moved, waits, or is held until one, each once', () => {
+describe('times to arm', () => {
+  test('include each new deadline, slot and end of a hold once', () => {
     const pass = passOf(rescheduled('u1'), waiting, held('u3', at(95)));
     assert.deepEqual(momentsOf(pass), [at(90), at(70), at(95)]);
     assert.deepEqual(momentsOf(passOf(rescheduled('u1'), held('u2', at(90)))), [at(90)]);
     assert.deepEqual(momentsOf(passOf(held(), deleted, failed)), []);
   });
 
-  test('not again where another pod is held until then', () => {
+  test('exclude an end at which another pod is held already', () => {
     const other = { ...recordNamed('u2'), held: { by: paused, since: at(0), until: at(90) } };
     const scheduled = new Map(before.scheduled).set(other.uid, other);
     const pass = { ...passOf(held('u1', at(90))), before: { ...before, scheduled } };
@@ -127,8 +127,8 @@ describe('moments are armed', () => {
   });
 });
 
-describe('an outcome is written and told', () => {
-  test('of what is needed no more, moved, held or waits for its turn', () => {
+describe('an outcome is written and reported', () => {
+  test('for canceled, rescheduled, held and waiting pods', () => {
     const { change, schedule, told, result } = written(
       passOf(cancelled, rescheduled('u2'), held('u3')),
       before,
@@ -150,30 +150,30 @@ describe('an outcome is written and told', () => {
     );
   });
 
-  test('where as many are needed no more as moved', () => {
+  test('for equal numbers of canceled and rescheduled pods', () => {
     const { change } = written(passOf(cancelled, rescheduled('u2')), structuredClone(before));
     assert.deepEqual([change?.end.length, change?.schedule.length], [1, 1]);
   });
 
-  test('where nothing is known of the node, as nothing was', () => {
+  test('where nothing is stored for the node, before and after the pass', () => {
     const unknown = { ...before, node: undefined };
     const { change, result } = written({ ...passOf(cancelled), before: unknown }, unknown);
     assert.deepEqual([change?.end.length, change?.live, result.moved, result.gaveUp], [1, false, false, []]);
   });
 
-  test('of a pod that waits, with its turn, which is told to nobody', () => {
+  test('for a waiting pod, with its slot, which is not reported', () => {
     const { change, told } = written(passOf(waiting));
     assert.deepEqual([change?.schedule, told], [[{ ...recordNamed('u1'), turnAt: at(70) }], []]);
   });
 
-  test('of a pod that is held as it was before, but not told again', () => {
+  test('for a pod with an unchanged gate, which is not reported again', () => {
     const record = { ...recordNamed('u1'), held: { by: paused, since: at(0) } };
     const found = { ...before, scheduled: new Map(before.scheduled).set(record.uid, record) };
     const { schedule, told } = written(passOf(held()), found, whilePaused);
     assert.deepEqual([schedule, told], [['u1'], []]);
   });
 
-  test('of a pod that is held where the cluster is only observed', () => {
+  test('for a pod that is held in observe mode', () => {
     const record: PodOutcome = {
       kind: 'hold',
       record: { ...recordNamed('u1'), held: { by: { kind: 'observe' }, since: NOW } },
@@ -183,13 +183,13 @@ describe('an outcome is written and told', () => {
     assert.deepEqual([told, result.observed], [[['u1', 'would-have']], true]);
   });
 
-  test('of none that only went, of one that what is about to be told may put off, or of a fault', () => {
+  test('but not for a deletion, a pending delta or a fault alone', () => {
     const { change, result } = written(passOf(deleted, { kind: 'behind' }, { kind: 'fault', error: 'ours' }));
     assert.deepEqual([change, result.moved, result.retry], [undefined, false, undefined]);
   });
 });
 
-describe('an outcome that holds no more is not written, and the node is looked at again', () => {
+describe('an outcome is discarded, and the node is evaluated again, when', () => {
   const record = recordNamed('u1');
   const changed: readonly [string, Partition, Rules?][] = [
     ['its record ended', { ...before, scheduled: new Map() }],
@@ -214,20 +214,20 @@ describe('an outcome that holds no more is not written, and the node is looked a
     });
   }
 
-  test('nothing holds it any more', () => {
+  test('the gate is gone', () => {
     const { change, result } = written(passOf(held()));
     assert.deepEqual([change, result.moved], [undefined, true]);
   });
 
-  test('but where another pass moved its deadline to the same moment, it holds', () => {
+  test('but not when another pass set the same deadline', () => {
     const found = { ...before, scheduled: new Map([[record.uid, { ...record, fireAt: at(90) }]]) };
     const { schedule, told, result } = written(passOf(rescheduled()), found);
     assert.deepEqual([schedule, told, result.moved], [['u1'], [], false]);
   });
 });
 
-describe('what failed is tried again', () => {
-  test('a pod by itself, by its node’s next try', () => {
+describe('a failure is retried', () => {
+  test('for a single pod, with the next retry of its node', () => {
     const { change, schedule, result } = written(passOf(deleted, failed, gone));
     assert.deepEqual(schedule, ['u2']);
     assert.deepEqual(change?.schedule[0]?.failure, { since: NOW, error: 'refused' });
@@ -238,7 +238,7 @@ describe('what failed is tried again', () => {
     );
   });
 
-  test('all that is left, where the cluster lets nothing be done: by its first word, not before the longest time it asked for', () => {
+  test('for all pods, where the cluster allows nothing, with the first error and the longest requested wait', () => {
     const patient = { kind: 'refused', error: 'too many requests', retryAfterSeconds: 100 } as const;
     const { schedule, result } = written(
       passOf(refused, patient, { ...failed, retryAfterSeconds: 20 } as PodOutcome),
@@ -248,31 +248,31 @@ describe('what failed is tried again', () => {
     assert.equal(result.retry?.nextTryAt, NOW + 100_000);
   });
 
-  test('not before the time that was asked for with a single pod', () => {
+  test('not before the wait that a single pod requested', () => {
     const { result } = written(passOf({ ...failed, retryAfterSeconds: 20 } as PodOutcome));
     assert.equal(result.retry?.nextTryAt, NOW + 20_000);
   });
 
-  test('more seldom, where the cluster is out of reach', () => {
+  test('more rarely, where the cluster is unreachable', () => {
     const wait = (outOfReach: boolean) =>
       (written({ ...passOf(refused), outOfReach }).result.retry?.nextTryAt ?? 0) - NOW;
     assert.ok(wait(true) > wait(false));
   });
 
-  test('as soon as ever, where single pods fail beside a cluster that is out of reach', () => {
+  test('without a longer wait, where single pods fail while the cluster is unreachable', () => {
     const [near, far] = [false, true].map(
       (outOfReach) => written({ ...passOf(failed), outOfReach }).result.retry,
     );
     assert.deepEqual(near, far);
   });
 
-  test('with the next try that another pass set, which arms it', () => {
+  test('with the next retry of another pass, which arms it', () => {
     const retry = { attempts: 1, nextTryAt: at(61), since: at(60), error: 'refused', everything: true };
     const { change, result } = written(passOf(refused), withNode({ retry }));
     assert.deepEqual([change?.node?.retry?.nextTryAt, result.retry], [at(61), undefined]);
   });
 
-  test('by its message, where nothing is known of the node', () => {
+  test('by its message, where nothing is stored for the node', () => {
     const found = { ...before, node: undefined };
     for (const [outcome, error] of [
       [failed, 'refused'],
@@ -282,7 +282,7 @@ describe('what failed is tried again', () => {
     assert.equal(written(passOf(failed), { ...found, scheduled: new Map() }).result.unnoted, undefined);
   });
 
-  test('for so long as policy has it; then it is given up, once in its turn', () => {
+  test('until the limit of policy; then the pod fails, counted from its slot', () => {
     const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
@@ -295,7 +295,7 @@ describe('what failed is tried again', () => {
       given.result.told.map(({ note }) => note.what),
       ['gave-up', 'gave-up', 'gave-up'],
     );
-    // A turn counts.
+    // A reserved slot counts as progress.
     const inTurn = { ...recordNamed('u1'), turnAt: late.now };
     const others = { ...found, scheduled: new Map(found.scheduled).set(inTurn.uid, inTurn) };
     assert.deepEqual(
@@ -304,7 +304,7 @@ describe('what failed is tried again', () => {
     );
   });
 
-  test('and is given up alone, whatever else its node’s pods came to', () => {
+  test('and fails only for its own pod, for any outcomes of other pods', () => {
     const late = { now: at(60) + rules.policy.giveUpAfterMs, random: 1 };
     const retry = { attempts: 9, nextTryAt: late.now, since: at(60), error: 'no answer', everything: true };
     const found = withNode({ retry });
@@ -313,13 +313,13 @@ describe('what failed is tried again', () => {
       recordOf(passOf(outcome, refused), at, governing, late).result.gaveUp.map(({ uid }) => uid);
     for (const outcome of [deleted, gone, cancelled, rescheduled(), held(), waiting, blocked])
       assert.deepEqual(gaveUpBeside(outcome), ['u2', 'u3']);
-    // What was scheduled anew since is not what went.
+    // A record that was scheduled again since the pass is not the pod that ended.
     const anew = { ...recordNamed('u1'), version: { epoch: 1, sequence: 9 } };
     const scheduled = new Map(found.scheduled).set(anew.uid, anew);
     assert.deepEqual(gaveUpBeside(gone, { ...found, scheduled }), ['u1', 'u2', 'u3']);
   });
 
-  test('a turn is written on no record whose deadline moved', () => {
+  test('without a slot on a record whose deadline moved', () => {
     const record = { ...recordNamed('u1'), fireAt: NOW + 1 };
     const found = { ...before, scheduled: new Map([[record.uid, record]]) };
     assert.equal(written(passOf(waiting), found).change, undefined);
@@ -327,8 +327,8 @@ describe('what failed is tried again', () => {
   });
 });
 
-describe('what the Eviction API refuses', () => {
-  test('is asked for again, and has not failed', () => {
+describe('an eviction that the API denies', () => {
+  test('is retried, and does not count as failed', () => {
     const { change, schedule, told, result } = written(passOf(blocked, deleted), before, byEvictionApi);
     assert.deepEqual([schedule, told], [['u1'], [['u1', 'blocked']]]);
     assert.equal(change?.schedule[0]?.blocked?.reason, 'its budget');
@@ -336,7 +336,7 @@ describe('what the Eviction API refuses', () => {
     assert.deepEqual([change?.node?.blocked?.nextTryAt, change?.node?.retry], [NOW + 5_000, undefined]);
   });
 
-  test('is asked for sooner again where one of its node went', () => {
+  test('is retried sooner where another pod of the node was evicted', () => {
     const blockedSince = { since: at(50), nextTryAt: at(55), reason: 'its budget' };
     const scheduled = new Map(
       [...before.scheduled].map(([uid, each]) => [uid, { ...each, blocked: blockedSince }]),
@@ -346,7 +346,7 @@ describe('what the Eviction API refuses', () => {
     assert.deepEqual([asks(passOf(blocked, deleted)), asks(passOf(blocked))], [5_000, 40_000]);
   });
 
-  test('has failed once it was refused for as long as policy has it', () => {
+  test('fails after the timeout of policy', () => {
     const record = {
       ...recordNamed('u1'),
       blocked: { since: at(0), nextTryAt: at(60), reason: 'its budget' },

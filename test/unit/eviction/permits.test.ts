@@ -5,20 +5,20 @@ import { podUid } from '#shared/eviction/identity.ts';
 import { grantPermits, PERMIT_LASTS_MS, type Permit } from '#shared/eviction/permits.ts';
 
 const ask = fc.record({
-  /** Since the ask before. */
+  /** Milliseconds since the previous request. */
   afterMs: fc.integer({ min: 0, max: 30_000 }),
   pods: fc.uniqueArray(fc.integer({ min: 0, max: 9 }), { maxLength: 5 }),
-  /** How long after that a pod with a permit is deleted; some fail. */
+  /** Milliseconds until a pod with a permit is deleted. Some deletions fail. */
   deletedAfterMs: fc.option(fc.integer({ min: 0, max: PERMIT_LASTS_MS })),
 });
 
-test('no span of time sees more deletions than the limit, whoever asks when, and for whom', () => {
+test('limits deletions in every time window, for any requests', () => {
   const limit = { count: 2, windowMs: 40_000 };
   fc.assert(
     fc.property(fc.array(ask, { maxLength: 40 }), (asks) => {
       let [now, born]: [number, number] = [0, 0];
       let held: readonly Permit[] = [];
-      /** A pod that was deleted comes back under another UID. */
+      /** A deleted pod returns with another UID. */
       const life = new Map<number, number>();
       const deletions: number[] = [];
       for (const { afterMs, pods, deletedAfterMs } of asks) {
@@ -41,7 +41,7 @@ test('no span of time sees more deletions than the limit, whoever asks when, and
   );
 });
 
-test('a pod that asks when it was told to, alone, has a permit then', () => {
+test('grants a permit to a single pod that asks again at its time', () => {
   const limit = { count: 2, windowMs: 40_000 };
   const [a, b, c] = [podUid('a'), podUid('b'), podUid('c')];
   const { permits, moments } = grantPermits([], [a, b, c], limit, 0);
@@ -50,7 +50,7 @@ test('a pod that asks when it was told to, alone, has a permit then', () => {
   assert.deepEqual(grantPermits(permits, [c], limit, again).moments, [again]);
 });
 
-test('a permit of a clock that was far ahead keeps no pod for ever', () => {
+test('does not block a pod indefinitely by a permit of a clock that was far ahead', () => {
   const limit = { count: 1, windowMs: 40_000 };
   const held = [{ uid: podUid('a'), at: 1_000_000 }];
   assert.deepEqual(grantPermits(held, [podUid('b')], limit, 0).moments, [0]);

@@ -20,7 +20,7 @@ import {
 } from './builders.ts';
 import { type RelayHistory, relayHistory } from './relay-history.ts';
 
-/** A history, and its deltas in any order, some of them more than once. */
+/** A history and its deltas in any order, with repetitions. */
 const disorder = relayHistory.chain((history) =>
   fc.record({
     history: fc.constant(history),
@@ -36,13 +36,16 @@ const applied = (deltas: readonly Delta[], from: Partition = emptyPartition): Pa
 
 const scheduledIn = (partition: Partition): readonly EvictionRecord[] => [...partition.scheduled.values()];
 
-/** When each scheduled pod falls due; all that is past is alike, because it depends on when it was heard of. */
+/**
+ * Returns the deadline of each scheduled pod. Past deadlines are all alike, because they depend on the time of
+ * processing.
+ */
 function dueTimes(partition: Partition, now: EpochMs): ReadonlyMap<string, EpochMs | 'past'> {
   const due = scheduledIn(partition).map(({ uid, fireAt }) => [uid, fireAt > now ? fireAt : 'past'] as const);
   return new Map(due.sort());
 }
 
-/** The deadline rule in its plainest form, for the tolerations a delta tells of. */
+/** Returns the deadline by a direct formula, for the tolerations in a delta. */
 function plainDeadline(partition: Partition, delta: Delta, { uid, podSince }: EvictionRecord): number {
   const pods = delta.kind === 'node' ? delta.pods : delta.kind === 'pod' ? [delta.pod] : [];
   const tolerations = pods.find((pod) => pod.uid === uid)?.tolerations ?? [];
@@ -54,7 +57,7 @@ function plainDeadline(partition: Partition, delta: Delta, { uid, podSince }: Ev
   return Math.min(...ends);
 }
 
-test('whatever the order and however often, with the last resync all deadlines are those of tidy delivery', () => {
+test('reaches the deadlines of ordered delivery with the last resync, for any order and repetition of deltas', () => {
   fc.assert(
     fc.property(disorder, ({ history: { deltas, resync }, delivered }) => {
       const tidy = dueTimes(applied([...deltas, resync]), resync.observedAt);
@@ -65,7 +68,7 @@ test('whatever the order and however often, with the last resync all deadlines a
   );
 });
 
-test('whatever is lost, the last resync heals it', () => {
+test('recovers from any lost deltas with the last resync', () => {
   fc.assert(
     fc.property(relayHistory.chain(withLosses), ({ history: { deltas, resync }, heard }) => {
       const tidy = dueTimes(applied([...deltas, resync]), resync.observedAt);
@@ -78,7 +81,7 @@ test('whatever is lost, the last resync heals it', () => {
 const withLosses = (history: RelayHistory) =>
   fc.record({ history: fc.constant(history), heard: fc.subarray([...history.deltas]) });
 
-test('the same delta again changes nothing, arms the same and repeats what it cancelled', () => {
+test('changes nothing for a repeated delta, arms the same timers and repeats the cancellations', () => {
   fc.assert(
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
@@ -97,7 +100,7 @@ test('the same delta again changes nothing, arms the same and repeats what it ca
   );
 });
 
-test('no scheduled record is left without a timer, though handlers die before they arm', () => {
+test('leaves no scheduled record without a timer, although handlers crash before they arm', () => {
   const crashes = disorder.chain(({ delivered }) =>
     fc.record({
       delivered: fc.constant(delivered),
@@ -109,7 +112,7 @@ test('no scheduled record is left without a timer, though handlers die before th
     fc.property(crashes, ({ delivered, dead, patience }) => {
       const armed = new Set<EpochMs>();
       let partition = emptyPartition;
-      // A message whose handler died comes again after some others.
+      // A message whose handler crashed is redelivered after some others.
       const queue = delivered.map((delta, index) => ({ delta, dies: dead[index] ?? false }));
       for (let next = queue.shift(); next; next = queue.shift()) {
         const { delta, dies } = next;
@@ -125,7 +128,7 @@ test('no scheduled record is left without a timer, though handlers die before th
   );
 });
 
-test('no deadline is stored that is earlier than the rule', () => {
+test('stores no deadline earlier than the rule', () => {
   fc.assert(
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
@@ -145,7 +148,7 @@ test('no deadline is stored that is earlier than the rule', () => {
   );
 });
 
-test('what was evicted or is gone stays so, whatever is heard', () => {
+test('keeps evicted and deleted pods ended, for any later deltas', () => {
   const ended = disorder.chain(({ history, delivered }) =>
     fc.record({
       delivered: fc.constant([...delivered, history.resync]),
@@ -167,7 +170,7 @@ test('what was evicted or is gone stays so, whatever is heard', () => {
   );
 });
 
-test('what is known of the node never gets older', () => {
+test('never replaces the state of a node by older state', () => {
   fc.assert(
     fc.property(disorder, ({ delivered }) => {
       let partition = emptyPartition;
@@ -181,7 +184,7 @@ test('what is known of the node never gets older', () => {
   );
 });
 
-test('a node with something scheduled is watched over', () => {
+test('keeps a node with scheduled pods live', () => {
   fc.assert(
     fc.property(disorder, ({ history: { resync }, delivered }) => {
       let partition = emptyPartition;
@@ -195,7 +198,7 @@ test('a node with something scheduled is watched over', () => {
   );
 });
 
-test('that is so, too, when an older word that the node went without pods comes after a newer one of a pod', () => {
+test('keeps a node live when an older deletion without pods arrives after a newer delta of a pod', () => {
   const before = after(nodeDelta(1, { pods: [] }), podDelta(5));
   const gone = planned(before, nodeDelta(3, { pods: [], deletedAt: at(3) }));
   assert.deepEqual([gone.node?.taints, gone.cancel, gone.live], [[], [], true]);

@@ -26,7 +26,7 @@ import {
 const reasons = (decided: ReturnType<typeof planned>) => decided.cancel.map(({ cancelled }) => cancelled);
 
 describe('a node delta', () => {
-  test('schedules the pods that do not tolerate its taints for ever, at the moments they run out', () => {
+  test('schedules the pods that do not tolerate its taints indefinitely, at their deadlines', () => {
     const pods = [
       pod('u1'),
       pod('u2', { tolerations: [tolerating('a', 30)] }),
@@ -46,7 +46,7 @@ describe('a node delta', () => {
     assert.equal(decided.live, true);
   });
 
-  test('schedules a pod that names a binding in the future from now on, and moves what was stored so', () => {
+  test('counts a binding in the future from the present, and moves a deadline that was stored so', () => {
     const inYear2999 = Date.UTC(2999, 0);
     const pods = [pod('u1', { podSince: inYear2999 }), pod('u2', { tolerations: [], podSince: inYear2999 })];
     const told = planned(emptyPartition, nodeDelta(5, { pods }));
@@ -68,19 +68,19 @@ describe('a node delta', () => {
     );
   });
 
-  test('arms one timer for all pods that fall due together', () => {
+  test('arms one timer for all pods with the same deadline', () => {
     const pods = Array.from({ length: 110 }, (_, index) => pod(`u${index}`));
     assert.deepEqual(planned(emptyPartition, nodeDelta(1, { pods })).arm, [at(60)]);
   });
 
-  test('of an untainted node cancels what was scheduled, and nothing is left to watch over', () => {
+  test('cancels the evictions of an untainted node, which is live no longer', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20, { taints: [] }));
     assert.deepEqual(reasons(decided), ['taint-removed']);
     assert.equal(decided.live, false);
     assert.deepEqual(decided.arm, []);
   });
 
-  test('of an untainted node speaks of no pods: their evictions are cancelled because the taint went', () => {
+  test('cancels for a removed taint, although a delta of an untainted node lists no pods', () => {
     const untaint = nodeDelta(20, { taints: [], pods: [] });
     assert.deepEqual(reasons(planned(after(nodeDelta(1)), untaint)), ['taint-removed']);
     const again = planned(after(nodeDelta(1), untaint), untaint);
@@ -91,17 +91,17 @@ describe('a node delta', () => {
     assert.equal(forecast(after(nodeDelta(1), untaint, nodeDelta(30))), 'due at 80');
   });
 
-  test('of a deleted node without taints is of one whose last pod went', () => {
+  test('cancels for a deleted pod when a deleted node has no taints', () => {
     const deserted = nodeDelta(20, { taints: [], pods: [], deletedAt: at(20) });
     assert.deepEqual(reasons(planned(after(nodeDelta(1)), deserted)), ['pod-gone']);
   });
 
-  test('cancels what was scheduled for pods it does not list', () => {
+  test('cancels the evictions of pods that it does not list', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20, { pods: [] }));
     assert.deepEqual(reasons(decided), ['pod-gone']);
   });
 
-  test('of a relay that listed before a pod appeared does not bury the pod that another one told of', () => {
+  test('does not end a pod that another relay reported after the listing', () => {
     const byOldRelay = podDelta(50, { pod: pod('u1', { podSince: at(50) }) });
     const listedBefore = nodeDelta(49, { version: { epoch: 2, sequence: 1 }, pods: [] });
     const byNewRelay = podDelta(51, {
@@ -112,7 +112,7 @@ describe('a node delta', () => {
     assert.equal(forecast(after(byOldRelay, listedBefore, byNewRelay)), 'due at 110');
   });
 
-  test('that says nothing new is stored on the node alone, so that what is older is known as such', () => {
+  test('without news is stored on the node only, so that older deltas are recognized', () => {
     const decided = planned(after(nodeDelta(1)), nodeDelta(20));
     assert.equal(decided.nodeChanged, false);
     assert.deepEqual(decided.node?.podsVersion, { epoch: 1, sequence: 20 });
@@ -124,10 +124,10 @@ describe('a node delta', () => {
   });
 });
 
-describe('a delta of a relay that has lost its lease', () => {
+describe('a delta of a relay that lost its lease', () => {
   const moment = { leaseEpoch: 2 };
 
-  test('brings the timers back of the pods that it speaks of, and decides nothing', () => {
+  test('rearms the timers of its pods, and decides nothing', () => {
     const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
     const decided = (delta: Delta) =>
       planned(two, delta, moment).decisions.map((each) => [each.kind, 'record' in each && each.record.uid]);
@@ -139,18 +139,18 @@ describe('a delta of a relay that has lost its lease', () => {
     assert.deepEqual(decided(podDelta(20, { pod: pod('u3') })), []);
   });
 
-  test('says nothing of a node that nobody has heard of', () => {
+  test('changes nothing for an unknown node', () => {
     assert.deepEqual(planned(emptyPartition, nodeDelta(1), moment).nodeChanged, false);
   });
 });
 
 describe('a pod delta', () => {
-  test('of a pod with an owner has it recorded', () => {
+  test('records the owner of its pod', () => {
     const owner = { kind: 'ReplicaSet', name: 'web-1' };
     assert.deepEqual(recordIn(after(podDelta(1, { pod: pod('u1', { owner }) })))?.owner, owner);
   });
 
-  test('keeps what happened to its pod since it fell due', () => {
+  test('keeps the progress of a due pod', () => {
     const partition = after(nodeDelta(1));
     const trials = { failure: { since: at(60), error: 'refused' }, turnAt: at(65), notBefore: at(62) };
     const record = { ...(recordIn(partition) as EvictionRecord), ...trials };
@@ -165,16 +165,16 @@ describe('a pod delta', () => {
     assert.equal(forecast(after(podDelta(1))), 'due at 60');
   });
 
-  test('counts from the binding when the pod came after the taint', () => {
+  test('counts from the binding when the pod is newer than the taint', () => {
     assert.equal(forecast(after(podDelta(41, { pod: pod('u1', { podSince: at(40) }) }))), 'due at 100');
   });
 
-  test('does not move the binding that is stored, whatever a later relay makes of it', () => {
+  test('keeps the stored binding time when a later relay reports another', () => {
     const other = podDelta(20, { version: { epoch: 2, sequence: 1 }, pod: pod('u1', { podSince: at(1) }) });
     assert.equal(forecast(after(nodeDelta(1), other)), 'due at 60');
   });
 
-  test('moves the deadline both ways, and the eviction keeps its start', () => {
+  test('moves the deadline in both directions, and keeps the start of the eviction', () => {
     const scheduled = after(nodeDelta(1));
     for (const [seconds, due] of [
       [90, 90],
@@ -191,19 +191,19 @@ describe('a pod delta', () => {
     }
   });
 
-  test('that tolerates the taint for ever cancels', () => {
+  test('cancels when the pod tolerates the taint indefinitely', () => {
     const forever = podDelta(20, { pod: pod('u1', { tolerations: [tolerating('a')] }) });
     assert.deepEqual(reasons(planned(after(nodeDelta(1)), forever)), ['tolerated-forever']);
   });
 
-  test('that changes nothing for its pod is noted on the record', () => {
+  test('confirms the record when nothing changes for its pod', () => {
     const decided = planned(after(nodeDelta(1)), podDelta(20));
     assert.deepEqual(decided.confirm, [
       { ...recordIn(after(nodeDelta(1))), version: { epoch: 1, sequence: 20 } },
     ]);
   });
 
-  test('leaves other pods of the node alone', () => {
+  test('does not affect other pods of the node', () => {
     const two = after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }));
     assert.equal(
       forecast(after(nodeDelta(1, { pods: [pod('u1'), pod('u2')] }), podGone(2)), 'u2'),
@@ -213,22 +213,22 @@ describe('a pod delta', () => {
   });
 });
 
-describe('a pod that is gone', () => {
-  test('is a tombstone when it was scheduled', () => {
+describe('a deleted pod', () => {
+  test('leaves a tombstone when it was scheduled', () => {
     const decided = planned(after(nodeDelta(1)), podGone(20));
     assert.deepEqual(reasons(decided), ['pod-gone']);
     assert.equal(forecast(committed(after(nodeDelta(1)), decided)), 'gone');
   });
 
-  test('is gone whatever was heard after it: a UID never returns', () => {
+  test('ends for any later deltas, because UIDs are never reused', () => {
     assert.equal(forecast(after(podDelta(5), podGone(3))), 'gone');
   });
 
-  test('is nothing to a node that never scheduled it', () => {
+  test('changes nothing on a node that never scheduled it', () => {
     assert.equal(changesNothing(planned(after(nodeDelta(1, { pods: [] })), podGone(2))), true);
   });
 
-  test('is announced only when it went before it was due: later it looks like an eviction', () => {
+  test('is announced only before its deadline, because a later deletion looks like an eviction', () => {
     const [early] = planned(after(nodeDelta(1)), podGone(20)).cancel;
     const [late] = planned(after(nodeDelta(1)), podGone(60)).cancel;
     assert.ok(early && late);
@@ -237,13 +237,13 @@ describe('a pod that is gone', () => {
   });
 });
 
-describe('an end that is told of again', () => {
+describe('an end that is delivered again', () => {
   const before = (delta: Delta, ...deltas: readonly Delta[]) =>
     planned(after(nodeDelta(1), ...deltas), delta).cancelledBefore.map(({ cancelled }) => cancelled);
   const absent = (sequence: number) => nodeDelta(sequence, { pods: [] });
   const untaint = (sequence: number) => nodeDelta(sequence, { taints: [], pods: [] });
 
-  test('is announced again by the delta that it is of, and by no other', () => {
+  test('is announced again by its own delta, and by no other', () => {
     for (const delta of [absent, untaint, podGone]) {
       assert.equal(before(delta(20), delta(20)).length, 1);
       assert.deepEqual(before(delta(30), delta(20)), []);
@@ -251,7 +251,7 @@ describe('an end that is told of again', () => {
     assert.deepEqual(before(untaint(30), absent(20)), []);
   });
 
-  test('of a pod that was due already is announced when its taint went, not when it is there no more', () => {
+  test('is announced for an overdue pod whose taint was removed, and not for a missing pod', () => {
     assert.deepEqual(before(untaint(100), untaint(100)), ['taint-removed']);
     assert.deepEqual(before(absent(100), absent(100)), []);
     assert.deepEqual(before(podGone(100), podGone(100)), []);
@@ -260,8 +260,8 @@ describe('an end that is told of again', () => {
   });
 });
 
-describe('the same delta again', () => {
-  test('does not schedule again what has ended since: what it would have evicted was observed', () => {
+describe('a repeated delta', () => {
+  test('does not schedule a pod again whose eviction ended as would-have', () => {
     const partition = after(nodeDelta(1), nodeDelta(20));
     const record = recordIn(partition) as EvictionRecord;
     const would = { ...ending(record, { outcome: 'would-have' }), endedAt: at(60) };
@@ -295,7 +295,7 @@ describe('the same delta again', () => {
     });
   }
 
-  test('completes a commit that stopped half-way, whose node comes last', () => {
+  test('completes an interrupted commit, which writes the node last', () => {
     const pods = [pod('u1'), pod('u2')];
     const first = planned(emptyPartition, nodeDelta(1, { pods }));
     const [half] = first.schedule;
@@ -310,23 +310,23 @@ describe('the same delta again', () => {
   });
 });
 
-describe('a delta that comes late', () => {
+describe('a late delta', () => {
   const forever = pod('u1', { tolerations: [tolerating('a')] });
 
-  test('does not bring a taint back', () => {
+  test('does not restore a removed taint', () => {
     assert.equal(forecast(after(nodeDelta(1), nodeDelta(20, { taints: [] }), podDelta(10))), 'cancelled');
   });
 
-  test('does not take a taint away', () => {
+  test('does not remove a taint', () => {
     assert.equal(forecast(after(nodeDelta(20), nodeDelta(10, { taints: [] }))), 'due at 60');
   });
 
-  test('does not decide a pod under taints that it does not tell of: tolerations for them were left out', () => {
+  test('does not decide a pod with taints that it lacks, because it omits tolerations of these taints', () => {
     const another = podDelta(20, { taints: [taint('a'), taint('b', 15)], pod: pod('u2') });
     assert.equal(forecast(after(nodeDelta(1, { pods: [] }), another, podDelta(10))), 'none');
   });
 
-  test('still has its node tried again when it was sent after a gap', () => {
+  test('still triggers a retry of its node when it was sent after a gap', () => {
     const partition = after(nodeDelta(20));
     const retry = { attempts: 1, nextTryAt: at(100), since: at(60), error: 'no', everything: true };
     assert.ok(partition.node);
@@ -335,31 +335,31 @@ describe('a delta that comes late', () => {
     assert.equal(decided.node?.retry?.nextTryAt, at(70));
   });
 
-  test('does not undo what a newer node delta merely confirmed', () => {
+  test('does not undo a confirmation of a newer node delta', () => {
     assert.equal(forecast(after(nodeDelta(1), nodeDelta(20), podDelta(10, { pod: forever }))), 'due at 60');
   });
 
-  test('does not undo what a newer pod delta merely confirmed', () => {
+  test('does not undo a confirmation of a newer pod delta', () => {
     assert.equal(
       forecast(after(nodeDelta(1), podDelta(20), nodeDelta(10, { pods: [forever] }))),
       'due at 60',
     );
   });
 
-  test('does not schedule a pod that a newer one did not list', () => {
+  test('does not schedule a pod that a newer delta did not list', () => {
     assert.equal(forecast(after(nodeDelta(20, { pods: [] }), podDelta(10))), 'none');
   });
 
-  test('still decides the pods that newer ones did not speak of, by the newer facts of the node', () => {
+  test('still decides pods that newer deltas did not cover, by the newer facts of the node', () => {
     const newer = podDelta(20, { taints: [taint('a', 15)], pod: pod('u2') });
     assert.equal(forecast(after(newer, podDelta(10))), 'due at 75');
   });
 
-  test('does not end a pod that appeared after it', () => {
+  test('does not end a pod that appeared later', () => {
     assert.equal(forecast(after(podDelta(20), nodeDelta(10, { pods: [] }))), 'due at 60');
   });
 
-  test('of a relay that lost its lease is older than all of its successor’s', () => {
+  test('is older than all deltas of the next relay if its relay lost the lease', () => {
     const successor = nodeDelta(2, { version: { epoch: 2, sequence: 1 } });
     const stale = nodeDelta(99, { version: { epoch: 1, sequence: 99 }, taints: [] });
     assert.equal(forecast(after(successor, stale)), 'due at 60');
@@ -368,7 +368,7 @@ describe('a delta that comes late', () => {
 
 describe('a tombstone', () => {
   for (const outcome of ['done', 'gone'] as const) {
-    test(`of a pod that is ${outcome} is not revived by newer deltas, nor timed`, () => {
+    test(`for outcome ${outcome} is not revived or armed by newer deltas`, () => {
       const tomb = happened(after(nodeDelta(1)), 'u1', outcome);
       for (const delta of [nodeDelta(20), podDelta(20), nodeDelta(20, { taints: [] }), podGone(20)]) {
         const decided = planned(tomb, delta);
@@ -378,7 +378,7 @@ describe('a tombstone', () => {
     });
   }
 
-  test('a cancelled eviction is none: the taint that comes back schedules the pod again', () => {
+  test('does not exist for a canceled eviction, so that a returning taint schedules the pod again', () => {
     const back = nodeDelta(40, { taints: [taint('a', 40)] });
     const partition = after(nodeDelta(1), nodeDelta(20, { taints: [] }), back);
     assert.equal(forecast(partition), 'due at 100');
@@ -386,39 +386,39 @@ describe('a tombstone', () => {
   });
 });
 
-describe('a deadline that is past when it is heard of', () => {
+describe('a deadline that has passed when it is processed', () => {
   const late = nodeDelta(100, { observedAt: at(100) });
 
-  test('falls due at that moment', () => {
+  test('is set to the time of the observation', () => {
     assert.equal(forecast(after(late)), 'due at 100');
   });
 
-  test('is not moved by what comes after, however long its eviction takes', () => {
+  test('is not moved by later deltas, however long the eviction takes', () => {
     assert.equal(forecast(after(late, nodeDelta(200), podDelta(300))), 'due at 100');
   });
 
-  test('replaces a later one at once', () => {
+  test('replaces a later deadline immediately', () => {
     const shortened = podDelta(50, { pod: pod('u1', { tolerations: [tolerating('a', 10)] }) });
     assert.equal(forecast(after(nodeDelta(1), shortened)), 'due at 50');
   });
 
-  test('is never put before itself, not even by an earlier one that it replaces', () => {
+  test('is never earlier than the rule, even when it replaces an earlier deadline', () => {
     const lengthened = podDelta(100, { pod: pod('u1', { tolerations: [tolerating('a', 90)] }) });
     assert.equal(forecast(after(nodeDelta(1), lengthened)), 'due at 90');
   });
 });
 
-describe('a pod that is overdue', () => {
+describe('an overdue pod', () => {
   const overdue = after(nodeDelta(1));
   const armedAt = (seconds: number, wake: boolean) => planned(overdue, nodeDelta(60 + seconds, { wake })).arm;
 
-  test('gets a new timer from every resync once that is a minute ago: its timer was lost', () => {
+  test('gets a new timer from every resync after a minute, because its timer was lost', () => {
     assert.deepEqual(armedAt(60, false), []);
     assert.deepEqual(armedAt(61, false), [at(60)]);
     assert.deepEqual(armedAt(86_400, false), [at(60)]);
   });
 
-  test('gets one from a resync after a gap, however soon', () => {
+  test('gets a new timer immediately from a resync after a gap', () => {
     assert.deepEqual(armedAt(0, true), [at(60)]);
     assert.deepEqual(armedAt(86_400, true), [at(60)]);
   });
@@ -432,40 +432,40 @@ describe('a deleted node', () => {
     assert.equal(planned(after(nodeDelta(1)), deleted).live, true);
   });
 
-  test('still concerns a pod that was bound before it went, and is heard of after', () => {
+  test('still affects a pod that was bound before the deletion and reported later', () => {
     const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(10) }) });
     assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'due at 70');
   });
 
-  test('does not concern pods that were bound after it went', () => {
+  test('does not affect pods that were bound after the deletion', () => {
     const heard = podDelta(30, { deletedAt: at(20), pod: pod('u2', { podSince: at(25) }) });
     assert.equal(forecast(after(nodeDelta(1), deleted, heard), 'u2'), 'none');
   });
 
-  test('keeps the stored taints when the relay never saw any, also those stored since it looked', () => {
+  test('keeps the stored taints when the relay never saw any, also taints stored after its observation', () => {
     const unseen = (sequence: number) => nodeDelta(sequence, { deletedAt: at(20), taints: [] });
     assert.equal(forecast(after(nodeDelta(1), unseen(21))), 'due at 60');
     assert.deepEqual(reasons(planned(after(nodeDelta(1)), unseen(21))), []);
     assert.equal(forecast(after(unseen(20), nodeDelta(19))), 'none');
   });
 
-  test('takes its taints along with its last pod', () => {
+  test('loses its taints with its last pod', () => {
     const partition = after(nodeDelta(1), deleted, podGone(30, { deletedAt: at(20) }));
     const decided = planned(partition, nodeDelta(31, { deletedAt: at(20), pods: [] }));
     assert.deepEqual(decided.node?.taints, []);
     assert.equal(decided.live, false);
   });
 
-  test('that comes back with its taint counts on', () => {
+  test('continues its countdowns when it returns with its taint', () => {
     assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40))), 'due at 60');
   });
 
-  test('that comes back untainted cancels', () => {
+  test('cancels when it returns untainted', () => {
     assert.equal(forecast(after(nodeDelta(1), deleted, nodeDelta(40, { taints: [] }))), 'cancelled');
   });
 });
 
-describe('a pod that is held', () => {
+describe('a held pod', () => {
   const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
   const scheduled = after(nodeDelta(1));
   const record = recordIn(scheduled);
@@ -475,28 +475,28 @@ describe('a pod that is held', () => {
   const heard = (delta: Delta, governing: Rules) => planned(partition, delta, {}, governing);
   const ranked = nodeDelta(120, { pods: [pod('u1', { rank: 100 })], wake: true });
 
-  test('is left alone for as long as it may be held, woken or not', () => {
+  test('stays held while its gate may hold, with and without a wake', () => {
     const decided = heard(ranked, observed);
     assert.deepEqual([decided.free, decided.arm], [[], []]);
     assert.equal(recordIn(committed(partition, heard(podDelta(121), observed)))?.held?.since, at(60));
   });
 
-  test('goes in its turn, which its rank and the pace of draining say, once nothing holds it', () => {
+  test('is released in its slot, by its rank and the release rate, when no gate remains', () => {
     const decided = heard(ranked, { ...rules, policy: { ...rules.policy, drain: 10 } });
     assert.deepEqual(decided.free, [{ ...record, notBefore: at(120 + 100 / 10), drains: true }]);
     assert.deepEqual(decided.arm, [at(130)]);
   });
 
-  test('is let go by a word of its node, and not of itself alone', () => {
+  test('is released by a delta of its node, and not by its own delta', () => {
     const { free, confirm } = heard(podDelta(121), rules);
     assert.deepEqual([free, confirm.map((each) => each.held)], [[], [held.held]]);
   });
 
-  test('goes at once when it has no rank', () => {
+  test('is released immediately when it has no rank', () => {
     assert.deepEqual(heard(nodeDelta(120), rules).arm, [at(120)]);
   });
 
-  test('drains until its record ends, whatever moves its deadline', () => {
+  test('stays a released pod until its record ends, also with another deadline', () => {
     const freed = committed(partition, heard(ranked, rules));
     const moved = committed(
       freed,
@@ -507,27 +507,27 @@ describe('a pod that is held', () => {
     assert.notEqual(found?.fireAt, record.fireAt);
   });
 
-  test('keeps its turn whatever is told of it again', () => {
+  test('keeps its slot when it is delivered again', () => {
     const freed = committed(partition, heard(ranked, rules));
     const again = planned(freed, ranked, {}, rules);
     assert.deepEqual([again.free, again.arm], [[], [at(122)]]);
     assert.equal(recordIn(committed(freed, planned(freed, podDelta(121))))?.notBefore, at(122));
   });
 
-  test('is not given up for the time in which it was not tried', () => {
+  test('does not fail for the time in which it was not tried', () => {
     const failing = { ...held, failure: { since: at(30), error: 'refused' } };
     const given = { ...scheduled, scheduled: new Map([[record.uid, failing]]) };
     const [freed] = planned(given, ranked).free;
     assert.equal(freed?.failure?.since, at(30 + (120 - 60)));
   });
 
-  describe('for the taint that makes it go', () => {
+  describe('with a gate for its taint', () => {
     const by = { kind: 'excluded', revision: 1, guardRevision: 0 } as const;
     const excluded: EvictionRecord = { ...record, held: { by, since: at(60), until: at(500) } };
     const excluding = { ...scheduled, scheduled: new Map([[record.uid, excluded]]) };
     const untilIn = (delta: Delta) => recordIn(committed(excluding, planned(excluding, delta)))?.held?.until;
 
-    test('is judged anew at once when its node has another taint or it has other tolerations', () => {
+    test('is evaluated again immediately when its node has another taint or its tolerations change', () => {
       const another = nodeDelta(120, { taints: [taint('a'), taint('b', 120)] });
       for (const delta of [another, podDelta(120)]) {
         assert.equal(untilIn(delta), at(120));
@@ -535,13 +535,13 @@ describe('a pod that is held', () => {
       }
     });
 
-    test('is left alone as long as nothing changes', () => {
+    test('stays held as long as nothing changes', () => {
       assert.equal(untilIn(nodeDelta(120)), at(500));
       assert.deepEqual(planned(excluding, nodeDelta(120)).arm, []);
     });
   });
 
-  test('by a hold is judged anew when it has changed itself: the hold may be on what ran it', () => {
+  test('with a hold is evaluated again when the pod changes, because the hold may be on its owner', () => {
     const by = { kind: 'hold', id: 'h1' } as const;
     const kept: EvictionRecord = { ...record, held: { by, since: at(60) } };
     const keeping = { ...scheduled, scheduled: new Map([[record.uid, kept]]) };
@@ -555,14 +555,14 @@ describe('a pod that is held', () => {
     assert.equal(untilIn(nodeDelta(120)), undefined);
   });
 
-  test('has another deadline like any other pod, and is not held then', () => {
+  test('gets another deadline as any pod does, and is held no longer', () => {
     const later = nodeDelta(120, { pods: [pod('u1', { tolerations: [tolerating('a', 600)] })] });
     const [moved] = heard(later, observed).reschedule;
     assert.deepEqual([moved?.fireAt, moved?.held], [at(600), undefined]);
   });
 });
 
-describe('a pod that somebody else deleted', () => {
+describe('a pod that another actor deleted', () => {
   const gone = (
     uid: string,
     second: number,
@@ -576,7 +576,7 @@ describe('a pod that somebody else deleted', () => {
     podGone(sequence, { deleted: gone('u1', sequence, by, fields) });
 
   for (const by of ['taint-manager', 'other'] as const) {
-    test(`ends as gone, with who did it and when: ${by}`, () => {
+    test(`ends as gone, with actor and time: ${by}`, () => {
       const told = [podGoneBy(40, by), nodeDelta(40, { pods: [], deleted: [gone('u1', 40, by)] })];
       for (const delta of told) {
         const [end] = planned(after(nodeDelta(1)), delta).cancel;
@@ -586,18 +586,18 @@ describe('a pod that somebody else deleted', () => {
     });
   }
 
-  test('is no cancellation to tell of when another taint manager evicted it', () => {
+  test('is no canceled eviction to announce when another taint manager evicted it', () => {
     const announced = (by: 'taint-manager' | 'other') =>
       planned(after(nodeDelta(1)), podGoneBy(40, by)).cancel.map((end) => isAnnounced(end, at(40)));
     assert.deepEqual([announced('taint-manager'), announced('other')], [[false], [true]]);
   });
 
-  test('is told of also by a relay that has lost its lease', () => {
+  test('is recorded also for a relay that lost its lease', () => {
     const [end] = planned(after(nodeDelta(1)), podGoneBy(40, 'other'), { leaseEpoch: 2 }).cancel;
     assert.equal(end?.deleted?.by, 'other');
   });
 
-  test('and that was never scheduled has an end when another taint manager evicted it: when it was due by us', () => {
+  test('gets an end with our deadline when another taint manager evicted it before it was scheduled', () => {
     const told = [
       podGoneBy(3, 'taint-manager', { tolerations: [] }),
       nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager', { tolerations: [] })] }),
@@ -614,24 +614,24 @@ describe('a pod that somebody else deleted', () => {
     }
   });
 
-  test('and that nothing of ours evicts has an end that says so', () => {
+  test('gets an end without deadline when another taint manager evicted it and we would not', () => {
     const delta = podGoneBy(3, 'taint-manager', { tolerations: [tolerating('a')] });
     const [end] = planned(emptyPartition, delta).elsewhere;
     assert.deepEqual([end?.reasons, end?.fireAt], [[], 8.64e15]);
   });
 
-  test('and that was never scheduled is not told of when anybody else deleted it, or on a node without taints', () => {
+  test('gets no end if it was never scheduled and another actor deleted it, or its node had no taints', () => {
     assert.deepEqual(planned(emptyPartition, podGoneBy(3, 'other')).decisions, []);
     const untainted = podGone(3, { taints: [], deleted: gone('u1', 3, 'taint-manager') });
     assert.deepEqual(planned(emptyPartition, untainted).elsewhere, []);
   });
 
-  test('after we evicted it stays evicted by us', () => {
+  test('stays evicted by us after our eviction', () => {
     const done = happened(after(nodeDelta(1)), 'u1', 'done');
     assert.deepEqual(planned(done, podGoneBy(61, 'taint-manager')).decisions, []);
   });
 
-  test('is recorded once, however often it is told of, and whatever is told late', () => {
+  test('is recorded once, for repeated and late deltas', () => {
     const delta = nodeDelta(3, { pods: [], deleted: [gone('u1', 2, 'taint-manager')] });
     const partition = after(delta);
     for (const again of [
@@ -647,7 +647,7 @@ describe('a pod that somebody else deleted', () => {
     assert.equal(forecast(committed(partition, planned(partition, nodeDelta(2)))), 'gone');
   });
 
-  test('after it would have gone by us keeps the moment and the reasons of that', () => {
+  test('keeps the deadline and causes of an eviction that ended as would-have', () => {
     const partition = after(nodeDelta(1));
     const record = recordIn(partition);
     assert.ok(record);

@@ -49,7 +49,7 @@ const anyPolicy: fc.Arbitrary<Partial<Policy>> = fc
     ...policy,
     ...(ends.until === undefined ? {} : { pausedUntil: ends.until }),
   }));
-/** As the service gives them: no two holds have one. */
+/** Returns an ID that no other hold has, as the service does. */
 const holdId = (held: HoldTarget, ends: EpochMs | undefined): string =>
   `h-${Object.values(held).join('-')}-${ends ?? 'open'}`;
 const anyRules: fc.Arbitrary<Rules> = fc
@@ -69,7 +69,7 @@ const anyRules: fc.Arbitrary<Rules> = fc
   })
   .map((said) => ({ ...rules, ...said, policy: { ...rules.policy, ...said.policy } }));
 
-/** What a relay told, and under which rules each word was heard; each other rules than the one before. */
+/** The deltas of a relay, and the rules for each delta. Every delta has rules with other revisions. */
 export const governed = longRelayHistory.chain(({ deltas, resync }) =>
   fc.record({
     deltas: fc.constant([...deltas, resync]),
@@ -82,7 +82,10 @@ export const governed = longRelayHistory.chain(({ deltas, resync }) =>
 export const labelsOf = (uid: PodUid): Record<string, string> =>
   Number(uid.slice(1, 2)) % 2 === 1 ? { odd: 'true' } : {};
 
-/** One node's partition, and what is evicted there; what is due is looked at after each word, and the live node is as told. */
+/**
+ * The partition of a node, and the pods evicted there. Evaluates due pods after each delta; the live node is as
+ * in the delta.
+ */
 export class PlayedNode {
   partition: Partition = emptyPartition;
   readonly evicted: PodUid[] = [];

@@ -12,7 +12,7 @@ const scheduledFor = (fireAt: number): EvictionRecord => ({
 });
 const timed = (key: string, value?: string) => ({ ...taint(key, 0, value), since: at(0) });
 
-test('a deadline says why: the taints that set it, since when, how that is known, and what the pod tolerates', () => {
+test('lists the causes of a deadline: taint, start, knowledge, and toleration', () => {
   const deadlineOf = podDeadlines([timed('a', 'x'), timed('b'), timed('c')], undefined, rules);
   const tolerations = [tolerating('c'), tolerating('a', 5), tolerating('b', 5)];
   const reason = { since: at(0), known: 'appeared', seconds: 5 };
@@ -25,31 +25,31 @@ test('a deadline says why: the taints that set it, since when, how that is known
   });
 });
 
-test('of a taint that nothing tolerates, the reason names no toleration', () => {
+test('lists no toleration in the cause of an untolerated taint', () => {
   const [reason] = podDeadlines([timed('a')], undefined, rules)([], at(0))?.reasons ?? [];
   assert.ok(reason);
   assert.ok(!('toleration' in reason));
   assert.equal(reason.seconds, 0);
 });
 
-test('a deadline beyond all dates is the last date, and a safe integer', () => {
+test('clamps a deadline beyond all dates to the last date, which is a safe integer', () => {
   const deadlineOf = podDeadlines([timed('a')], undefined, rules);
   const huge = deadlineOf([{ ...tolerating('a'), tolerationSeconds: INT64_MAX - 1n }], at(0));
   assert.equal(huge?.at, 8_640_000_000_000_000);
   assert.equal(huge.reasons[0]?.seconds, Number.MAX_SAFE_INTEGER);
 });
 
-test('the taints of a deleted node concern who was bound until the very moment it went', () => {
+test('applies the taints of a deleted node to pods bound until exactly the deletion', () => {
   const deadlineOf = podDeadlines([timed('a')], at(20), rules);
   assert.equal(deadlineOf([], at(20))?.at, at(20));
   assert.equal(deadlineOf([], at(20) + 1), undefined);
 });
 
-describe('the moment that is stored', () => {
+describe('the stored deadline', () => {
   const moment = fc.integer({ min: 0, max: 50 });
   const known = fc.option(moment.map(scheduledFor), { nil: undefined });
 
-  test('is never before the deadline, and is the deadline unless that is past', () => {
+  test('is never before the deadline, and equals the deadline unless that has passed', () => {
     fc.assert(
       fc.property(moment, moment, known, (deadline, observed, scheduled) => {
         const stored = dueAt(deadline, observed, scheduled);
@@ -60,7 +60,7 @@ describe('the moment that is stored', () => {
     );
   });
 
-  test('does not move any more once it is past, however often it is heard of', () => {
+  test('does not move once it has passed, for repeated deltas', () => {
     fc.assert(
       fc.property(moment, moment, moment, known, (deadline, observed, laterMs, scheduled) => {
         const stored = dueAt(deadline, observed, scheduled);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 
-test('a cluster of which nobody has said anything is observed, under the guard, and would be drained by deletion', () => {
+test('defaults to observe mode with a guard and the delete method', () => {
   assert.deepEqual(DEFAULT_POLICY, {
     mode: 'observe',
     guard: {

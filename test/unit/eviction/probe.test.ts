@@ -7,14 +7,14 @@ import { after, at, podGone, ref, rules } from './builders.ts';
 
 const PROBE = { sentAt: at(60), sequence: 3, isTraced: false };
 
-test('a probe travels as a delta message', () => {
+test('a probe is encoded as a delta message', () => {
   for (const isTraced of [false, true]) {
     const probe = { ...PROBE, isTraced };
     assert.deepEqual(probeOf(parseDelta(encodeDelta(probeDelta(ref.cluster, probe)))), probe);
   }
 });
 
-test('a release that knows no probes decides nothing by one', () => {
+test('a release without probes decides nothing by a probe', () => {
   const { decisions, node } = plan(after(), probeDelta(ref.cluster, PROBE), rules, {
     now: at(60),
     leaseEpoch: 1,
@@ -22,12 +22,12 @@ test('a release that knows no probes decides nothing by one', () => {
   assert.deepEqual([decisions, node], [[], undefined]);
 });
 
-test('no pod that is gone is taken for a probe, also on a node of that name', () => {
+test('a deleted pod is never parsed as a probe, also on a node with the name of the probe node', () => {
   assert.equal(probeOf(podGone(1)), undefined);
   assert.equal(probeOf(podGone(1, { ref: { ...ref, node: PROBE_NODE } })), undefined);
 });
 
-test('the timer of a probe fires immediately, and names it, also where the relay’s clock is 30 s ahead', () => {
+test('the timer of a probe is due immediately and identifies it, also where the relay’s clock is 30 s ahead', () => {
   assert.ok(probeTimerAt(at(90)) <= at(60));
   assert.equal(probeSentAt(probeTimerAt(at(90))), at(90));
 });

@@ -10,7 +10,7 @@ const NEVER: Given = {};
 const NONE = { permits: 0, at: at(60), takenTo: at(60) };
 
 describe('permits', () => {
-  test('are as many at once as go in a second, and one at least', () => {
+  test('cover the pods of one second together, and at least one pod', () => {
     for (const [rate, most] of [
       [0.1, 1],
       [1, 1],
@@ -22,7 +22,7 @@ describe('permits', () => {
     }
   });
 
-  test('are there for whoever comes up to a second late, at a low rate', () => {
+  test('are available to a pod that is up to a second late, at a low rate', () => {
     let given = NEVER;
     for (const [second, lateMs] of [300, 20, 900, 0, 999].entries()) {
       const now = at(60 + 2 * second) + lateMs;
@@ -32,13 +32,13 @@ describe('permits', () => {
     }
   });
 
-  test('are never more for what has no rate and was not held', () => {
+  test('are unlimited without a rate, for pods that were not held', () => {
     const { turns, given } = givePermits(NEVER, pods(100), { drain: 1 }, at(60));
     assert.ok(turns.every((turn) => turn === undefined));
     assert.deepEqual(given, { rate: undefined, drain: undefined });
   });
 
-  test('do not come back when the clock does', () => {
+  test('do not return when the clock is set back', () => {
     const first = givePermits(NEVER, pods(2), { rate: 2, drain: 50 }, at(70));
     const back = givePermits(first.given, pods(1, { inTurn: true }), { rate: 2, drain: 50 }, at(60));
     assert.notEqual(back.turns[0], undefined);
@@ -47,8 +47,8 @@ describe('permits', () => {
   });
 });
 
-describe('turns', () => {
-  test('are full seconds, those of a second together', () => {
+describe('slots', () => {
+  test('are full seconds, with several slots in a second', () => {
     const { turns } = givePermits({ rate: NONE }, pods(4), { rate: 2, drain: 50 }, at(60) + 300);
     assert.deepEqual(
       turns.map((turn) => turn?.turnAt),
@@ -56,7 +56,7 @@ describe('turns', () => {
     );
   });
 
-  test('are seldom at a rate of less than one a second', () => {
+  test('are rare at a rate below one a second', () => {
     const { turns } = givePermits({ rate: NONE }, pods(3), { rate: 0.1, drain: 50 }, at(60));
     assert.deepEqual(
       turns.map((turn) => turn?.turnAt),
@@ -64,7 +64,7 @@ describe('turns', () => {
     );
   });
 
-  test('are asked for again at a full second, when those that are given out are over', () => {
+  test('are requested again at a full second, after the slots that are reserved', () => {
     const far = { ...NONE, takenTo: at(125) };
     const ask = (now: number) => givePermits({ rate: far }, pods(1), { rate: 0.1, drain: 50 }, now).turns;
     assert.deepEqual(ask(at(60)), [{ notBefore: at(60) + TURNS_AHEAD_MS }]);

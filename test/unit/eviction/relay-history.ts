@@ -4,14 +4,17 @@ import { podUid } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { at, pod, ref, taint, tolerating } from './builders.ts';
 
-/** What happens on one node. */
+/** An event on a node. */
 type Happening =
   | { readonly kind: 'taint' | 'untaint'; readonly key: string; readonly value: string }
   | { readonly kind: 'appears' | 'changes'; readonly uid: number; readonly seconds: readonly Seconds[] }
   | { readonly kind: 'goes'; readonly uid: number }
   | { readonly kind: 'resync' | 'node-goes' };
 
-/** Tolerated for so long; for ever; not at all. */
+/**
+ * The tolerationSeconds of a pod; `for ever`: it tolerates the taint indefinitely; `not`: it does not tolerate
+ * the taint.
+ */
 type Seconds = number | 'for ever' | 'not';
 
 const KEYS = ['a', 'b'];
@@ -26,19 +29,19 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   fc.record({ kind: fc.constantFrom('resync', 'node-goes') }),
 );
 
-/** Seconds since what happened before: mostly a few, now and then half an hour. */
+/** Seconds since the previous event: mostly a few, sometimes half an hour. */
 const later = fc.oneof({ weight: 20, arbitrary: fc.integer({ min: 1, max: 8 }) }, fc.constant(1800));
 
 export interface RelayHistory {
-  /** In the relay's order. */
+  /** The deltas in the order of the relay. */
   readonly deltas: readonly Delta[];
-  /** The last one, of the whole node. */
+  /** The last delta, of the whole node. */
   readonly resync: Delta;
 }
 
 /**
- * What one relay sends that follows one node: taints and pods come, change and go, and so does the node. Pods
- * never return under an old UID. `atLeast`: so much happens.
+ * The deltas that a relay sends for one node, whose taints and pods appear, change and disappear, as the node
+ * itself does. Pods never return with an old UID. `atLeast`: the minimum number of events.
  */
 const histories = (atLeast: number): fc.Arbitrary<RelayHistory> =>
   fc.array(fc.tuple(later, happening), { minLength: atLeast, maxLength: 25 }).map((happenings) => {
@@ -105,7 +108,7 @@ class OneNodeRelay {
     if (kind === 'untaint') this.#taints.delete(key);
     else
       this.#taints.set(key, { ...taint(key, this.#second, given), ...(before && { seenAt: before.seenAt }) });
-    // A node that changes is there, again perhaps.
+    // A node that changes exists, perhaps again.
     this.#deletedAt = undefined;
     this.#tellNode();
   }

@@ -11,8 +11,8 @@ const pod = (uid: string, dueAt: number, owner?: string, namespace = 'default'):
   owner: owner === undefined ? undefined : { kind: 'ReplicaSet', name: owner },
 });
 
-describe('pods that were held together go', () => {
-  test('those first that fell due first, each owner with one pod in a round', () => {
+describe('the release order of held pods', () => {
+  test('follows the deadlines, with one pod of each owner in a round', () => {
     const order = releaseOrder([
       pod('web-2', 2, 'web'),
       pod('web-1', 1, 'web'),
@@ -23,7 +23,7 @@ describe('pods that were held together go', () => {
     assert.deepEqual(order, ['web-1', 'db-1', 'web-2', 'db-2', 'web-3']);
   });
 
-  test('those without an owner, and owners of one name in two namespaces, each by themselves', () => {
+  test('treats pods without an owner, and equal owner names in two namespaces, as separate owners', () => {
     const order = releaseOrder([
       pod('a', 1, 'web'),
       pod('b', 2, 'web', 'other'),
@@ -34,7 +34,7 @@ describe('pods that were held together go', () => {
     assert.deepEqual(order, ['a', 'b', 'c', 'd', 'e']);
   });
 
-  test('by their UIDs where they fell due together, in whatever order they are given', () => {
+  test('follows the UIDs for equal deadlines, in any input order', () => {
     const [a, b, c] = [pod('a', 1), pod('b', 1), pod('c', 1)];
     for (const given of [
       [a, b, c],
@@ -50,7 +50,7 @@ describe('pods that were held together go', () => {
     })
     .map((list) => list.map(({ dueAt, owner }, index) => pod(`u${index}`, dueAt, owner)));
 
-  test('each once, and at no time has an owner lost two more than another one that still has pods', () => {
+  test('contains each pod once, and never takes two more pods from an owner than from another that still has pods', () => {
     fc.assert(
       fc.property(pods, (given) => {
         const order = releaseOrder(given);

@@ -12,7 +12,7 @@ const WELL: RenewalInputs = {
   skewMs: -250,
 };
 
-test('a guard watches over nodes that are down by cluster or by zone, and not in shadow', () => {
+test('watches nodes that are down by cluster or by zone, and not in dry run', () => {
   const threshold = { percent: 20, nodes: 3 };
   assert.equal(watchesDownNodes({ shadow: false, cluster: threshold }), true);
   assert.equal(watchesDownNodes({ shadow: false, zone: threshold }), true);
@@ -20,7 +20,7 @@ test('a guard watches over nodes that are down by cluster or by zone, and not in
   assert.equal(watchesDownNodes({ shadow: true, cluster: threshold, zone: threshold }), false);
 });
 
-describe('a relay may say that Taintward evicts', () => {
+describe('the takeover heartbeat is renewed', () => {
   const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>])[] = [
     ['when all is as it ought to be', {}],
     ['while policy pauses: nobody else is to evict either', { mode: 'paused' }],
@@ -29,7 +29,7 @@ describe('a relay may say that Taintward evicts', () => {
     test(when, () => assert.equal(renewalBlocker({ ...WELL, ...given }), undefined));
 });
 
-describe('it may not, and says why,', () => {
+describe('the takeover heartbeat is suspended, with a reason,', () => {
   const rows: readonly (readonly [when: string, given: Partial<RenewalInputs>, why: string])[] = [
     ['while policy only observes', { mode: 'observe' }, 'the policy is in observe mode: set mode to enforce'],
     [

@@ -16,7 +16,7 @@ import { after, at, nodeDelta, planned, pod, podDelta, rules, tolerating } from 
 
 const { giveUpAfterMs } = rules.policy;
 
-/** A node with pods that all fall due at second 60. */
+/** Returns a node with pods that are all due at second 60. */
 const withPods = (count: number): Partition & { readonly node: NodeState } => {
   const pods = Array.from({ length: count }, (_, index) => pod(`u${index + 1}`));
   const partition = after(nodeDelta(1, { pods }));
@@ -29,7 +29,7 @@ const failed = (...uids: readonly string[]): Failures => ({
   pods: new Map(uids.map((uid) => [pod(uid).uid, 'refused'])),
 });
 
-/** The partition after a try that failed so, at that moment. */
+/** Returns the partition after a try with these failures at `now`. */
 function tried(
   partition: Partition & { readonly node: NodeState },
   failures: Failures,
@@ -48,8 +48,8 @@ function tried(
 
 const uidsOf = (records: readonly { readonly uid: string }[]) => records.map(({ uid }) => uid);
 
-describe('a node of which nothing could be done', () => {
-  test('waits as a whole, twice as long each time: ten times for 30 s at most, then for five minutes at most', () => {
+describe('a node on which every action fails', () => {
+  test('waits as a whole, with doubled waits: at most 30 s for ten tries, then at most five minutes', () => {
     let partition = withPods(2);
     let now = at(60);
     const waits: number[] = [];
@@ -66,7 +66,7 @@ describe('a node of which nothing could be done', () => {
     assert.equal(partition.node.retry?.since, at(60));
   });
 
-  test('gives its pods up after four days, with what the cluster said, each counted from when it fell due', () => {
+  test('fails its pods after four days with the error of the cluster, each counted from its deadline', () => {
     const partition = withPods(2);
     const later = partition.scheduled.get(pod('u2').uid);
     assert.ok(later);
@@ -80,7 +80,7 @@ describe('a node of which nothing could be done', () => {
     assert.deepEqual(last.gaveUp[0]?.failure, { since: at(90), error: 'no answer' });
   });
 
-  test('counts from its own first failure, not from that of a single neighbor', () => {
+  test('counts from its own first failure, not from the failure of a single other pod', () => {
     const failing = tried(withPods(2), failed('u1'), at(60));
     const silent = tried(failing, SILENT, at(60) + giveUpAfterMs);
     assert.deepEqual(uidsOf(silent.gaveUp), ['u1']);
@@ -89,7 +89,7 @@ describe('a node of which nothing could be done', () => {
     assert.equal(later.gaveUp[0]?.failure?.since, at(60) + giveUpAfterMs);
   });
 
-  test('counts for a pod from when it was freed, or had its turn', () => {
+  test('counts for a pod from its release or its slot', () => {
     for (const turn of ['notBefore', 'turnAt'] as const) {
       const partition = tried(withPods(2), SILENT, at(60));
       const freedAt = at(60) + giveUpAfterMs;
@@ -103,7 +103,7 @@ describe('a node of which nothing could be done', () => {
     }
   });
 
-  test('is not tried again for pods that are not due, are held, or were given up', () => {
+  test('is not retried for pods that are not due, are held, or failed', () => {
     const partition = withPods(1);
     const [record] = partition.scheduled.values();
     assert.ok(record);
@@ -124,7 +124,7 @@ describe('a node of which nothing could be done', () => {
     assert.ok(tried({ ...partition, scheduled: new Map([[record.uid, record]]) }, SILENT, at(60)).node.retry);
   });
 
-  test('is tried again for pods that were held until then, whose failing counts from there', () => {
+  test('is retried for pods that were held until then, and counts their failures from there', () => {
     const [record] = withPods(1).scheduled.values();
     assert.ok(record);
     const held = { by: { kind: 'hold', id: 'h1' }, since: at(60), until: at(900) } as const;
@@ -143,7 +143,7 @@ describe('a node of which nothing could be done', () => {
     assert.deepEqual(uidsOf(dueOf(refused, at(901))), ['u1']);
   });
 
-  test('says what failed last', () => {
+  test('reports the last error', () => {
     const errorOf = (partition: Partition) => partition.node?.retry?.error;
     const silent = tried(withPods(2), SILENT, at(60));
     assert.equal(errorOf(silent), 'no answer');
@@ -155,7 +155,7 @@ describe('a node of which nothing could be done', () => {
     assert.equal(errorOf(tried({ ...refused, node }, { pods: new Map() }, at(64))), '');
   });
 
-  test('waits as a whole also when single pods failed meanwhile, before or after', () => {
+  test('waits as a whole also when single pods failed before or after', () => {
     const silentFirst = tried(tried(withPods(2), SILENT, at(60)), failed('u2'), at(60.5));
     const silentLast = tried(tried(withPods(2), failed('u2'), at(60)), SILENT, at(60.5));
     for (const { node } of [silentFirst, silentLast]) assert.equal(node.retry?.everything, true);
@@ -163,7 +163,7 @@ describe('a node of which nothing could be done', () => {
     assert.equal(never.node.retry?.everything, false);
   });
 
-  test('writes nothing on its records until it gives them up', () => {
+  test('writes no records until it fails them', () => {
     const partition = withPods(3);
     const { changed } = afterFailures(partition.node, partition.scheduled, SILENT, {
       now: at(60),
@@ -174,15 +174,15 @@ describe('a node of which nothing could be done', () => {
   });
 });
 
-describe('pods that failed by themselves', () => {
-  test('wait for the next try, the others do not', () => {
+describe('pods that fail alone', () => {
+  test('wait for the next retry, without a delay of the others', () => {
     const partition = tried(withPods(3), failed('u2'), at(60));
     assert.deepEqual(uidsOf(dueOf(partition, at(61) - 1)), ['u1', 'u3']);
     assert.deepEqual(uidsOf(dueOf(partition, at(61))), ['u1', 'u2', 'u3']);
     assert.equal(nextMomentOf(partition, at(60)), at(61));
   });
 
-  test('share one next try, also when they fail one after the other', () => {
+  test('share a single retry, also when they fail one after the other', () => {
     const first = tried(withPods(3), failed('u2'), at(60));
     const second = tried(first, failed('u3'), at(60.5));
     assert.equal(second.node.retry?.nextTryAt, at(61));
@@ -190,7 +190,7 @@ describe('pods that failed by themselves', () => {
     assert.deepEqual(uidsOf(dueOf(second, at(60.9))), ['u1']);
   });
 
-  test('have the next try come sooner when a pod fails for the first time beside one that has failed for long', () => {
+  test('advance the retry when a pod fails for the first time beside a pod that has failed for long', () => {
     let partition = withPods(2);
     let now = at(60);
     for (let tries = 0; tries < 14; tries++) {
@@ -206,14 +206,14 @@ describe('pods that failed by themselves', () => {
     assert.equal(soon.node.retry?.nextTryAt, now);
   });
 
-  test('are written once, however often they fail', () => {
+  test('are written once, for any number of failures', () => {
     const first = tried(withPods(2), failed('u2'), at(60));
     const again = { now: at(65), random: 0, giveUpAfterMs };
     assert.deepEqual(afterFailures(first.node, first.scheduled, failed('u2'), again).changed, []);
     assert.deepEqual(uidsOf(afterFailures(first.node, first.scheduled, failed('u1'), again).changed), ['u1']);
   });
 
-  test('are no reason to try again once they are gone', () => {
+  test('need no retry once they are gone', () => {
     const partition = tried(withPods(2), failed('u2'), at(60));
     const left = new Map([...partition.scheduled].filter(([uid]) => uid !== 'u2'));
     const { node } = afterFailures(
@@ -226,14 +226,14 @@ describe('pods that failed by themselves', () => {
   });
 });
 
-test('what falls due at a moment is due then, and comes next no more', () => {
+test('treats a pod as due at exactly its deadline, and not as upcoming', () => {
   const partition = withPods(1);
   assert.equal(nextMomentOf(partition, at(60) - 1), at(60));
   assert.equal(nextMomentOf(partition, at(60)), undefined);
   assert.deepEqual(uidsOf(dueOf({ ...partition, node: undefined }, at(60))), ['u1']);
 });
 
-test('a pod that is held until a moment is looked at then, or in a later turn, and one that is held without is not', () => {
+test('looks at a pod at the end of its hold or in a later slot, and never at a pod with an open hold', () => {
   const [record] = withPods(1).scheduled.values();
   assert.ok(record);
   const held = { by: { kind: 'hold', id: 'h1' }, since: at(60), until: at(900) } as const;
@@ -245,7 +245,7 @@ test('a pod that is held until a moment is looked at then, or in a later turn, a
   assert.equal(moment({ held: { by: held.by, since: at(60) }, turnAt: at(901) }), undefined);
 });
 
-test('the server’s Retry-After is honoured up to an hour', () => {
+test('honors Retry-After of the API server up to an hour', () => {
   const wait = (retryAfterSeconds: number) =>
     (tried(withPods(1), { ...SILENT, retryAfterSeconds }, at(60)).node.retry?.nextTryAt ?? 0) - at(60);
   assert.equal(wait(0), 1_000);
@@ -254,8 +254,8 @@ test('the server’s Retry-After is honoured up to an hour', () => {
   assert.equal(wait(86_400), 3_600_000);
 });
 
-describe('what failed for too long', () => {
-  test('is given up four days after it failed first, and never looked at again by itself', () => {
+describe('an eviction that fails for too long', () => {
+  test('fails four days after its first failure, and is never retried by itself', () => {
     const first = tried(withPods(2), failed('u2'), at(60));
     const almost = tried(first, failed('u2'), at(60) + giveUpAfterMs - 1);
     assert.deepEqual(almost.gaveUp, []);
@@ -267,7 +267,7 @@ describe('what failed for too long', () => {
     assert.equal(late.node.retry, undefined);
   });
 
-  test('is scheduled anew when its deadline moves, and else left alone by every delta', () => {
+  test('is scheduled again when its deadline moves, and unchanged by any other delta', () => {
     const given = tried(tried(withPods(1), failed('u1'), at(60)), failed('u1'), at(60) + giveUpAfterMs);
     const later = 60 + giveUpAfterMs / 1000;
     for (const delta of [nodeDelta(later + 1, { wake: true }), podDelta(later + 1)])
@@ -280,7 +280,7 @@ describe('what failed for too long', () => {
   });
 });
 
-test('after a gap, what waits for its next try is looked at at once', () => {
+test('retries immediately after a gap', () => {
   const partition = tried(withPods(2), { ...SILENT, retryAfterSeconds: 3600 }, at(60));
   const decided = planned(partition, nodeDelta(70, { pods: [pod('u1'), pod('u2')], wake: true }));
   assert.equal(decided.node?.retry?.nextTryAt, at(70));
@@ -296,7 +296,7 @@ describe('the waits between tries', () => {
     random: fc.double({ min: 0, max: 1, noNaN: true }),
   });
 
-  test('are shortened by jitter, by half at most, and never lengthened', () => {
+  test('are shortened by jitter, by at most half, and never lengthened', () => {
     fc.assert(
       fc.property(wait, fc.boolean(), ({ attempts, random }, outOfReach) => {
         const longest = retryWaitMs(attempts, 1, outOfReach);
@@ -306,7 +306,7 @@ describe('the waits between tries', () => {
     );
   });
 
-  test('never shrink, stay within 30 s for ten tries, and within five minutes', () => {
+  test('never shrink, and stay within 30 s for ten tries and within five minutes', () => {
     fc.assert(
       fc.property(wait, fc.boolean(), ({ attempts }, outOfReach) => {
         const waitMs = retryWaitMs(attempts, 1, outOfReach);
@@ -317,7 +317,7 @@ describe('the waits between tries', () => {
     );
   });
 
-  test('let a pod go within 120 s that fails seven times, also where a timer is exact to the second and each try takes two', () => {
+  test('allow seven failures within 120 s, with timers exact to the second and two seconds for each try', () => {
     const randoms = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { minLength: 7, maxLength: 7 });
     fc.assert(
       fc.property(randoms, (seven) => {
@@ -329,13 +329,13 @@ describe('the waits between tries', () => {
     );
   });
 
-  test('begin with five seconds and double from there where a server is out of reach', () => {
+  test('begin with five seconds and double where a server is unreachable', () => {
     const waits = [1, 2, 3, 6, 7, 5_000].map((attempts) => retryWaitMs(attempts, 1, true) / 1_000);
     assert.deepEqual(waits, [5, 10, 20, 160, 300, 300]);
   });
 });
 
-test('the next try of a node is never earlier than half the least wait, nor later than the longest or what was asked', () => {
+test('keeps the next retry of a node between half the least wait and the longest or requested wait', () => {
   fc.assert(
     fc.property(
       fc.array(

@@ -9,7 +9,7 @@ import { at, ref, rules } from './builders.ts';
 import { act, governed, labelsOf, ofIndex, PlayedNode, play } from './played-node.ts';
 import { longRelayHistory } from './relay-history.ts';
 
-/** What the rules forbid, in their plainest form; all taints here are of people. */
+/** Reports whether the rules block an eviction, by a direct formula. All taints here are custom taints. */
 function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly string[], now: EpochMs): boolean {
   const { policy, stops, holds, trips } = given;
   const stands = ({ until: end = Infinity }: { readonly until?: EpochMs }) => now < end;
@@ -32,7 +32,7 @@ function isForbidden(given: Rules, { uid, name }: PodFacts, dueBy: readonly stri
   );
 }
 
-test('nothing is evicted that is forbidden, whatever is heard and whatever the rules were before', () => {
+test('evicts no pod that the rules block, for any deltas and any earlier rules', () => {
   let evictions = 0;
   fc.assert(
     fc.property(governed, ({ deltas, ruled }) => {
@@ -55,7 +55,7 @@ test('nothing is evicted that is forbidden, whatever is heard and whatever the r
   assert.ok(evictions > 200, `there was hardly anything to evict: ${evictions}`);
 });
 
-test('in a cluster that is observed nothing is ever evicted', () => {
+test('evicts no pod in a cluster in observe mode', () => {
   fc.assert(
     fc.property(governed, ({ deltas, ruled }) => {
       const observed = ruled.map((each) => ({
@@ -68,7 +68,7 @@ test('in a cluster that is observed nothing is ever evicted', () => {
   );
 });
 
-test('rules that forbid nothing change nothing', () => {
+test('behaves the same with rules that block nothing', () => {
   const idle: Rules = {
     ...rules,
     policy: {
@@ -92,7 +92,7 @@ test('rules that forbid nothing change nothing', () => {
   );
 });
 
-test('what was held goes once nothing forbids it, and a deadline is where it would be without any rules', () => {
+test('evicts held pods when no gate remains, at the deadlines that they have without any rules', () => {
   fc.assert(
     fc.property(governed, ({ deltas, ruled }) => {
       const played = play(deltas, ofIndex(ruled));

@@ -17,22 +17,22 @@ const range = fc
   .tuple(fc.integer({ min: -90_000, max: 90_000 }), fc.integer({ min: 0, max: 20_000 }))
   .map(([leastMs, widthMs]) => by(leastMs, leastMs + widthMs));
 
-describe('the time, by several clocks', () => {
-  test('is our own where none answered, and where they differ by two seconds at most', () => {
+describe('the time by several clocks', () => {
+  test('is our own where no clock answered, and where they differ by at most two seconds', () => {
     for (const skews of [[], [by(-2_000, 2_000)], [by(0), by(1_999)]]) {
       assert.equal(earliestNow(NOW, skews), NOW);
       assert.equal(latestNow(NOW, skews), NOW);
     }
   });
 
-  test('of what was observed is the API server’s where each clock that answered is far off', () => {
+  test('is the API server’s time for an observation where every clock that answered is far off', () => {
     assert.equal(observedNow(NOW, [by(-90_000)]), NOW - 90_000);
     assert.equal(observedNow(NOW, [by(90_000)]), NOW + 90_000);
     assert.equal(observedNow(NOW, [by(-90_000), by(5_000)]), NOW + 5_000);
     assert.equal(observedNow(NOW, [by(5_000)]), NOW + 5_000);
   });
 
-  test('is never later than the earliest of them may be, and never earlier than the latest, but for two seconds', () => {
+  test('is never later than the earliest clock, and never earlier than the latest, except for two seconds', () => {
     fc.assert(
       fc.property(
         fc.array(range, { maxLength: 4 }),
@@ -55,20 +55,20 @@ describe('the time, by several clocks', () => {
   });
 });
 
-describe('clocks that are apart', () => {
-  test('all differ by more than 30 s, whichever time of its range each shows', () => {
+describe('differing clocks', () => {
+  test('all differ by more than 30 s, for any time in their ranges', () => {
     assert.equal(areApart([]), false);
     assert.equal(areApart([by(30_000)]), false);
     assert.equal(areApart([by(30_001)]), true);
     assert.equal(areApart([by(-40_000, -30_001)]), true);
-    // A slow answer.
+    // The answer was slow.
     assert.equal(areApart([by(-40_000, -29_000)]), false);
-    // One of two API servers agrees with us.
+    // The clock of one of the two API servers agrees with ours.
     assert.equal(areApart([by(-60_000), by(0, 1_000)]), false);
     assert.equal(areApart([by(-60_000), by(60_000)]), true);
   });
 
-  test('are named, with the least by which one differs', () => {
+  test('are named with their least difference', () => {
     assert.equal(apartText([by(0)], 'evict'), undefined);
     assert.equal(apartText([by(-40_000, 0)], 'evict'), undefined);
     const behind = "the API server's clock is at least 239 s behind the clock of evict";

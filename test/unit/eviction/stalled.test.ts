@@ -15,7 +15,7 @@ const down = (fields: Partial<DownNode> = {}): DownNode => ({
   ...fields,
 });
 
-/** What stalls at that second, of taints that have settled if they were seen a minute before. */
+/** Returns what stalls at `second`. Taints have settled if they were seen more than a minute before. */
 function stall(node: DownNode, partition = STORED, second = 61, epoch = 1): string | undefined {
   const found = stallOf(node, partition, {
     rules,
@@ -97,7 +97,7 @@ describe('evictions do not proceed from a node that is down', () => {
     assert.equal(stall(down({ pods: [pod(), pod('u2')] })), UNSCHEDULED);
   });
 
-  test('while a deadline was cancelled whose pod is there', () => {
+  test('while the deadline of an existing pod is canceled', () => {
     const record = recordIn(STORED);
     assert.ok(record);
     const uid = pod('u2').uid;
@@ -108,7 +108,7 @@ describe('evictions do not proceed from a node that is down', () => {
     );
   });
 
-  test('while a pod that a budget blocks is not asked for again, a minute after its node is to be asked for', () => {
+  test('while a pod that a budget blocks is not retried, a minute after the retry of its node', () => {
     const record = recordIn(STORED);
     const { node } = STORED;
     assert.ok(record && node);
@@ -122,7 +122,7 @@ describe('evictions do not proceed from a node that is down', () => {
     assert.equal(stall(down(), waiting, 361), 'an eviction is overdue by 61 s');
   });
 
-  test('while an eviction is overdue that failed, however late its node is tried again', () => {
+  test('while a failed eviction is overdue, for any next retry of its node', () => {
     const record = recordIn(STORED);
     const { node } = STORED;
     assert.ok(record && node);
@@ -135,7 +135,7 @@ describe('evictions do not proceed from a node that is down', () => {
     assert.equal(stall(down(), failing, 125), 'an eviction is overdue by 65 s');
   });
 
-  test('while an eviction is overdue by more than a minute, however lately it went down', () => {
+  test('while an eviction is overdue by more than a minute, however recently the node went down', () => {
     assert.equal(stall(down(), STORED, 125), 'an eviction is overdue by 65 s');
     assert.equal(stall(down({ taints: [taint('a', 120)] }), STORED, 125), 'an eviction is overdue by 65 s');
   });

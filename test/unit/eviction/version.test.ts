@@ -7,19 +7,19 @@ import { nodeDelta, podDelta, podGone } from './builders.ts';
 const number = fc.nat({ max: 3 });
 const version = fc.record({ epoch: number, sequence: number });
 
-test('a later epoch is newer whatever the sequence', () => {
+test('a later epoch is newer for any sequence', () => {
   assert.ok(compareVersions({ epoch: 2, sequence: 0 }, { epoch: 1, sequence: 9_999_999 }) > 0);
 });
 
-test('a delta is named by the epoch of its relay and its number there', () => {
+test('a delta ID is the epoch of its relay and its sequence', () => {
   assert.equal(deltaId({ epoch: 7, sequence: 40 }), '7-40');
 });
 
-test('a delta tells of one pod, or of its whole node', () => {
+test('a delta covers a single pod or its whole node', () => {
   assert.deepEqual([podDelta(1), podGone(1), nodeDelta(1)].map(onlyPod), ['u1', 'u1', undefined]);
 });
 
-test('versions are in one total order', () => {
+test('versions have a total order', () => {
   fc.assert(
     fc.property(version, version, version, (a, b, c) => {
       assert.equal(Math.sign(compareVersions(a, b)), -Math.sign(compareVersions(b, a)) || 0);
@@ -29,7 +29,7 @@ test('versions are in one total order', () => {
   );
 });
 
-test('the newer of two is one of them and not older than the other', () => {
+test('the newer of two versions is either of them, and not older than the other', () => {
   fc.assert(
     fc.property(version, version, (a, b) => {
       const found = newer(a, b);
@@ -39,7 +39,7 @@ test('the newer of two is one of them and not older than the other', () => {
   );
 });
 
-test('of one version and none, it is the one', () => {
+test('the newer of a version and none is the version', () => {
   const only = { epoch: 1, sequence: 1 };
   assert.equal(newer(only, undefined), only);
   assert.equal(newer(undefined, only), only);

@@ -23,7 +23,10 @@ const unreachable = (seenAt: number, timeAdded: number) =>
     seenAt: at(seenAt),
     timeAdded: at(timeAdded),
   }) as const;
-/** The record of a pod that tolerates the taint of second 1000 for 300 s: its relay saw the taint, and the delta was heard, when each clock says. */
+/**
+ * Returns the record of a pod that tolerates a taint of second 1000 for 300 s. `seen` is the time of the
+ * relay's clock when it saw the taint, `heard` the time of the delta function's clock.
+ */
 const scheduledBy = ({ seen, heard }: { readonly seen: number; readonly heard: number }) => {
   const delta = nodeDelta(1, {
     observedAt: at(seen),
@@ -33,13 +36,13 @@ const scheduledBy = ({ seen, heard }: { readonly seen: number; readonly heard: n
   return planned(emptyPartition, delta, { now: at(heard) }).schedule[0];
 };
 
-test('a relay whose clock is behind does not make a deadline too early: the taint itself says when it was added', () => {
+test('sets no early deadline when the relay’s clock is behind, because the taint has its own time', () => {
   const record = scheduledBy({ seen: 760, heard: 1001 });
   assert.equal(record?.fireAt, at(1300));
   assert.equal(record.reasons[0]?.since, at(1000));
 });
 
-test('a deadline that a clock of next year set is one of now as soon as a relay with an honest clock tells of the node', () => {
+test('corrects a deadline of next year when a relay with a correct clock reports the node', () => {
   const seen = (second: number) => ({ observedAt: at(second), pods: [pod('u1', { tolerations })] });
   let partition = after(nodeDelta(1, { ...seen(YEAR), taints: [unreachable(YEAR, 0)] }));
   assert.equal(recordIn(partition)?.fireAt, at(YEAR + 300));
@@ -52,7 +55,7 @@ test('a deadline that a clock of next year set is one of now as soon as a relay 
   }
 });
 
-test('whoever keeps writing a time ahead into a taint does not put an eviction off', () => {
+test('does not postpone an eviction when a user keeps writing a future time into a taint', () => {
   const told = (sequence: number, second: number) =>
     nodeDelta(sequence, {
       observedAt: at(second),
@@ -67,7 +70,7 @@ test('whoever keeps writing a time ahead into a taint does not put an eviction o
   }
 });
 
-test('a delta function whose clock is far behind starts no countdown before its relay saw the taint', () => {
+test('starts no countdown before the relay saw the taint, although the delta function’s clock is far behind', () => {
   const record = scheduledBy({ seen: 1000, heard: 700 });
   assert.equal(record?.fireAt, at(1300));
 });

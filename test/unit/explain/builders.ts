@@ -7,10 +7,10 @@ import { known } from '#shared/explain/known.ts';
 import { explainPod, type PodAnswer, type PodCase, type ServiceFacts } from '#shared/explain/pod.ts';
 import { at, emptyPartition, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 
-/** The second at which everything is asked. */
+/** The second at which every question is asked. */
 export const NOW = 100;
 
-/** Web-0 on the node, since second 0, that tolerates the taint `a` for a minute. */
+/** Pod web-0, on the node since second 0, which tolerates the taint `a` for 60 seconds. */
 export const aPod = (fields: Partial<AskedPod> = {}): AskedPod => ({
   ...{ uid: 'u1' as AskedPod['uid'], namespace: 'shop', name: 'web-0', node: nodeName('n1') },
   ...{ podSince: at(0), tolerations: [tolerating('a', 60)], terminating: false, disrupted: false },
@@ -18,7 +18,7 @@ export const aPod = (fields: Partial<AskedPod> = {}): AskedPod => ({
   ...fields,
 });
 
-/** The taint `key`, on the node since that second. */
+/** The taint `key`, on the node since the given second. */
 export const since = (second: number, key = 'a', fields: Partial<TimedTaint> = {}): TimedTaint => ({
   ...{ key, effect: 'NoExecute', since: at(second), known: 'appeared' },
   ...fields,
@@ -47,7 +47,7 @@ export const ruled = (policy: Partial<Rules['policy']>, more: Partial<Rules> = {
   policy: { ...rules.policy, ...policy },
 });
 
-/** Web-0 on a node with these taints, stored and live, in a cluster that is enforced. */
+/** Pod web-0 on a node with these taints, stored and live, in a cluster in enforce mode. */
 export const aCase = (taints: readonly TimedTaint[], fields: Partial<PodCase> = {}): PodCase => ({
   ...{ now: at(NOW), cluster: ref.cluster, namespace: 'shop', name: 'web-0' },
   pod: known(aPod()),
@@ -62,7 +62,7 @@ export const aCase = (taints: readonly TimedTaint[], fields: Partial<PodCase> = 
   ...fields,
 });
 
-/** The first line of an answer, with moments in seconds. */
+/** The first line of an answer, with times in seconds. */
 export const lineOf = (answer: PodAnswer): string =>
   headline(answer, (moment) => `${(moment - at(0)) / 1000}s`);
 

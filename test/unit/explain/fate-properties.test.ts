@@ -23,7 +23,7 @@ interface Forbidden {
   readonly seconds: number;
 }
 
-/** What is forbidden in the end, too, and for how long. */
+/** A gate that is added to the last rules, and its duration in seconds. */
 const forAWhile: fc.Arbitrary<Forbidden> = fc.record({
   what: fc.constantFrom<Forbidden['what']>('nothing', 'stop', 'hold', 'exclude', 'pause'),
   seconds: fc.integer({ min: 1, max: 60 }),
@@ -52,7 +52,10 @@ function forbidding(rules: Rules, { what, seconds }: Forbidden, now: EpochMs): R
   }
 }
 
-/** Plays on while nothing changes, but that relays tell again of all there is; returns when each pod went. */
+/**
+ * Replays resyncs of an unchanged node until no deadline or expiry is left. Returns the time at which each pod
+ * was evicted.
+ */
 function playOn(played: PlayedNode, last: NodeDelta, rules: Rules): ReadonlyMap<string, EpochMs> {
   const went = new Map<string, EpochMs>();
   let now: EpochMs | undefined = last.observedAt;
@@ -70,7 +73,7 @@ function playOn(played: PlayedNode, last: NodeDelta, rules: Rules): ReadonlyMap<
   return went;
 }
 
-test('what is foretold of each pod is what happens while nothing changes', () => {
+test('forecasts the evictions that follow while nothing changes', () => {
   const seen: Record<string, number> = {};
   fc.assert(
     fc.property(governed, forAWhile, ({ deltas, ruled }, late) => {

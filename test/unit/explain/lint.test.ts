@@ -8,7 +8,7 @@ import { NODE_NOT_READY, NODE_UNREACHABLE, type Toleration } from '#shared/taint
 const OFF: LintContext = { matching: { comparisonOperators: false } };
 const ON: LintContext = { matching: { comparisonOperators: true } };
 
-/** `key[=value][:effect][@seconds]`; without `=` it is Exists. */
+/** Parses `key[=value][:effect][@seconds]`; the operator is Exists without `=`. */
 function toleration(text: string): Toleration {
   const [, key = '', sign, value = '', effect = '', seconds] =
     /^([^=<>:@]*)(?:([=<>])([^:@]*))?(?::([^@]*))?(?:@(.*))?$/.exec(text) ?? [];
@@ -19,7 +19,7 @@ function toleration(text: string): Toleration {
   };
 }
 
-/** Each finding as `rule` or `rule@index`. */
+/** Returns each finding as `rule` or `rule@index`. */
 const found = (texts: readonly string[], context = OFF, kind = 'Deployment'): readonly string[] =>
   lintTemplate({ kind, tolerations: texts.map(toleration) }, context).map(
     ({ rule, toleration: index }) => `${rule}${index === undefined ? '' : `@${index}`}`,
@@ -64,38 +64,38 @@ const rows: readonly (readonly [what: string, texts: readonly string[], findings
   ['what is no number', ['a<five:NoExecute'], ['no-integer@0']],
 ];
 
-describe('of tolerations', () => {
+describe('lint findings of tolerations', () => {
   for (const [what, texts, findings] of rows) {
     test(`${what}: ${findings.join(', ') || 'nothing'}`, () => assert.deepEqual(found(texts), findings));
   }
 
-  test('an operator that is misspelt, or one with a value too many', () => {
+  test('reports a misspelled operator, and a value with Exists', () => {
     const rulesOf = (given: Toleration): readonly LintRule[] =>
       lintTemplate({ kind: 'Pod', tolerations: [given] }, OFF).map(({ rule }) => rule);
     assert.deepEqual(rulesOf({ key: 'a', operator: 'exists' }), ['unknown-operator']);
     assert.deepEqual(rulesOf({ key: 'a', operator: 'Exists', value: 'x' }), ['value-with-exists']);
   });
 
-  test('numbers match where the gate is on, and the wider comparison shadows the narrower', () => {
+  test('compares numbers where the feature gate is on, and lets the wider comparison shadow the narrower', () => {
     assert.deepEqual(found(['a<5:NoExecute'], ON), []);
     assert.deepEqual(found(['a<9:NoExecute', 'a<5:NoExecute@60'], ON), ['shadowed@1']);
     assert.deepEqual(found(['a<5:NoExecute', 'a<9:NoExecute@60'], ON), ['replacement-loops@1']);
     assert.deepEqual(found(['a>3:NoExecute', 'a<5:NoExecute@60'], ON), ['replacement-loops@1']);
   });
 
-  test('nobody makes a bare pod anew, and DaemonSets tolerate for ever that their nodes are down', () => {
+  test('ignores bare pods, and the toleration of unreachable nodes that every DaemonSet has', () => {
     assert.deepEqual(found(['a:NoExecute@60'], OFF, 'Pod'), []);
     assert.deepEqual(found([':NoSchedule'], OFF, 'DaemonSet'), []);
     assert.deepEqual(found(['a:NoExecute@60'], OFF, 'DaemonSet'), ['replacement-loops@0']);
   });
 
-  test('a key that no node has is noted, unless it is of Kubernetes', () => {
+  test('notes a key that no node has, unless Kubernetes defines the key', () => {
     const context: LintContext = { ...OFF, keys: new Set(['a']) };
     const texts = ['a', 'b', 'node-role.kubernetes.io/control-plane', 'node.kubernetes.io/disk-pressure'];
     assert.deepEqual(found(texts, context), ['unknown-key@1']);
   });
 
-  test('each finding is a sentence that names the toleration', () => {
+  test('names the toleration in each finding', () => {
     const [finding] = lintTemplate({ kind: 'Pod', tolerations: [toleration('a=x:NoExecute@0')] }, OFF);
     assert.match(finding?.message ?? '', /^tolerations\[0\] \(a=x:NoExecute for 0 s\) lasts 0 s.*\.$/);
   });
@@ -106,14 +106,14 @@ describe('a whitelist', () => {
   const refuses = (whitelist: readonly Toleration[] | undefined) =>
     lintWhitelist({ namespace: 'ns', takenOver: true, whitelist, taken }).length > 0;
 
-  test('allows a takeover when one of it matches as much, for as long', () => {
+  test('allows a takeover when an entry matches the toleration for at least as long', () => {
     assert.equal(refuses([]), false);
     assert.equal(refuses([toleration('')]), false);
     assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute`)]), false);
     assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@3900`)]), false);
   });
 
-  test('is but noted where nothing is taken over', () => {
+  test('gets a note instead of a warning where nothing is taken over', () => {
     const whitelist = [toleration('a')];
     const levels = [true, false].map(
       (takenOver) => lintWhitelist({ namespace: 'ns', takenOver, whitelist, taken })[0]?.level,
@@ -121,7 +121,7 @@ describe('a whitelist', () => {
     assert.deepEqual(levels, ['warning', 'note']);
   });
 
-  test('refuses it otherwise, or when it cannot be read', () => {
+  test('denies a takeover without such an entry, or when the whitelist cannot be read', () => {
     assert.equal(refuses([toleration(`${NODE_NOT_READY}:NoExecute@300`)]), true);
     assert.equal(refuses([toleration(`${NODE_UNREACHABLE}:NoExecute`)]), true);
     assert.equal(refuses([toleration(`${NODE_NOT_READY}=:NoExecute`)]), true);
@@ -146,7 +146,7 @@ const taints = fc.record({
   since: fc.constant(0),
 });
 
-test('whatever is shadowed decides nothing: without it each taint evicts as it did', () => {
+test('a shadowed toleration changes no deadline', () => {
   fc.assert(
     fc.property(fc.array(any, { maxLength: 4 }), taints, fc.boolean(), (tolerations, taint, gate) => {
       const matching = { comparisonOperators: gate };

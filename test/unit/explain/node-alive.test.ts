@@ -43,8 +43,8 @@ const held: EvictionRecord = (() => {
   return { ...record, held: { by, since: at(82), until: at(135) } };
 })();
 
-describe('a pod of a node that is called unreachable', () => {
-  test('is told to be held for as long as its node is alive', () => {
+describe('a pod on an unreachable node', () => {
+  test('is held while the node is alive', () => {
     assert.equal(line(asking({ life: ALIVE })), KEPT);
     const { gates, release } = explainPod(asking({ life: ALIVE }));
     assert.deepEqual(
@@ -54,14 +54,14 @@ describe('a pod of a node that is called unreachable', () => {
     assert.deepEqual(release, ['taintward policy apply -f policy.yaml c1']);
   });
 
-  test('is told to go where its Lease has expired', () => {
+  test('is evicted when the Lease has expired', () => {
     assert.match(
       line(asking({ life: { kind: 'lapsed', because: 'expired' } })),
       /^shop\/web-0 is being evicted now:/,
     );
   });
 
-  test('is told to go where policy does not ask for the Lease', () => {
+  test('is evicted where policy does not require an expired Lease', () => {
     const rules = known(ruled({ requireExpiredLease: false }));
     assert.match(
       line(asking({ life: ALIVE }, { service: service({ rules, partition: known(stored([UNREACHABLE])) }) })),
@@ -69,7 +69,7 @@ describe('a pod of a node that is called unreachable', () => {
     );
   });
 
-  test('is told to be held by its record where the Lease cannot be read, which is said', () => {
+  test('is held by its record where the Lease cannot be read, and the answer lists the Lease as unknown', () => {
     const lifeUnknown = 'leases "n1" is forbidden';
     const partition = known(stored([UNREACHABLE], held));
     const asked = asking({ lifeUnknown }, { service: service({ partition }) });
@@ -79,18 +79,18 @@ describe('a pod of a node that is called unreachable', () => {
     ]);
   });
 
-  test('is told to go by its record once that Lease has expired', () => {
+  test('is evicted by its record once the recorded Lease has expired', () => {
     const partition = known(stored([UNREACHABLE], held));
     const asked = { ...asking({}, { service: service({ partition }) }), now: at(136) };
     assert.match(line(asked), /^shop\/web-0 is being evicted now/);
   });
 
-  test('is told to go by another taint, when that falls due', () => {
+  test('is evicted at the deadline of another taint', () => {
     const told = line(asking({ life: ALIVE }, {}, [UNREACHABLE, since(20, 'a')]));
     assert.match(told, /; it is held by its node, which is alive: .*, and will be evicted at 220s\.$/);
   });
 
-  test('is told to be held after a pause that ends', () => {
+  test('is held by its node after a pause ends', () => {
     const rules = known(ruled({ mode: 'paused', pausedUntil: at(200) }));
     const asked = asking(
       { life: ALIVE },
@@ -102,7 +102,7 @@ describe('a pod of a node that is called unreachable', () => {
     );
   });
 
-  test('is told as the built-in controller does it where no service is asked', () => {
+  test('has the deadline of the built-in controller without a service', () => {
     const { service: _service, ...bare } = asking({ life: ALIVE, lifeUnknown: 'no' });
     assert.match(line(bare), /^shop\/web-0 must be evicted at 160s at the latest /);
     assert.deepEqual(explainPod(bare).unknown, []);

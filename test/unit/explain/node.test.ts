@@ -11,7 +11,7 @@ import { aPod, NOW, ruled, since, stored } from './builders.ts';
 const numbered = (index: number, fields: Partial<AskedPod> = {}): AskedPod =>
   aPod({ uid: podUid(`u${index}`), name: `web-${index}`, ...fields });
 
-/** Tolerated for a minute, for two, not at all, for ever. */
+/** Pods that tolerate the taint for 60 s, for 120 s, not at all, and indefinitely. */
 const PODS = [
   numbered(0),
   numbered(1, { tolerations: [tolerating('a', 120)] }),
@@ -55,7 +55,7 @@ const deafSince = (second: number): Partial<NodeQuestion> => ({
   },
 });
 
-test('the first line tells how many pods go and when, and how many are kept, terminate and stay', () => {
+test('the first line counts the pods that are evicted, kept, terminating and staying', () => {
   const cases: readonly (readonly [NodeQuestion, string])[] = [
     [question(), 'n1 has a:NoExecute: 3 pods will be evicted by 200s, the first now; 1 pod stays.'],
     [question({ live: known({ taints: [] }) }), 'n1 has no taint that evicts: 4 pods stay.'],
@@ -94,7 +94,7 @@ test('the first line tells how many pods go and when, and how many are kept, ter
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);
 });
 
-test('pods are told by workload, the first to go first', () => {
+test('lists pods by deadline, grouped by workload', () => {
   const { workloads, pods } = explainNode(question());
   assert.deepEqual(
     pods.map(({ name, outcome }) => [name, outcome.kind]),
@@ -115,7 +115,7 @@ test('pods are told by workload, the first to go first', () => {
   );
 });
 
-test('what stands behind the owners of pods is told in place of them, once for all of its owners', () => {
+test('replaces the owners of pods by their common workload', () => {
   const web = { namespace: 'shop', kind: 'Deployment', name: 'web' };
   const pods = [numbered(0), numbered(1, { owner: { kind: 'ReplicaSet', name: 'web-77f9' } })];
   const { workloads } = explainNode(
@@ -127,7 +127,7 @@ test('what stands behind the owners of pods is told in place of them, once for a
   );
 });
 
-test('taints are told with since when they are there, and those that do not evict without', () => {
+test('lists taints with their time, and taints that do not evict without a time', () => {
   const { taints } = explainNode(
     question({
       live: known({
@@ -144,7 +144,7 @@ test('taints are told with since when they are there, and those that do not evic
   ]);
 });
 
-test('what holds some of the pods is told once, with who said so and why', () => {
+test('lists a gate of several pods once, with its actor and reason', () => {
   const hold = {
     id: 'h1',
     who: 'anna',
@@ -166,7 +166,7 @@ test('what holds some of the pods is told once, with who said so and why', () =>
   );
 });
 
-test('rules that cannot be read leave open what becomes of those that are due', () => {
+test('leaves the outcome of due pods unknown where the rules cannot be read', () => {
   const answer = explainNode(
     question({
       service: {

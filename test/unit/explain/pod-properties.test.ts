@@ -29,7 +29,7 @@ const tolerations = fc.array(
   { maxLength: 4 },
 );
 
-test('of the taints those decide that set the deadline, by the tolerations that its reasons name', () => {
+test('marks the taints that set the deadline, and their tolerations, as deciding', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
       const answer = explainPod(aCase(on, { pod: known(aPod({ tolerations: tolerated })) }));
@@ -55,7 +55,7 @@ interface Operation {
   readonly value?: Toleration | readonly Toleration[];
 }
 
-/** What `kubectl patch --type json` makes of tolerations. */
+/** Applies the JSON patch of the remediation to tolerations, as `kubectl patch --type json` does. */
 function patched(tolerated: readonly Toleration[], { remediations }: PodAnswer): readonly Toleration[] {
   const remedy = remediations.find(({ kind }) => kind === 'tolerate');
   const [, json = '[]'] = /--patch '(.+)'$/.exec(remedy?.kind === 'tolerate' ? remedy.command : '') ?? [];
@@ -69,7 +69,7 @@ function patched(tolerated: readonly Toleration[], { remediations }: PodAnswer):
   }, tolerated);
 }
 
-test('a pod stays whose tolerations are patched as was told, and one that goes is told how', () => {
+test('suggests patches for every pod that is evicted, and a patched pod stays', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
       const asked = (list: readonly Toleration[]) =>
@@ -81,7 +81,7 @@ test('a pod stays whose tolerations are patched as was told, and one that goes i
   );
 });
 
-test('a pod stays that all the taints are removed for that were told', () => {
+test('suggests taints to remove, and a pod without these taints stays', () => {
   fc.assert(
     fc.property(taints, tolerations, (on, tolerated) => {
       const pod = known(aPod({ tolerations: tolerated }));

@@ -25,7 +25,7 @@ const governed = (
 ): Partial<PodCase> => ({
   service: service({ rules: known(ruled(given, more)), partition: known(stored([since(80)])) }),
 });
-/** A webhook refused web-0, which is due since second 80, five seconds later. */
+/** Pod web-0 is due at second 80; an admission webhook denied its eviction five seconds later. */
 const refused = (
   afterDeadline: 'delete' | 'never',
   reason = '429; admission webhook "x" denied the request: not now.',
@@ -43,7 +43,7 @@ const refused = (
 };
 const on = { builtIn: known({ state: 'on', evidence: 'its flags' } as const) };
 
-test('the policy is told as it is by then: a pause that is over is none', () => {
+test('reports the policy without a pause that ended', () => {
   const paused = (until: number) =>
     explainPod(aCase([since(80)], governed({ mode: 'paused', pausedUntil: at(until) }))).policy;
   assert.deepEqual([paused(200)?.mode, paused(200)?.pausedUntil], ['paused', at(200)]);
@@ -247,11 +247,11 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
 ];
 
 for (const [what, asked, expected] of LINES)
-  test(`the first line tells of ${what}`, () => {
+  test(`the first line describes ${what}`, () => {
     assert.equal(line(asked), expected);
   });
 
-test('only the cluster asked, it is told what the built-in controller does', () => {
+test('reports the built-in controller where only the cluster is asked', () => {
   const { service: _service, ...bare } = aCase([since(80)], { foundAt: at(90) });
   assert.equal(
     line({ ...bare, ...on }),
@@ -273,7 +273,7 @@ const entry = (second: number, what: PastEntry['what'], fields: Partial<PastEntr
 const gone = (...history: readonly PastEntry[]): PodCase =>
   aCase([], { pod: known(undefined), service: service({ history: known(history) }) });
 
-test('of a pod that is gone history tells what became of it', () => {
+test('reports the end of a deleted pod from history', () => {
   const cases: readonly (readonly [PodCase, string])[] = [
     [
       gone(entry(0, 'scheduled'), entry(61, 'done', { lateMs: 300 })),
@@ -296,7 +296,7 @@ test('of a pod that is gone history tells what became of it', () => {
   for (const [asked, expected] of cases) assert.equal(line(asked), expected);
 });
 
-test('a pod that follows one of its name is told of first, and then the one before it', () => {
+test('reports a pod first, and then the earlier pod of the same name', () => {
   const history = known([entry(61, 'done', { lateMs: 300 })]);
   assert.equal(
     line(aCase([], { service: service({ history }) })),
@@ -304,7 +304,7 @@ test('a pod that follows one of its name is told of first, and then the one befo
   );
 });
 
-test('each taint is set against the toleration that decides, and those that come too late are named', () => {
+test('lists each taint with the deciding toleration and the tolerations that it shadows', () => {
   const tolerations = [tolerating('a', 60), { operator: 'Exists' }, tolerating('a')];
   const taints = [since(80), since(90, 'b')];
   const { taints: accounts } = explainPod({
@@ -335,7 +335,7 @@ test('each taint is set against the toleration that decides, and those that come
   ]);
 });
 
-test('a NoSchedule taint that policy has evict is told as virtual, and whoever tolerates it as it is stays', () => {
+test('marks a NoSchedule taint of treatAsNoExecute as virtual, and keeps pods that tolerate it', () => {
   const taints = [since(80, 'm', { effect: 'NoSchedule' })];
   const virtual = (tolerations: ReturnType<typeof aPod>['tolerations']) =>
     explainPod(
@@ -354,7 +354,7 @@ test('a NoSchedule taint that policy has evict is told as virtual, and whoever t
   assert.equal(virtual([{ key: 'm', operator: 'Exists', effect: 'NoSchedule' }]).outcome.kind, 'keep');
 });
 
-test('where nothing but a time limit keeps it away, the next pod may come back to be evicted again', () => {
+test('predicts a loop where only tolerationSeconds keep the replacement pod off the node', () => {
   const of = (fields: Partial<PodCase>) => explainPod(aCase([since(80)], fields)).scheduling;
   assert.deepEqual(of({}), { replacedBy: 'controller', keptOffBy: [], loops: true });
   const { owner: _owner, ...bare } = aPod();
@@ -369,7 +369,7 @@ test('where nothing but a time limit keeps it away, the next pod may come back t
   });
 });
 
-test('what would keep the pod is told as commands', () => {
+test('lists the commands that keep the pod', () => {
   const { remediations } = explainPod(
     aCase([since(80), since(90, 'b'), since(90, NOT_READY)], {
       pod: known(aPod({ tolerations: [tolerating('a', 60), tolerating(NOT_READY, 300)] })),
@@ -395,7 +395,7 @@ test('what would keep the pod is told as commands', () => {
   ]);
 });
 
-test('a held pod is told with the command that lets it go', () => {
+test('lists the command that releases a held pod', () => {
   const held = explainPod(aCase([since(20)], governed({}, { holds: [hold()] })));
   assert.deepEqual(held.release, ["taintward release h1 --reason 'REASON'"]);
   assert.deepEqual(held.gates, [
@@ -407,7 +407,7 @@ test('a held pod is told with the command that lets it go', () => {
   ]);
 });
 
-test('all that keeps a pod is told, each with who said so and the command that ends it', () => {
+test('lists every gate of a pod, with its actor and the command that ends it', () => {
   const stop = { scope: 'fleet', who: 'bob', at: at(80), why: 'an incident' } as const;
   const asked = aCase(
     [since(20)],
@@ -429,7 +429,7 @@ test('all that keeps a pod is told, each with who said so and the command that e
   );
 });
 
-test('an API server that does not answer leaves what is stored, and what is not known is said', () => {
+test('answers from the stored record when the API server does not answer, and lists the unknown facts', () => {
   const partition = after(nodeDelta(80, { taints: [taint('a', 80)] }));
   const record = recordIn(partition);
   assert.ok(record);
@@ -451,7 +451,7 @@ test('an API server that does not answer leaves what is stored, and what is not 
   );
 });
 
-test('an eviction that fails, and one that was given up, are told with their errors', () => {
+test('reports the errors of failing and failed evictions', () => {
   const partition = after(
     nodeDelta(1, { taints: [taint('a', 0)], pods: [pod('u1', { namespace: 'shop', name: 'web-0' })] }),
   );

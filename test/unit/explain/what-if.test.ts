@@ -53,7 +53,10 @@ const situationOf = (fields: Partial<Situation> = {}): Situation => ({
   ...fields,
 });
 
-/** All pods with an owner are of one Deployment, with so many ready pods in the whole cluster. */
+/**
+ * Returns the answer in a cluster where all pods with an owner belong to one Deployment with `ready` ready
+ * pods.
+ */
 function answered(
   given: Partial<Situation>,
   {
@@ -85,8 +88,8 @@ const ofWeb = (allowed: number): Budget => ({
   allowed,
 });
 
-describe('by workload', () => {
-  test('pods go now, later or stay by what they tolerate', () => {
+describe('workloads of a preview', () => {
+  test('split pods into now, later and kept by their tolerations', () => {
     const answer = answered({
       pods: [
         podOf('now'),
@@ -114,7 +117,7 @@ describe('by workload', () => {
     assert.equal(answer.pace.lastAt, at(300));
   });
 
-  test('a hold keeps a pod, and puts it off while it lasts', () => {
+  test('keep pods of an indefinite hold, and delay pods of a hold that ends', () => {
     const act = { who: 'anna', at: NOW, why: 'because' };
     const target = (name: string) => ({ kind: 'pod', namespace: 'default', name }) as const;
     const holds = [
@@ -126,32 +129,32 @@ describe('by workload', () => {
     assert.deepEqual(workloads[0]?.later, { pods: 1, firstAt: at(90), lastAt: at(90) });
   });
 
-  test('what policy excludes stays', () => {
+  test('keep pods that policy excludes', () => {
     const { workloads } = answered({ rules: byPolicy({ exclude: [{ namespaces: ['default'] }] }) });
     assert.deepEqual(workloads[0]?.keep, [{ cause: 'excluded', pods: 1 }]);
   });
 
-  test('seconds of the policy count in place of what a pod says', () => {
+  test('use the tolerationSeconds of the policy instead of the seconds of pods', () => {
     const pods = [podOf('u1', { tolerations: [tolerating('a', 300)] })];
     const { workloads } = answered({ pods, rules: byPolicy({ tolerationSeconds: { a: 5 } }) });
     assert.equal(workloads[0]?.later.firstAt, at(5));
   });
 
-  test('a NoSchedule taint moves nobody, unless policy reads it as NoExecute', () => {
+  test('ignore NoSchedule taints that treatAsNoExecute does not list', () => {
     const taint = { key: 'a', effect: 'NoSchedule' };
     assert.deepEqual(answered({ taint }).workloads[0]?.keep, [{ cause: 'untainted', pods: 1 }]);
     assert.equal(answered({ taint, rules: byPolicy({ virtualKeys: ['a'] }) }).now, 1);
   });
 
-  test('a taint of the same key and effect is replaced', () => {
+  test('replace a taint of the same key and effect', () => {
     const only: Toleration = { key: 'a', value: 'old', effect: 'NoExecute' };
     const nodes = [nodeOf(ref.node, [{ ...TAINT, value: 'old' }])];
     assert.equal(answered({ nodes, pods: [podOf('u1', { tolerations: [only] })] }).now, 1);
   });
 });
 
-describe('what breaks', () => {
-  test('a workload whose ready pods all go together is left with none', () => {
+describe('disruptions of a preview', () => {
+  test('include a workload whose ready pods are all evicted together', () => {
     const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 30)] })];
     assert.deepEqual(
       answered({ pods }, { ready: 2 }).breaks.map(({ kind }) => kind),
@@ -160,23 +163,23 @@ describe('what breaks', () => {
     assert.deepEqual(answered({ pods }, { ready: 3 }).breaks, []);
   });
 
-  test('a workload whose pods go minutes apart is not: others are ready by then', () => {
+  test('exclude a workload whose pods are evicted minutes apart, because replacements are ready by then', () => {
     const pods = [podOf('u1'), podOf('u2', { tolerations: [tolerating('a', 300)] })];
     assert.deepEqual(answered({ pods }, { ready: 2 }).breaks, []);
   });
 
-  test('a pod that is not ready leaves none less', () => {
+  test('exclude a workload that loses only pods that are not ready', () => {
     assert.deepEqual(answered({ pods: [podOf('u1', { ready: false })] }, { ready: 1 }).breaks, []);
   });
 
-  test('a bare pod is made anew by nobody', () => {
+  test('include a bare pod, which no controller replaces', () => {
     const { owner: _owner, ...bare } = podOf('bare');
     assert.deepEqual(answered({ pods: [bare] }).breaks, [
       { kind: 'bare-pod', namespace: 'default', name: 'bare', at: NOW },
     ]);
   });
 
-  test('a budget lets each pod go that is asked for alone, but not both together', () => {
+  test('include a budget that allows each eviction alone, but not both together', () => {
     const answers = { u1: { kind: 'allowed' }, u2: { kind: 'allowed' } } as const;
     const { budgets, breaks } = answered(
       { pods: [podOf('u1'), podOf('u2')] },
@@ -194,13 +197,13 @@ describe('what breaks', () => {
     );
   });
 
-  test('what could not be asked is computed, and says why', () => {
+  test('compute the answer of a budget from its status when the dry run failed, with the error', () => {
     const answers = { u1: { kind: 'unknown', why: 'forbidden' } } as const;
     const [budget] = answered({}, { budgets: [ofWeb(0)], answers }).budgets;
     assert.deepEqual([budget?.source, budget?.error, budget?.breaks], ['status', 'forbidden', true]);
   });
 
-  test('a pod that is not ready and may not go breaks a budget only where it is heeded', () => {
+  test('include a blocked pod that is not ready only where the policy respects budgets', () => {
     const pods = [podOf('u1', { ready: false })];
     const known = { budgets: [ofWeb(0)], answers: { u1: { kind: 'blocked', reason: 'no' } as const } };
     assert.deepEqual(answered({ pods }, known).breaks, []);
@@ -212,7 +215,7 @@ describe('what breaks', () => {
     );
   });
 
-  test('only pods that would go and have a budget are asked for', () => {
+  test('need a dry run only for pods that would be evicted and have a budget', () => {
     const pods = [
       podOf('u1'),
       podOf('other', { labels: { app: 'other' } }),
@@ -225,7 +228,7 @@ describe('what breaks', () => {
     assert.deepEqual(asked(new Map()), ['u1', 'other']);
   });
 
-  test('the guard trips, and would hold what goes', () => {
+  test('include a tripped guard, which would hold the evictions', () => {
     const people = { nodes: 5, outOf: 9 };
     const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
     const { breaks, guarded, now } = answered({ counts });
@@ -235,7 +238,7 @@ describe('what breaks', () => {
     assert.deepEqual([guarded, now], [1, 1]);
   });
 
-  test('a guard in shadow only tells', () => {
+  test('exclude a guard in dry run, which only reports its trips', () => {
     const people = { nodes: 5, outOf: 9 };
     const counts = { cluster: { nodes: 0, outOf: 9 }, zones: new Map(), people };
     const guard = { ...rules.policy.guard, shadow: true };
@@ -246,13 +249,13 @@ describe('what breaks', () => {
   });
 });
 
-test('what forbids everything is told, and what would follow it all the same', () => {
+test('reports the gate that blocks every eviction, and the evictions behind the gate', () => {
   const { gate, now } = answered({ rules: byPolicy({ mode: 'observe' }) });
   assert.deepEqual(gate, { kind: 'observe' });
   assert.equal(now, 1);
 });
 
-test('by its rate a cluster takes its time', () => {
+test('spreads evictions by the rate of the cluster', () => {
   const pods = ['u1', 'u2', 'u3', 'u4'].map((uid) => podOf(uid));
   assert.equal(answered({ pods, rules: byPolicy({ rate: 2 }) }).pace.lastAt, at(2));
   assert.equal(answered({ pods, rules: byPolicy({ drain: 1 }) }).pace.releaseMs, 3000);
@@ -282,7 +285,7 @@ const world = fc.record({
   virtualKeys: fc.subarray(['a', 'b']),
 });
 
-test('what would happen is what is planned once it has happened', () => {
+test('predicts the plan that follows when the taint is set', () => {
   fc.assert(
     fc.property(world, ({ taint, taints, tolerations, virtualKeys }) => {
       const ruled = byPolicy({ virtualKeys });
@@ -323,7 +326,7 @@ test('what would happen is what is planned once it has happened', () => {
   );
 });
 
-test('each pod of any cluster goes now, later or stays, and is of one workload', () => {
+test('counts each pod of any cluster once: as now, later or kept, in a single workload', () => {
   fc.assert(
     fc.property(
       fc.array(fc.record({ node: fc.nat(2), seconds: fc.option(fc.nat(90)), bare: fc.boolean() })),

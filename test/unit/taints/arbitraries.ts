@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { INT64_MAX, INT64_MIN } from '#shared/taints/int64.ts';
 import type { Taint, Toleration } from '#shared/taints/taint.ts';
 
-/** Few distinct texts, so that random taints and tolerations often meet. */
+/** Few distinct strings, so that random taints and tolerations often match. */
 const key = fc.constantFrom('', 'a', 'b', 'example.com/gpu', 'node.kubernetes.io/not-ready');
 const value = fc.constantFrom('', 'v', '5', '05', '-5', '950', '9007199254740993', 'gold');
 const effect = fc.constantFrom('', 'NoExecute', 'NoSchedule', 'PreferNoSchedule', 'noexecute');
@@ -26,15 +26,15 @@ export const toleration: fc.Arbitrary<Toleration> = fc.record(
 
 export const tolerations = fc.array(toleration, { maxLength: 6 });
 
-/** Whole epoch milliseconds, near each other, so that random moments often coincide. */
+/** Whole epoch milliseconds, close together, so that random times often coincide. */
 export const moment = fc.integer({ min: 0, max: 20 }).map((step) => Date.UTC(2026, 0, 1) + step * 1000);
 
-/** A taint that evicts, and since when it is there. */
+/** A taint that evicts, with the time since when the node has the taint. */
 export const standingTaint = fc
   .record({ key, value, since: moment })
   .map((given) => ({ ...given, effect: 'NoExecute' }));
 
-/** A taint that evicts by itself, or because it is virtual, and since when it is there. */
+/** A NoExecute or virtual taint, with the time since when the node has the taint. */
 export const evictingTaint = fc
   .tuple(standingTaint, fc.boolean())
   .map(([given, virtual]) => (virtual ? { ...given, effect: 'NoSchedule', virtual: true as const } : given));

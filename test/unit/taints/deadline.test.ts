@@ -26,29 +26,29 @@ const exists = (key: string, tolerationSeconds?: bigint): Toleration => ({
 const after = (seconds: bigint): bigint => BigInt(START) + seconds * 1000n;
 
 describe('the deadline of a pod', () => {
-  test('there is none without NoExecute taints', () => {
+  test('does not exist without NoExecute taints', () => {
     const taints = [taint('a', START, 'NoSchedule'), taint('b', START, 'PreferNoSchedule')];
     assert.equal(deadline([], taints, START, options), undefined);
   });
 
-  test('a taint that nothing tolerates sets it to the moment both were there', () => {
+  test('is immediate for an untolerated taint, once both the taint and the pod exist', () => {
     assert.equal(deadline([], [taint('a')], START + 5000, options)?.atMs, after(5n));
     assert.equal(deadline([], [taint('a', START + 7000)], START, options)?.atMs, after(7n));
   });
 
-  test('it counts from the later of the taint and the pod', () => {
+  test('counts from the later of the taint and the pod', () => {
     const tolerations = [exists('a', 60n)];
     assert.equal(deadline(tolerations, [taint('a')], START + 5000, options)?.atMs, after(65n));
     assert.equal(deadline(tolerations, [taint('a', START + 7000)], START, options)?.atMs, after(67n));
   });
 
-  test('only the first toleration that matches a taint counts', () => {
+  test('follows the first toleration that matches the taint', () => {
     assert.equal(deadline([exists('a', 60n), exists('a')], [taint('a')], START, options)?.atMs, after(60n));
     assert.equal(deadline([exists('a'), exists('a', 60n)], [taint('a')], START, options), undefined);
   });
 
   for (const seconds of [0n, -1n, -(2n ** 63n)]) {
-    test(`${seconds} tolerated seconds are none`, () => {
+    test(`treats ${seconds} tolerationSeconds as zero`, () => {
       const found = deadline([exists('a', seconds)], [taint('a')], START, options);
       assert.deepEqual(found, {
         atMs: BigInt(START),
@@ -57,19 +57,19 @@ describe('the deadline of a pod', () => {
     });
   }
 
-  test('exactly the largest int64 means for ever, one second less is kept exactly', () => {
+  test('does not exist for exactly the largest int64, and is exact for a second less', () => {
     assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options), undefined);
     const longest = deadline([exists('a', INT64_MAX - 1n)], [taint('a')], START, options);
     assert.equal(longest?.atMs, BigInt(START) + (INT64_MAX - 1n) * 1000n);
   });
 
-  test('seconds over 292 years do not overflow, as they do in the built-in controller', () => {
+  test('does not overflow beyond 292 years, unlike in the built-in controller', () => {
     for (const seconds of [9_223_372_037n, 18_446_744_074n]) {
       assert.equal(deadline([exists('a', seconds)], [taint('a')], START, options)?.atMs, after(seconds));
     }
   });
 
-  test('every taint that sets it is a reason, the others are not', () => {
+  test('lists exactly the taints that set it as causes', () => {
     const tolerations = [exists('a', 60n), exists('b', 40n), exists('c', 300n)];
     const [a, b, c] = [taint('a'), taint('b', START + 20_000), taint('c')];
     const found = deadline(tolerations, [a, c, b], START, options);
@@ -82,7 +82,7 @@ describe('the deadline of a pod', () => {
     });
   });
 
-  test('a taint that nothing tolerates is one without a toleration, and a cut list keeps its indexes', () => {
+  test('lists an untolerated taint without a toleration, and keeps the indexes of a cut list', () => {
     assert.deepEqual(deadline([], [taint('a')], START, options)?.because, [
       { taint: taint('a'), seconds: 0n },
     ]);
@@ -90,7 +90,7 @@ describe('the deadline of a pod', () => {
     assert.equal(deadline(cut, [taint('a')], START, options)?.because[0]?.toleration, 7);
   });
 
-  test('a removed taint takes its deadline with it', () => {
+  test('ends with the taint that set it', () => {
     const tolerations = [exists('a', 10n), exists('b', 100n)];
     assert.equal(deadline(tolerations, [taint('a'), taint('b')], START, options)?.atMs, after(10n));
     assert.equal(deadline(tolerations, [taint('b')], START, options)?.atMs, after(100n));
@@ -100,7 +100,7 @@ describe('the deadline of a pod', () => {
 describe('the deadline of any pod', () => {
   const { tolerations, standingTaints, moment } = arbitrary;
 
-  test('is the least of the deadlines that each taint alone would set', () => {
+  test('is the earliest deadline of its taints alone', () => {
     fc.assert(
       fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
         const alone = taints.map((each) => ({ each, at: deadline(list, [each], podSince, gates)?.atMs }));
@@ -139,7 +139,7 @@ describe('the deadline of any pod', () => {
     );
   });
 
-  test('is never moved forward by a toleration added at the end of the list', () => {
+  test('never moves forward when a toleration is appended to the list', () => {
     fc.assert(
       fc.property(
         tolerations,
@@ -156,7 +156,7 @@ describe('the deadline of any pod', () => {
     );
   });
 
-  test('is never moved back by another taint', () => {
+  test('never moves back when a taint is added', () => {
     fc.assert(
       fc.property(
         tolerations,
@@ -173,7 +173,7 @@ describe('the deadline of any pod', () => {
     );
   });
 
-  test('is never before the pod was there', () => {
+  test('is never before the pod exists', () => {
     fc.assert(
       fc.property(tolerations, standingTaints, moment, arbitrary.options, (list, taints, podSince, gates) => {
         const found = deadline(list, taints, podSince, gates);
@@ -182,7 +182,7 @@ describe('the deadline of any pod', () => {
     );
   });
 
-  test('is the same whether a node is decided at once or pod by pod', () => {
+  test('is the same for all pods of a node together and for each pod alone', () => {
     const pods = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), moment), { maxLength: 10 });
     const lists = fc.tuple(tolerations, tolerations, tolerations);
     fc.assert(
@@ -197,7 +197,7 @@ describe('the deadline of any pod', () => {
   });
 });
 
-test('a toleration list that pods share is matched once', () => {
+test('matches a toleration list that pods share once', () => {
   let reads = 0;
   const counted: Toleration = {
     operator: 'Exists',
@@ -217,7 +217,7 @@ test('a toleration list that pods share is matched once', () => {
 });
 
 describe('saturate', () => {
-  test('keeps every moment a date can hold', () => {
+  test('keeps every time that a Date can hold', () => {
     fc.assert(
       fc.property(
         fc.date({ noInvalidDate: true }),
@@ -226,56 +226,56 @@ describe('saturate', () => {
     );
   });
 
-  test('cuts what lies beyond to the last and the first moment a date can hold', () => {
+  test('clamps later and earlier times to the limits of a Date', () => {
     assert.equal(saturate(INT64_MAX * 1000n), 8.64e15);
     assert.equal(saturate(-INT64_MAX * 1000n), -8.64e15);
     assert.ok(!Number.isNaN(new Date(saturate(INT64_MAX)).getTime()));
   });
 });
 
-describe('seconds that policy gives a taint key', () => {
+describe('tolerationSeconds that policy sets for a taint key', () => {
   const policy = { a: 30 };
 
-  test('count in place of those of a bounded toleration, and of a pod that does not tolerate', () => {
+  test('replace the seconds of a bounded toleration, and apply to a pod without a toleration', () => {
     assert.equal(deadline([exists('a', 300n)], [taint('a')], START, options, policy)?.atMs, after(30n));
     assert.equal(deadline([exists('a', 5n)], [taint('a')], START, options, policy)?.atMs, after(30n));
     const [cause] = deadline([], [taint('a')], START, options, policy)?.because ?? [];
     assert.deepEqual(cause, { taint: taint('a'), seconds: 30n, policy: 'tolerationSeconds' });
   });
 
-  test('do not move a pod that tolerates it for ever, nor other taints', () => {
+  test('do not affect pods that tolerate the taint indefinitely, or other taints', () => {
     assert.equal(deadline([exists('a')], [taint('a')], START, options, policy), undefined);
     assert.equal(deadline([exists('a', INT64_MAX)], [taint('a')], START, options, policy), undefined);
     assert.equal(deadline([exists('b', 60n)], [taint('b')], START, options, policy)?.atMs, after(60n));
   });
 
-  test('are no reason where the pod says the same', () => {
+  test('are no cause where the pod has the same seconds', () => {
     const [cause] = deadline([exists('a', 30n)], [taint('a')], START, options, policy)?.because ?? [];
     assert.equal(cause?.policy, undefined);
   });
 
-  test('are found by the key alone, whatever an object inherits', () => {
+  test('ignore inherited properties of objects', () => {
     const inherited = 'constructor';
     const found = deadline([exists(inherited, 60n)], [taint(inherited)], START, options, policy);
     assert.equal(found?.atMs, after(60n));
   });
 });
 
-describe('the seconds of a pod that is taken over', () => {
+describe('the seconds of a taken-over pod', () => {
   const lengthened = { ...exists('a', 3900n), ownSeconds: 300n };
 
-  test('are its own, and the reason says so', () => {
+  test('are its own seconds, with takeover as the cause', () => {
     const found = deadline([lengthened], [taint('a')], START, options);
     assert.equal(found?.atMs, after(300n));
     assert.equal(found?.because[0]?.policy, 'takeover');
   });
 
-  test('are none where a message says that they are less', () => {
+  test('are zero where a message has negative seconds', () => {
     const found = deadline([{ ...lengthened, ownSeconds: -1n }], [taint('a')], START, options);
     assert.deepEqual([found?.atMs, found?.because[0]?.seconds], [after(0n), 0n]);
   });
 
-  test('give way to those of policy', () => {
+  test('yield to the tolerationSeconds of policy', () => {
     const found = deadline([lengthened], [taint('a')], START, options, { a: 20 });
     assert.equal(found?.atMs, after(20n));
     assert.equal(found?.because[0]?.policy, 'tolerationSeconds');
@@ -288,7 +288,7 @@ describe('the identity of a countdown', () => {
     assert.equal(countdownIdentity(taint('a', START, 'NoSchedule')), 'a:NoSchedule');
   });
 
-  test('is key and effect: a new value is the same taint', () => {
+  test('is key and effect, so that a new value keeps the countdown', () => {
     assert.equal(
       countdownIdentity({ ...taint('a'), value: '1' }),
       countdownIdentity({ ...taint('a'), value: '2' }),
@@ -297,14 +297,14 @@ describe('the identity of a countdown', () => {
     assert.notEqual(countdownIdentity(taint('a')), countdownIdentity(taint('a', START, 'NoSchedule')));
   });
 
-  test('is that of the NoExecute taint for a virtual one', () => {
+  test('is the identity of the NoExecute taint for a virtual taint', () => {
     const virtual = { ...taint('a', START, 'NoSchedule'), virtual: true as const };
     assert.equal(countdownIdentity(virtual), countdownIdentity(taint('a')));
     const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
     assert.equal(countdownIdentity({ ...virtual, key: unreachable }), countdownIdentity(taint(notReady)));
   });
 
-  test('is one for not-ready and unreachable, where they evict', () => {
+  test('is shared by not-ready and unreachable where they evict', () => {
     const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
     assert.equal(countdownIdentity(taint(notReady)), countdownIdentity(taint(unreachable)));
     assert.notEqual(
@@ -315,14 +315,14 @@ describe('the identity of a countdown', () => {
   });
 });
 
-describe('a countdown goes on', () => {
+describe('a countdown continues', () => {
   const [notReady, unreachable] = [
     taint('node.kubernetes.io/not-ready'),
     taint('node.kubernetes.io/unreachable'),
   ];
   const virtual = { ...taint(notReady.key, START, 'NoSchedule'), virtual: true as const };
 
-  test('from the taint itself where it was there, whatever stands beside it', () => {
+  test('from the same taint if the node had it, whatever other taints the node had', () => {
     for (const before of [
       [notReady, unreachable, virtual],
       [virtual, unreachable, notReady],
@@ -333,7 +333,7 @@ describe('a countdown goes on', () => {
     }
   });
 
-  test('else from one that it was swapped for, or follows', () => {
+  test('otherwise from the taint that it replaces or follows', () => {
     assert.equal(countdownsOf([taint('a'), unreachable])(notReady), unreachable);
     assert.equal(countdownsOf([taint('a'), virtual])(notReady), virtual);
     assert.equal(countdownsOf([unreachable, virtual])(notReady), unreachable);
@@ -342,7 +342,7 @@ describe('a countdown goes on', () => {
   });
 });
 
-describe('a taint was set anew', () => {
+describe('a taint was set again', () => {
   const taint = (key: string, timeAdded?: number, more: Partial<LiveTaint> = {}): LiveTaint => ({
     ...{ key, effect: 'NoExecute' },
     ...(timeAdded === undefined ? {} : { timeAdded }),
@@ -350,7 +350,7 @@ describe('a taint was set anew', () => {
   });
   const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
-  test('when it names another moment than before, and where it names one', () => {
+  test('when it has another time than before', () => {
     assert.equal(setAnewSince([taint('a', 1)], [taint('a', 2)])(taint('a', 2)), 2);
     assert.equal(setAnewSince([taint('a')], [taint('a', 2)])(taint('a', 2)), 2);
     assert.equal(setAnewSince([taint('a', 2)], [taint('a', 2)])(taint('a', 2)), undefined);
@@ -358,7 +358,7 @@ describe('a taint was set anew', () => {
     assert.equal(setAnewSince([taint('a', 1), taint('a', 2)], [taint('a', 1)])(taint('a', 1)), undefined);
   });
 
-  test('not when it was not there, or another one was that it was swapped for, or follows', () => {
+  test('not when it is new, or when it replaces or follows another taint', () => {
     assert.equal(setAnewSince([], [taint('a', 2)])(taint('a', 2)), undefined);
     assert.equal(setAnewSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
@@ -366,13 +366,13 @@ describe('a taint was set anew', () => {
     assert.equal(setAnewSince([virtual], [virtual])(virtual), undefined);
   });
 
-  test('when it follows its NoSchedule twin, and has another time than that had', () => {
+  test('when it follows its NoSchedule twin with another time', () => {
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
     assert.equal(setAnewSince([virtual], [taint('a', 7)])(taint('a', 7)), 7);
     assert.equal(setAnewSince([virtual], [taint('a')])(taint('a')), undefined);
   });
 
-  test('not while one of not-ready and unreachable stands through, which a virtual taint beside it is no witness of', () => {
+  test('not while its not-ready or unreachable counterpart stays; a virtual twin does not count', () => {
     const before = [taint(notReady, 1), taint(unreachable, 1)];
     const after = [taint(unreachable, 1), taint(notReady, 2)];
     assert.equal(setAnewSince(before, after)(taint(notReady, 2)), undefined);

@@ -17,8 +17,8 @@ const tolerating = (key: string, seconds: number): Toleration => ({
   tolerationSeconds: BigInt(seconds),
 });
 
-describe('the tolerations that decide', () => {
-  test('have the same first match for every NoExecute taint as the whole list, under either option', () => {
+describe('the deciding tolerations', () => {
+  test('have the same first match for every NoExecute taint as the whole list, with either option', () => {
     fc.assert(
       fc.property(tolerations, taints, arbitrary.options, (given, taints, options) => {
         const cut = decidingTolerations(taints)(given);
@@ -33,7 +33,7 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('set the same deadline as the whole list, under either option', () => {
+  test('set the same deadline as the whole list, with either option', () => {
     const { evictingTaint, moment, options } = arbitrary;
     fc.assert(
       fc.property(
@@ -52,7 +52,7 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('are two for each taint at most, in the order of the list, with their place in it', () => {
+  test('are at most two for each taint, in list order, with their indexes', () => {
     fc.assert(
       fc.property(tolerations, taints, (given, taints) => {
         const cut = decidingTolerations(taints)(given);
@@ -67,7 +67,7 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('are the first of each taint, whatever comes behind them', () => {
+  test('are the first matches of each taint, whatever follows in the list', () => {
     const list = [tolerating('x', 1), tolerating('b', 2), tolerating('a', 3), tolerating('a', 4)];
     assert.deepEqual(decidingTolerations([taint('a'), taint('b')])(list), [
       { ...tolerating('b', 2), index: 1 },
@@ -75,7 +75,7 @@ describe('the tolerations that decide', () => {
     ]);
   });
 
-  test('include one for each answer to the question whether the server compares', () => {
+  test('include a match for servers with and for servers without comparison operators', () => {
     const greater: Toleration = { key: 'a', operator: 'Gt', value: '5' };
     const list = [greater, { ...greater, value: '6' }, tolerating('a', 3), tolerating('a', 4)];
     assert.deepEqual(
@@ -84,7 +84,7 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('include the first that tolerates a virtual taint as NoSchedule, only where none matches it as NoExecute', () => {
+  test('include the first NoSchedule match of a virtual taint only where no toleration matches it as NoExecute', () => {
     const virtual = { ...taint('a'), effect: 'NoSchedule', virtual: true as const };
     const asItIs: Toleration = { key: 'a', operator: 'Exists', effect: 'NoSchedule' };
     const indexes = (...list: Toleration[]) => decidingTolerations([virtual])(list).map(({ index }) => index);
@@ -93,7 +93,7 @@ describe('the tolerations that decide', () => {
     assert.deepEqual(indexes(asItIs, { key: 'a', operator: 'Gt', value: '5', effect: 'NoExecute' }), [0]);
   });
 
-  test('of one virtual taint do not depend on whether another is tolerated as NoExecute', () => {
+  test('do not depend on the tolerations of another virtual taint', () => {
     const virtual = (key: string) => ({ ...taint(key), effect: 'NoSchedule', virtual: true as const });
     const asItIs = (key: string): Toleration => ({ key, operator: 'Exists', effect: 'NoSchedule' });
     const list = [asItIs('a'), { ...tolerating('a', 1), effect: 'NoExecute' }, asItIs('b')];
@@ -103,7 +103,7 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('are found for each of several taints of one key', () => {
+  test('include a match for each of several taints with the same key', () => {
     const given = [
       { ...taint('a'), value: 'v' },
       { ...taint('a'), value: 'w' },
@@ -118,14 +118,14 @@ describe('the tolerations that decide', () => {
     );
   });
 
-  test('are none where no taint evicts', () => {
+  test('are empty where no taint evicts', () => {
     assert.deepEqual(
       decidingTolerations([{ ...taint('a'), effect: 'NoSchedule' }])([{ operator: 'Exists' }]),
       [],
     );
   });
 
-  test('are found once for all pods that share a list', () => {
+  test('are computed once for all pods that share a list', () => {
     const shared = [tolerating('a', 1)];
     const cut = decidingTolerations([taint('a')]);
     assert.equal(cut(shared), cut(shared));

@@ -6,17 +6,17 @@ const TOO_LONG = 'must have at most 63 characters: shorten it';
 const NOT_ALLOWED =
   "has a character that is not allowed: use lower-case letters, digits and '-', with a letter or digit at both ends";
 
-describe('the name of a namespace', () => {
+describe('a namespace name', () => {
   for (const name of ['a', '7', 'kube-system', 'a--b', '1-2', 'x'.repeat(63)]) {
-    test(`may be ${name}`, () => assert.deepEqual(dnsLabelFaults(name), []));
+    test(`accepts ${name}`, () => assert.deepEqual(dnsLabelFaults(name), []));
   }
 
   for (const name of ['', '-', '-a', 'a-', 'A', 'aB', 'Ab', 'a.b', 'kube-*', 'a b', 'é', 'a\n']) {
-    test(`may not be ${JSON.stringify(name)}`, () => assert.deepEqual(dnsLabelFaults(name), [NOT_ALLOWED]));
+    test(`rejects ${JSON.stringify(name)}`, () => assert.deepEqual(dnsLabelFaults(name), [NOT_ALLOWED]));
   }
 
   test('has at most 63 characters', () => assert.deepEqual(dnsLabelFaults('x'.repeat(64)), [TOO_LONG]));
 
-  test('may be wrong in both ways', () =>
+  test('reports both faults of a name', () =>
     assert.deepEqual(dnsLabelFaults('X'.repeat(64)), [TOO_LONG, NOT_ALLOWED]));
 });

@@ -18,7 +18,10 @@ interface Row {
 const valued: Taint = { key: 'foo', value: 'bar', effect: 'NoSchedule' };
 const valueless: Taint = { key: 'foo', effect: 'NoSchedule' };
 
-/** Upstream's `TestTolerationToleratesTaint`, and what its validation otherwise keeps from the matcher. */
+/**
+ * The cases of upstream's `TestTolerationToleratesTaint`, and cases that upstream's validation rejects before
+ * matching.
+ */
 const ROWS: readonly Row[] = [
   {
     says: 'Exists tolerates a taint without value',
@@ -92,7 +95,7 @@ for (const { says, taint, toleration, tolerated } of ROWS) {
 const numeric = (value: string): Taint => ({ key: 'sla', value, effect: 'NoExecute' });
 const comparing = (operator: string, value: string): Toleration => ({ key: 'sla', operator, value });
 
-test('Gt and Lt compare all int64 as BigInt does, the taint on the left', () => {
+test('Gt and Lt compare every int64 as BigInt does, with the taint on the left', () => {
   fc.assert(
     fc.property(arbitrary.int64, arbitrary.int64, (left, right) => {
       const taint = numeric(String(left));
@@ -102,19 +105,19 @@ test('Gt and Lt compare all int64 as BigInt does, the taint on the left', () => 
   );
 });
 
-test('Gt and Lt tell neighbours apart that doubles cannot', () => {
+test('Gt and Lt distinguish adjacent integers that doubles cannot', () => {
   const [low, high] = ['9007199254740992', '9007199254740993'];
   assert.equal(tolerates(numeric(high), comparing('Gt', low), gateOn), true);
   assert.equal(tolerates(numeric(low), comparing('Lt', high), gateOn), true);
   assert.equal(tolerates(numeric(low), comparing('Gt', high), gateOn), false);
 });
 
-test('Gt and Lt do not match the same number', () => {
+test('Gt and Lt do not match equal numbers', () => {
   for (const operator of ['Gt', 'Lt'])
     assert.equal(tolerates(numeric('5'), comparing(operator, '5'), gateOn), false);
 });
 
-test('an operator that Kubernetes does not know matches nothing', () => {
+test('matches nothing with an operator that Kubernetes does not define', () => {
   for (const operator of ['In', 'exists', 'gt'])
     assert.equal(tolerates(numeric('5'), comparing(operator, '5'), gateOn), false);
 });
@@ -138,7 +141,7 @@ for (const text of [
   });
 }
 
-test('Gt and Lt match nothing while the gate is off', () => {
+test('Gt and Lt match nothing while the feature gate is off', () => {
   fc.assert(
     fc.property(
       arbitrary.taint,
@@ -151,7 +154,7 @@ test('Gt and Lt match nothing while the gate is off', () => {
   );
 });
 
-test('tolerationSeconds play no part', () => {
+test('ignores tolerationSeconds', () => {
   fc.assert(
     fc.property(
       arbitrary.taint,
@@ -166,7 +169,7 @@ test('tolerationSeconds play no part', () => {
   );
 });
 
-test('an absent field and an empty one mean the same', () => {
+test('treats an absent field as empty', () => {
   fc.assert(
     fc.property(arbitrary.taint, arbitrary.toleration, arbitrary.options, (taint, toleration, options) => {
       const spelledOut = { key: '', operator: '', value: '', effect: '', ...toleration };
@@ -176,7 +179,7 @@ test('an absent field and an empty one mean the same', () => {
   );
 });
 
-test('of several tolerations that match, the first in the list is the match', () => {
+test('returns the first of several matching tolerations', () => {
   const list = [
     { key: 'other', operator: 'Exists' },
     { key: 'foo', operator: 'Exists' },

@@ -15,7 +15,7 @@ const refused = (message: RegExp) => (error: unknown) => {
   return true;
 };
 
-describe('a taint written as for kubectl', () => {
+describe('a taint in kubectl syntax', () => {
   for (const [text, taint] of [
     ['maintenance=now:NoExecute', { key: 'maintenance', value: 'now', effect: 'NoExecute' }],
     ['maintenance:NoExecute', { key: 'maintenance', effect: 'NoExecute' }],
@@ -25,7 +25,7 @@ describe('a taint written as for kubectl', () => {
       { key: 'example.com/gpu', value: 'a-1', effect: 'PreferNoSchedule' },
     ],
   ] as const) {
-    test(`${text} is read`, () => assert.deepEqual(parseTaint(text), taint));
+    test(`parses ${text}`, () => assert.deepEqual(parseTaint(text), taint));
   }
 
   for (const [text, fault] of [
@@ -47,13 +47,13 @@ describe('a taint written as for kubectl', () => {
     ],
     ['maintenance:NoExecute-', /removes a taint\. To add one, omit the trailing -/],
   ] as const) {
-    test(`${text === '' ? 'nothing' : text} is refused with what to write instead`, () => {
+    test(`rejects ${text === '' ? 'nothing' : text} with a corrected form`, () => {
       assert.throws(() => parseTaint(text), refused(fault));
     });
   }
 });
 
-describe('a taint to remove', () => {
+describe('a taint removal', () => {
   for (const [text, removal] of [
     ['maintenance-', { key: 'maintenance' }],
     ['maintenance', { key: 'maintenance' }],
@@ -61,11 +61,11 @@ describe('a taint to remove', () => {
     ['maintenance:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
     ['maintenance=now:NoExecute-', { key: 'maintenance', effect: 'NoExecute' }],
   ] as const) {
-    test(`${text} is read`, () => assert.deepEqual(parseTaintRemoval(text), removal));
+    test(`parses ${text}`, () => assert.deepEqual(parseTaintRemoval(text), removal));
   }
 
   for (const text of ['-', 'maintenance:NoRun-', 'maintenance=now-', 'a:b:c-']) {
-    test(`${text} is refused`, () => {
+    test(`rejects ${text}`, () => {
       assert.throws(
         () => parseTaintRemoval(text),
         refused(/Specify one like maintenance:NoExecute- or maintenance-/),
@@ -79,22 +79,22 @@ describe('the taints of a node', () => {
   const later = { ...now, value: 'later' };
   const schedule = { key: 'maintenance', effect: 'NoSchedule' };
 
-  test('one is added behind the others', () => {
+  test('append a new taint', () => {
     const another = { ...now, key: 'gpu' };
     assert.deepEqual(addTaint([schedule, another], now), [schedule, another, now]);
   });
 
-  test('a new value replaces the old one where it stands', () => {
+  test('replace the value of a taint in place', () => {
     assert.deepEqual(addTaint([now, schedule], later), [later, schedule]);
   });
 
-  test('a key and effect removes that one only, a key all of its effects', () => {
+  test('lose the taint of a key and effect, or all taints of a key', () => {
     assert.deepEqual(removeTaint([now, schedule], { key: 'maintenance', effect: 'NoExecute' }), [schedule]);
     const another = { ...now, key: 'gpu' };
     assert.deepEqual(removeTaint([now, another, schedule], { key: 'maintenance' }), [another]);
   });
 
-  test('one that is not there is refused with those that are', () => {
+  test('reject the removal of a missing taint, and list the present taints', () => {
     assert.throws(
       () => removeTaint([now], { key: 'maintenance', effect: 'NoSchedule' }),
       refused(/"maintenance:NoSchedule" not found: the node has maintenance=now:NoExecute/),

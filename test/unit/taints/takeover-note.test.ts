@@ -6,19 +6,19 @@ import * as arbitrary from './arbitraries.ts';
 
 const NOTE = 'node.kubernetes.io/not-ready=300+3600,example.com/gpu=0+3600';
 
-test('a note tells the own seconds of the tolerations it speaks of', () => {
+test('returns the own seconds of the tolerations in the annotation', () => {
   assert.equal(ownSeconds(NOTE, 'node.kubernetes.io/not-ready', 3900n), 300n);
   assert.equal(ownSeconds(NOTE, 'example.com/gpu', 3600n), 0n);
   assert.equal(ownSeconds(NOTE, 'node.kubernetes.io/unreachable', 3900n), undefined);
   assert.equal(ownSeconds(NOTE, 'example', 3600n), undefined);
 });
 
-test('a note does not count where the toleration has other seconds than it says', () => {
+test('ignores the annotation where the toleration has other seconds', () => {
   for (const seconds of [300n, 3600n, 3899n, 3901n, -3900n])
     assert.equal(ownSeconds(NOTE, 'node.kubernetes.io/not-ready', seconds), undefined);
 });
 
-test('what is not of its form does not count', () => {
+test('ignores a malformed annotation', () => {
   const forged = [
     'a=5',
     'a=5+0',
@@ -36,17 +36,17 @@ test('what is not of its form does not count', () => {
   for (const note of forged) assert.equal(ownSeconds(note, 'a', 10n), undefined, note);
 });
 
-test('a note of a thousand characters does not count, one that is a character shorter does', () => {
+test('ignores an annotation of 1000 characters, and reads an annotation of 999', () => {
   const longest = (length: number) => `a=5+5,${'b'.repeat(length - 'a=5+5,'.length)}`;
   assert.equal(ownSeconds(longest(999), 'a', 10n), 5n);
   assert.equal(ownSeconds(longest(1000), 'a', 10n), undefined);
 });
 
-test('a note is kept under a name that releases and pods have in common', () => {
+test('keeps the annotation key that releases and pods share', () => {
   assert.equal(TAKEOVER_ANNOTATION, 'taintward.dev/takeover');
 });
 
-test('no note lengthens anything', () => {
+test('never lengthens a toleration', () => {
   const entry = fc
     .tuple(fc.constantFrom('a', 'b'), fc.bigInt(), fc.bigInt())
     .map(([k, o, f]) => `${k}=${o}+${f}`);

@@ -60,18 +60,18 @@ describe('a list of taints', () => {
     assert.deepEqual(taintProblems(taints), []);
   });
 
-  test('may not repeat a key with the same effect: the second and every later one is named', () => {
+  test('reports every later taint that repeats a key and effect', () => {
     const taints = ['1', '2', '3'].map((value) => ({ key: 'k', value, effect: 'NoExecute' }));
     const expected = ['taints[1] FieldValueDuplicate', 'taints[2] FieldValueDuplicate'];
     assert.deepEqual(errors(taintProblems(taints)), expected);
   });
 
-  test('may hold no value with a sign, so that Lt and Gt never meet a negative one', () => {
+  test('rejects values with a sign, so that Lt and Gt never compare a negative taint value', () => {
     const problems = taintProblems([{ key: 'k', value: '-5', effect: 'NoExecute' }]);
     assert.deepEqual(errors(problems), ['taints[0].value FieldValueInvalid']);
   });
 
-  test('is told all that is wrong with it', () => {
+  test('reports every fault', () => {
     const taints: readonly Taint[] = [
       { key: '', effect: '' },
       { key: 'k', value: 'a/b', effect: 'noexecute' },
@@ -100,7 +100,10 @@ const operatorInvalid = ['tolerations[0].operator FieldValueInvalid'];
 const operatorNotSupported = ['tolerations[0].operator FieldValueNotSupported'];
 const valueInvalid = ['tolerations[0].value FieldValueInvalid'];
 
-/** Upstream's `TestValidatePod` and `TestNumericTolerationsWithFeatureGate`, both ways of the gate. */
+/**
+ * The cases of upstream's `TestValidatePod` and `TestNumericTolerationsWithFeatureGate`, with the gate on and
+ * off.
+ */
 const ROWS: readonly Row[] = [
   { says: 'every key with Exists is fine', toleration: { operator: 'Exists' }, on: [], off: [] },
   {
@@ -160,24 +163,24 @@ for (const { says, toleration, on, off } of ROWS) {
   });
 }
 
-test('the same toleration may stand in a list twice', () => {
+test('allows the same toleration twice in a list', () => {
   const toleration = { key: 'k', operator: 'Exists' };
   assert.deepEqual(tolerationProblems([toleration, toleration], gateOff), []);
 });
 
-test('an effect is one of those of Kubernetes, in a toleration, too', () => {
+test('rejects an unknown effect of a toleration', () => {
   assert.deepEqual(errors(tolerationProblems([{ operator: 'Exists', effect: 'noexecute' }], gateOff)), [
     'tolerations[0].effect FieldValueNotSupported',
   ]);
 });
 
-test('a value may have 63 characters', () => {
+test('allows a value of 63 characters, and rejects 64', () => {
   const of = (length: number) => [{ key: 'k', value: 'v'.repeat(length), effect: 'NoExecute' }];
   assert.deepEqual(taintProblems(of(63)), []);
   assert.deepEqual(errors(taintProblems(of(64))), ['taints[0].value FieldValueInvalid']);
 });
 
-describe('what is wrong is said in one sentence with what to do', () => {
+describe('a message states the fault and the remedy', () => {
   const messages = (problems: readonly Problem[]) => problems.map(({ message }) => message);
   const NAME = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
 
@@ -193,7 +196,7 @@ describe('what is wrong is said in one sentence with what to do', () => {
       `has a character in its name that is not allowed: ${NAME}`,
     ],
   ] as const) {
-    test(`of a key like ${JSON.stringify(key.slice(0, 9))}`, () => {
+    test(`for a key like ${JSON.stringify(key.slice(0, 9))}`, () => {
       assert.deepEqual(
         messages(taintProblems([{ key, effect: 'NoExecute' }])),
         faults.map((fault) => `taints[0].key ${fault}.`),
@@ -201,7 +204,7 @@ describe('what is wrong is said in one sentence with what to do', () => {
     });
   }
 
-  test('of taints', () => {
+  test('for taints', () => {
     const taints = [
       { key: 'k', value: 'é'.repeat(64), effect: '' },
       { key: 'k', effect: '' },
@@ -246,18 +249,18 @@ describe('what is wrong is said in one sentence with what to do', () => {
       `${OPERATOR} must be one of Equal, Exists, Lt, Gt, spelled like that.`,
     ],
   ] as const) {
-    test(`of a toleration, about ${says}`, () => {
+    test(`for a toleration, about ${says}`, () => {
       assert.deepEqual(messages(tolerationProblems([toleration], gateOn)), [message]);
     });
   }
 
-  test('of comparing where the gate is off', () => {
+  test('for a comparison operator while the gate is off', () => {
     assert.deepEqual(messages(tolerationProblems([{ key: 'k', operator: 'Gt', value: '5' }], gateOff)), [
       `${OPERATOR} Gt needs the feature gate TaintTolerationComparisonOperators: use Equal or Exists.`,
     ]);
   });
 
-  test('of an update of a live pod', () => {
+  test('for an update of a live pod', () => {
     assert.deepEqual(messages(tolerationsUpdateProblems([], [{ operator: 'Exists' }], gateOff)), [
       'tolerations of a live pod may only be added or change their tolerationSeconds: keep the existing ones.',
     ]);
@@ -284,7 +287,7 @@ describe('an update of a live pod', () => {
     assert.deepEqual(tolerationsUpdateProblems([forEver], [old], gateOff), []);
   });
 
-  test('may spell an absent field as an empty one, and the other way round', () => {
+  test('may replace an absent field by an empty field, and the reverse', () => {
     const spelledOut = { key: '', operator: '', value: '', effect: '' };
     const problems = (updated: Toleration, before: Toleration) =>
       errors(tolerationsUpdateProblems([updated], [before], gateOff));
@@ -292,7 +295,7 @@ describe('an update of a live pod', () => {
     assert.ok(!problems({}, spelledOut).includes(`${forbidden}`));
   });
 
-  test('may not drop one of several', () => {
+  test('may not drop one of several tolerations', () => {
     const problems = tolerationsUpdateProblems([old], [old, { ...old, key: 'j' }], gateOff);
     assert.deepEqual(errors(problems), forbidden);
   });
@@ -307,7 +310,7 @@ describe('an update of a live pod', () => {
     });
   }
 
-  test('may not remove one, and is told of it once', () => {
+  test('reports removed tolerations once', () => {
     const problems = tolerationsUpdateProblems([], [old, { ...old, key: 'j' }], gateOff);
     assert.deepEqual(
       problems.map(({ field }) => field),
@@ -315,14 +318,14 @@ describe('an update of a live pod', () => {
     );
   });
 
-  test('may merge two that differ in their seconds only', () => {
+  test('may merge two tolerations that differ only in their seconds', () => {
     assert.deepEqual(
       tolerationsUpdateProblems([old], [old, { ...old, tolerationSeconds: 20n }], gateOff),
       [],
     );
   });
 
-  test('is told of what is invalid besides what is forbidden', () => {
+  test('reports invalid fields besides forbidden changes', () => {
     const problems = tolerationsUpdateProblems([{ key: 'a b', operator: 'Exists' }], [old], gateOff);
     assert.deepEqual(errors(problems), [
       'tolerations FieldValueForbidden',
@@ -330,7 +333,7 @@ describe('an update of a live pod', () => {
     ]);
   });
 
-  test('may go on using Lt and Gt with the gate off, once the pod uses one of them', () => {
+  test('may keep using Lt and Gt with the gate off, once the pod uses either', () => {
     const comparing = { key: 'k', operator: 'Gt', value: '5' };
     const another = { key: 'j', operator: 'Lt', value: '7' };
     assert.deepEqual(tolerationsUpdateProblems([comparing, another], [comparing], gateOff), []);
@@ -341,7 +344,7 @@ describe('an update of a live pod', () => {
   });
 });
 
-test('every message is one sentence that starts with the field', () => {
+test('starts every message with the field, and writes a single sentence', () => {
   const check = ({ field, message }: Problem): void => {
     assert.ok(message.startsWith(`${field} `), message);
     assert.match(message, /^[^\n]+[^.]\.$/);

@@ -18,7 +18,7 @@ const taint = (key: string, effect: string, value?: string): Taint => ({
 });
 
 describe('the taints that evict', () => {
-  test('are those with the effect NoExecute, as they stand, where no key is virtual', () => {
+  test('are the unchanged NoExecute taints, where no key is virtual', () => {
     fc.assert(
       fc.property(fc.array(arbitrary.taint), (taints) => {
         const executing = taints.filter(({ effect }) => effect === 'NoExecute');
@@ -27,18 +27,18 @@ describe('the taints that evict', () => {
     );
   });
 
-  test('are besides the NoSchedule ones of virtual keys, marked, in the order of the node', () => {
+  test('include NoSchedule taints of virtual keys, marked, in the order of the node', () => {
     const [a, b, c] = [taint('a', 'NoSchedule', 'x'), taint('b', 'NoExecute'), taint('c', 'NoSchedule')];
     assert.deepEqual(evictingTaints([a, b, c], ['a']), [{ ...a, virtual: true }, b]);
     assert.deepEqual(evictingTaints([taint('a', 'PreferNoSchedule')], ['a']), []);
   });
 
-  test('count once for a key: where the NoExecute taint stands, too, it counts', () => {
+  test('include only the NoExecute taint of a key that has both effects', () => {
     const both = [taint('a', 'NoSchedule'), taint('a', 'NoExecute')];
     assert.deepEqual(evictingTaints(both, ['a']), [taint('a', 'NoExecute')]);
   });
 
-  test('were set when the first of both was, and at no known time where the NoSchedule one names none', () => {
+  test('have the earlier time of both twins, and no time where the NoSchedule twin has none', () => {
     const added = (effect: string, timeAdded: number) => ({ ...taint('a', effect), timeAdded });
     const both = [added('NoSchedule', 3), added('NoExecute', 5)];
     assert.deepEqual(evictingTaints(both, ['a']), [added('NoExecute', 3)]);
@@ -54,7 +54,7 @@ describe('the taints that evict', () => {
     ]);
   });
 
-  test('carry the mark if, and only if, they are no NoExecute taints', () => {
+  test('are marked as virtual exactly where their effect is not NoExecute', () => {
     fc.assert(
       fc.property(fc.array(arbitrary.taint), keys, (taints, virtual) => {
         for (const { key, effect, virtual: mark } of evictingTaints(taints, virtual)) {
@@ -65,7 +65,7 @@ describe('the taints that evict', () => {
   });
 });
 
-test('a pod stays by tolerating a virtual taint as NoSchedule, and no other taint', () => {
+test('a pod stays only if it tolerates a virtual taint as NoSchedule', () => {
   const tolerations = [{ operator: 'Exists', effect: 'NoSchedule' }];
   const virtual = { ...taint('a', 'NoSchedule'), virtual: true as const };
   assert.equal(stays(virtual, tolerations, options), true);
@@ -80,7 +80,7 @@ describe('a virtual taint', () => {
     since,
   });
 
-  test('decides as the NoExecute taint would for a pod with a toleration that matches that', () => {
+  test('sets the deadline of the NoExecute taint for a pod that tolerates the NoExecute taint', () => {
     const { tolerations, standingTaint, moment } = arbitrary;
     fc.assert(
       fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
@@ -93,7 +93,7 @@ describe('a virtual taint', () => {
     );
   });
 
-  test('lets a pod stay that only tolerates it as NoSchedule, and no other', () => {
+  test('evicts no pod that tolerates only the NoSchedule taint, and evicts every other pod', () => {
     const { tolerations, standingTaint, moment } = arbitrary;
     fc.assert(
       fc.property(tolerations, standingTaint, moment, arbitrary.options, (list, real, podSince, gates) => {
@@ -106,7 +106,7 @@ describe('a virtual taint', () => {
     );
   });
 
-  test('is named in the reason as what it is, and as the policy’s doing', () => {
+  test('is named in the cause with its own effect and the policy field', () => {
     const toleration: Toleration = { key: 'a', operator: 'Exists', tolerationSeconds: 60n };
     const found = deadline([toleration], [virtual(START, 'a')], START, options);
     assert.deepEqual(found?.because, [

@@ -29,10 +29,10 @@ const CONTEXT = {} as Context;
 const dueAt = (second: number, messageId = '1', receives = 1): SQSRecord =>
   sqsRecord(encodeDue({ ...ref, at: at(second) }), { messageId, receives, groupId: ref.cluster });
 
-/** As a schedule sends it, which can name no group. */
+/** Returns a message as a schedule sends it, without a group. */
 const scheduledFor = (second: number): SQSRecord => sqsRecord(encodeDue({ ...ref, at: at(second) }));
 
-/** The ids of the messages that the handler gives back. */
+/** Returns the IDs of the messages that the handler returns to the queue. */
 async function failed(bench: EvictBench, ...records: readonly SQSRecord[]): Promise<readonly string[]> {
   const response = await createHandler(bench)(sqsEvent(...records), CONTEXT);
   return (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
@@ -40,7 +40,7 @@ async function failed(bench: EvictBench, ...records: readonly SQSRecord[]): Prom
 
 const onePod = () => heard([nodeDelta(1)], [livePod()]);
 
-/** Makes every request of a kind fail. */
+/** Makes every request of this kind fail. */
 function failing({ cluster }: EvictBench, verb: string, error: Error): void {
   cluster.beforeRequest = (asked) => {
     if (asked === verb) throw error;
@@ -50,14 +50,14 @@ function failing({ cluster }: EvictBench, verb: string, error: Error): void {
 const eventsIn = ({ log }: EvictBench) => log.lines.map(({ event }) => event);
 
 describe('a due message', () => {
-  test('evicts what is due on its node', async () => {
+  test('evicts the due pods of its node', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, dueAt(60)), []);
     assert.deepEqual(deletedFrom(bench), ['u1']);
     assert.deepEqual(bench.retries, []);
   });
 
-  test('carries no authority: it may come twice, late, or for nothing', async () => {
+  test('changes nothing when it is repeated, late, or without a reason', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, dueAt(60, '1'), dueAt(59, '2'), dueAt(1, '3')), []);
     assert.deepEqual(await failed(bench, dueAt(60)), []);
@@ -67,14 +67,14 @@ describe('a due message', () => {
     assert.equal(bench.cluster.events.length, 1);
   });
 
-  test('that comes early goes back until its moment, and touches nothing', async () => {
+  test('returns to the queue until its time when it is early', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, dueAt(180)), ['1']);
     assert.deepEqual(bench.retries, [{ receiptHandle: '1', seconds: 120 }]);
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('of a schedule, which comes early, is armed anew, so that it comes as one of its cluster', async () => {
+  test('is sent again as a message of its cluster when a schedule delivers it early', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, scheduledFor(180)), []);
     assert.deepEqual(bench.armed, [at(180)]);
@@ -82,13 +82,13 @@ describe('a due message', () => {
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('of a schedule that could not be armed anew comes again', async () => {
+  test('is redelivered when an early message of a schedule cannot be sent again', async () => {
     const bench = await onePod();
     bench.timerOutages = 1;
     assert.deepEqual(await failed(bench, scheduledFor(180)), ['m1']);
   });
 
-  test('that comes again and finds only later moments arms the next before it ends', async () => {
+  test('arms the next deadline when it is redelivered and finds only later deadlines', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 560)] });
     const { tolerations } = later;
     const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2', { tolerations })]);
@@ -99,8 +99,8 @@ describe('a due message', () => {
   });
 });
 
-describe('a message that comes again because it could not arm the next try of what failed', () => {
-  /** u1 failed at second 60, and no timer could be armed for its next try; u2 falls due on its own at 61. */
+describe('a redelivered message that could not arm a retry', () => {
+  /** Pod u1 failed at second 60, and no timer could be armed for its retry; pod u2 is due at second 61. */
   async function unarmed(): Promise<EvictBench> {
     const soon = pod('u2', { tolerations: [tolerating('a', 61)] });
     const bench = await heard(
@@ -114,13 +114,13 @@ describe('a message that comes again because it could not arm the next try of wh
     return bench;
   }
 
-  test('arms it, though something else falls due before', async () => {
+  test('arms the retry, although another pod is due earlier', async () => {
     const bench = await unarmed();
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
     assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
   });
 
-  test('arms it, though something else is due now', async () => {
+  test('arms the retry, although another pod is due now', async () => {
     const bench = await unarmed();
     await bench.clock.advanceTo(at(61));
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
@@ -128,7 +128,7 @@ describe('a message that comes again because it could not arm the next try of wh
     assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
   });
 
-  test('arms it, though it shares its look with messages that come for the first time', async () => {
+  test('arms the retry, although it shares its pass with first deliveries', async () => {
     const bench = await unarmed();
     assert.deepEqual(await failed(bench, dueAt(60, '2'), dueAt(60, '3'), dueAt(60, '1', 2)), []);
     assert.ok(bench.armed.includes(at(90)), 'nobody tries u1 again');
@@ -144,7 +144,7 @@ describe('an announcement', () => {
     return sqsRecord(body);
   };
 
-  test('is posted as one Event for each pod, however often it comes', async () => {
+  test('posts one Event for each pod, for any number of deliveries', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, announcement()), []);
     assert.deepEqual(await failed(bench, announcement()), []);
@@ -155,7 +155,7 @@ describe('an announcement', () => {
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('of a cluster that nobody manages any more ends with a word, and does not come again for days', async () => {
+  test('logs a dropped Event for an unregistered cluster, and is not redelivered', async () => {
     const bench = await onePod();
     bench.clusters.api = async (name) => {
       throw new UnknownClusterError(`cluster ${name} is not registered`);
@@ -164,7 +164,7 @@ describe('an announcement', () => {
     assert.equal(eventsIn(bench).filter((event) => event === 'event.dropped').length, 2);
   });
 
-  test('that the server refuses is lost with a word: an Event is a courtesy', async () => {
+  test('logs a dropped Event when the API server rejects it, and is not redelivered', async () => {
     const bench = await onePod();
     failing(bench, 'create', serverError(403));
     assert.deepEqual(await failed(bench, announcement()), []);
@@ -173,7 +173,7 @@ describe('an announcement', () => {
 });
 
 describe('a message whose work fails', () => {
-  test('comes again itself while nothing is known of its node: there is nowhere to note the next try', async () => {
+  test('is redelivered while nothing is stored for its node, because no retry can be recorded', async () => {
     const bench = evictBench();
     const { scheduled } = after(nodeDelta(1));
     const change = { schedule: [...scheduled.values()], end: [], live: true };
@@ -184,7 +184,7 @@ describe('a message whose work fails', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled' });
   });
 
-  test('ends, whatever the server says: the node’s next try has a timer of its own', async () => {
+  test('is deleted on any error of the API server, because the retry of the node has its own timer', async () => {
     for (const [verb, error] of [
       ['get', serverError(0)],
       ['patch', serverError(500)],
@@ -199,7 +199,7 @@ describe('a message whose work fails', () => {
     }
   });
 
-  test('is tried again after the time that the server asked for, up to an hour', async () => {
+  test('is retried after the time that the API server requested, up to an hour', async () => {
     for (const [asked, waited] of [
       [42, 42],
       [86_400, 3600],
@@ -211,7 +211,7 @@ describe('a message whose work fails', () => {
     }
   });
 
-  test('comes again itself when that could not be written, or no timer armed', async (t) => {
+  test('is redelivered when the retry could not be written or its timer could not be armed', async (t) => {
     const unwritten = await onePod();
     failing(unwritten, 'delete', serverError(500));
     unwritten.store.conflicts = Number.POSITIVE_INFINITY;
@@ -224,7 +224,7 @@ describe('a message whose work fails', () => {
     assert.equal(unarmed.armed.length, 1);
   });
 
-  test('comes again itself, later and later, while the table is away', async () => {
+  test('is redelivered with growing waits while the table is unreachable', async () => {
     const bench = await onePod();
     bench.store.outages = Number.POSITIVE_INFINITY;
     for (const receives of [1, 2, 5, 8, 30]) await failed(bench, dueAt(60, '1', receives));
@@ -235,7 +235,7 @@ describe('a message whose work fails', () => {
     }
   });
 
-  test('does not concern the others of its batch', async () => {
+  test('does not affect the others of its batch', async () => {
     const bench = await onePod();
     bench.store.outages = 1;
     const other = { ...ref, node: nodeName('n2') };
@@ -245,7 +245,7 @@ describe('a message whose work fails', () => {
   });
 });
 
-test('pods that wait for what the relay is about to tell are looked at again soon', async () => {
+test('redelivers soon a message with pods that wait for a delta of the relay', async () => {
   const bench = await onePod();
   bench.cluster.putNode({ ...liveNode('n1', 'a'), taintsStamp: 'kubectl@1' });
   assert.deepEqual(await failed(bench, dueAt(60)), ['1']);
@@ -253,8 +253,8 @@ test('pods that wait for what the relay is about to tell are looked at again soo
   assert.deepEqual(deletedFrom(bench), []);
 });
 
-describe('a message that nobody can read', () => {
-  test('is set aside with the reason', async () => {
+describe('an unreadable message', () => {
+  test('is dead-lettered with the reason', async () => {
     const bench = await onePod();
     assert.deepEqual(await failed(bench, sqsRecord('{"v":9}', { messageId: '1' }), dueAt(60, '2')), []);
     const [letter] = bench.deadLetters.sent;
@@ -264,7 +264,7 @@ describe('a message that nobody can read', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('stays in its queue, with a word, as long as the dead letters cannot be reached', async () => {
+  test('stays in its queue, with a logged error, while the dead-letter queue is unreachable', async () => {
     const bench = await onePod();
     bench.deadLetters.unreachable = new QueueError('away');
     assert.deepEqual(await failed(bench, sqsRecord('?', { messageId: '1' }), dueAt(60, '2')), ['1']);
@@ -273,7 +273,7 @@ describe('a message that nobody can read', () => {
   });
 });
 
-test('messages for one node that come together share a look', async () => {
+test('messages for one node that arrive together share a pass', async () => {
   const bench = await heard([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
   const load = bench.store.load.bind(bench.store);
   let loads = 0;
@@ -288,7 +288,7 @@ test('messages for one node that come together share a look', async () => {
   assert.equal(bench.cluster.deletions.length, 2);
 });
 
-test('a message whose work never ends is given back in time, and holds no other up', async (context: TestContext) => {
+test('a message whose work never ends is returned in time, and delays no other', async (context: TestContext) => {
   const time = driveTimers(context);
   const bench = await onePod();
   const slow = nodeName('slow');
@@ -303,7 +303,7 @@ test('a message whose work never ends is given back in time, and holds no other 
   assert.equal(bench.retries.length, 1);
 });
 
-test('its limits fit each other', () => {
+test('the limits of evict are consistent', () => {
   const spec = QUEUES.evictionsDue;
   assert.ok(
     EVICT_RECORD_DEADLINE_MS < spec.functionTimeoutSeconds * 1000,
@@ -317,7 +317,7 @@ describe('a proof that evictions work', () => {
     groupId: ref.cluster,
   });
 
-  /** A pod is due, and what is noted of proofs can be read. */
+  /** A bench with a due pod and readable proofs. */
   async function proving() {
     const bench = await onePod();
     const notes = new ProofsInMemory();
@@ -327,13 +327,13 @@ describe('a proof that evictions work', () => {
     return { bench, handle, noted };
   }
 
-  test('is a probe that is carried out, as of when its relay sent it', async () => {
+  test('is a completed probe, dated to when its relay sent it', async () => {
     const { handle, noted } = await proving();
     assert.deepEqual(await handle(probe), []);
     assert.deepEqual(await noted(), { probe: { sentAt: at(59) }, passes: 0 });
   });
 
-  test('is a complete pass, where probes come', async () => {
+  test('is a complete pass, in a cluster with probes', async () => {
     const { bench, handle, noted } = await proving();
     await handle(probe);
     await handle(dueAt(60));
@@ -349,13 +349,13 @@ describe('a proof that evictions work', () => {
     assert.equal((await noted()).passes, 1);
   });
 
-  test('is no pass in a cluster without probes: it would cost a write', async () => {
+  test('is no pass in a cluster without probes, to save a write', async () => {
     const { handle, noted } = await proving();
     await handle(dueAt(60));
     assert.equal((await noted()).passes, 0);
   });
 
-  test('is no pass in which a pod could not be evicted', async () => {
+  test('is no pass in which an eviction failed', async () => {
     const { bench, handle, noted } = await proving();
     failing(bench, 'delete', serverError(500));
     await handle(probe, dueAt(60));

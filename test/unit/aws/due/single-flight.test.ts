@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { SingleFlight } from '#shared/aws/due/single-flight.ts';
 
-/** Passes that end when told. */
+/** Returns passes that the test ends. */
 function passes() {
   const started: { end: () => void; fail: (error: Error) => void }[] = [];
   const pass = () =>
@@ -14,7 +14,7 @@ function passes() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('whoever asks while a pass runs shares the one after it', async () => {
+test('callers share the next pass while a pass runs', async () => {
   const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const first = flight.run('n1', pass);
@@ -34,7 +34,7 @@ test('whoever asks while a pass runs shares the one after it', async () => {
   await last;
 });
 
-test('a pass starts after everybody who shares it has asked', async () => {
+test('a pass starts after the requests of all callers that share it', async () => {
   const flight = new SingleFlight<void>();
   const asked: number[] = [];
   const saw: number[] = [];
@@ -50,7 +50,7 @@ test('a pass starts after everybody who shares it has asked', async () => {
   assert.deepEqual(saw, [3, 3, 4]);
 });
 
-test('keys do not wait for each other', async () => {
+test('passes of different keys do not wait for each other', async () => {
   const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const both = [flight.run('n1', pass), flight.run('n2', pass)];
@@ -59,7 +59,7 @@ test('keys do not wait for each other', async () => {
   await Promise.all(both);
 });
 
-test('a pass that fails is the failure of those who share it, and of nobody after', async () => {
+test('a failed pass rejects for all callers that share it, and for no later caller', async () => {
   const flight = new SingleFlight<void>();
   const { started, pass } = passes();
   const first = flight.run('n1', pass);
@@ -74,7 +74,7 @@ test('a pass that fails is the failure of those who share it, and of nobody afte
   await third;
 });
 
-test('between the end of a pass and the start of the next, nobody starts a second one', async () => {
+test('no second pass starts between the end of a pass and the start of the next', async () => {
   const flight = new SingleFlight<void>();
   let running = 0;
   const pass = async () => {
@@ -95,7 +95,7 @@ test('between the end of a pass and the start of the next, nobody starts a secon
   await Promise.all(all);
 });
 
-test('the next pass starts as soon as the running one lets it', async () => {
+test('the next pass starts as soon as the running pass allows it', async () => {
   const flight = new SingleFlight<void>();
   const { promise: rest, resolve: end } = Promise.withResolvers<void>();
   const first = flight.run('n1', async (free) => {

@@ -25,11 +25,11 @@ import { OrderedQueue } from './ordered-queue.ts';
 const CLUSTERS = ['c1', 'c2', 'c3'] as const;
 const NODES = ['n1', 'n2', 'n3', 'n4'] as const;
 
-/** What becomes of a call: `lost`: nothing arrived; `unheard`: everything arrived, but not the answer. */
+/** The result of a call: `lost`: nothing arrived; `unheard`: everything arrived, but the answer was lost. */
 type Outcome = 'taken' | 'lost' | 'unheard' | { readonly refused: readonly number[] };
 interface Fate {
   readonly ms: number;
-  /** Whether the messages arrive when the call begins, or when it ends. */
+  /** Messages arrive when the call begins (`true`), or when it ends. */
   readonly atOnce: boolean;
   readonly outcome: Outcome;
 }
@@ -52,11 +52,11 @@ const step = fc.record({
     { weight: 8, arbitrary: fc.constantFrom('taint', 'untaint', 'pod comes', 'pod changes', 'pod goes') },
     fc.constantFrom('all again', 'falls silent', 'speaks again', 'is taken anew'),
   ),
-  /** Most happen at the same time. */
+  /** Most steps happen at the same time. */
   thenMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 500 })),
 });
 
-/** A queue that does with each call as its fate is, and finds out what is sent that must not be, or out of order. */
+/** A queue with a scripted result for each call, which reports messages that are forbidden or out of order. */
 class FatefulQueue implements QueueSender {
   readonly #forecasts: Iterator<Fate>;
   readonly #reader: Reader;
@@ -77,7 +77,7 @@ class FatefulQueue implements QueueSender {
       atOnce: true,
       outcome: 'taken',
     };
-    // Of a cluster that was given away, what is on its way is told apart by its epoch.
+    // The epoch distinguishes messages of a cluster that was dropped while they were in flight.
     const groupOf = ({ ref, version }: Delta) => `${ref.cluster} ${ref.node} ${version.epoch}`;
     const deltas = messages.map(({ body }) => parseDelta(body));
     const groups = new Set(deltas.map(groupOf));
@@ -109,7 +109,7 @@ class FatefulQueue implements QueueSender {
   }
 }
 
-/** Those at these places, and those behind them in their groups. */
+/** Returns failures for the messages at these places, and for later messages of their groups. */
 function refusals(messages: readonly OutgoingMessage[], places: readonly number[]): readonly SendFailure[] {
   const stopped = new Set<string | undefined>();
   return messages.flatMap(({ groupId }, index) => {
@@ -119,7 +119,7 @@ function refusals(messages: readonly OutgoingMessage[], places: readonly number[
   });
 }
 
-/** What somebody knows of the nodes who reads both queues, whichever comes first. */
+/** The state that a reader of both queues derives, in any order of arrival. */
 class Reader {
   readonly #newest = new Map<string, Delta>();
   readonly #listed = new Map<string, Delta & { readonly kind: 'node' }>();
@@ -141,7 +141,7 @@ class Reader {
     keepNewest(pods, onlyPod(delta) ?? '', delta);
   }
 
-  /** Keys of taints; of a tainted node its pods, each with the tolerations that decide. */
+  /** Returns the taint keys, and for a tainted node its pods with the number of deciding tolerations. */
   of(cluster: string, node: string): unknown {
     const newest = this.#newest.get(`${cluster} ${node}`);
     const listed = this.#listed.get(`${cluster} ${node}`);
@@ -165,7 +165,7 @@ function outboxOver(nodeDeltas: QueueSender, podDeltas: QueueSender): Outbox {
   return new DeltaSender({ nodeDeltas, podDeltas, clock: { now: Date.now }, log: recordingLog(), metrics });
 }
 
-/** A cluster's own truth, and the relay that follows it. */
+/** The true state of a cluster, and the relay that follows it. */
 class FollowedCluster {
   readonly #name: ClusterName;
   readonly #outbox: Outbox;
@@ -182,14 +182,14 @@ class FollowedCluster {
     this.#view = this.take();
   }
 
-  /** Is taken by a relay that knows nothing yet. */
+  /** Starts a new lease of the cluster, with an empty view. */
   take(): ClusterView {
     this.#epoch += 1;
     this.#view = new ClusterView(this.#name, this.#epoch);
     this.#view.replaceNodes([...this.#nodes.values()], Date.now());
     this.#outbox.dropCluster(this.#name);
     this.#outbox.open(this.#name, this.#view, this.#canSend);
-    // What a former relay told of as tainted.
+    // The nodes that a former relay reported as tainted.
     this.#mark(NODES.map((node) => ({ node: nodeName(node) })));
     return this.#view;
   }
@@ -200,7 +200,7 @@ class FollowedCluster {
     this.#mark(this.#view.upsertNode(object, Date.now()));
   }
 
-  /** A pod comes, or changes its tolerations. */
+  /** Adds a pod, or changes its tolerations. */
   upsertPod(uid: string, node: string, tolerations = livePod().tolerations): void {
     const pod = livePod(uid, { node: nodeName(node), tolerations });
     this.#pods.set(uid, pod);
@@ -232,7 +232,7 @@ class FollowedCluster {
   }
 }
 
-test('whatever calls take and come to, a node’s deltas stay in order, and in the end all is told as it is', async (context) => {
+test('keeps the deltas of a node in order, and finally reports the true state, for any durations and results of calls', async (context) => {
   const time = driveTimers(context);
   const stories = fc.asyncProperty(
     fc.array(step, { minLength: 20, maxLength: 150 }),
@@ -317,7 +317,7 @@ function happen(
   }
 }
 
-test('however many clusters have much to say, one word of another goes as soon as each of them had one', async (context) => {
+test('sends a delta of a cluster after at most one round of the other clusters, for any number of clusters', async (context) => {
   driveTimers(context);
   const storms = fc.asyncProperty(
     fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 30 }),
@@ -335,7 +335,7 @@ test('however many clusters have much to say, one word of another goes as soon a
           outbox.mark(clusterName(name), view.replacePods(node.name, [], Date.now()));
         }
       };
-      // In the middle of the storm, or after it.
+      // During the storm, or after it.
       nodes.onSend = () => {
         if (nodes.calls.length === late) open('quiet', 1);
         return [];

@@ -13,7 +13,7 @@ import { OrderedQueue } from './ordered-queue.ts';
 
 const C1 = clusterName('c1');
 const MINUTE_MS = 60_000;
-/** The first pause after a failure, and a little. */
+/** The first pause after a failure, with a margin. */
 const FIRST_PAUSE_MS = 110;
 
 const away = () => {
@@ -33,7 +33,7 @@ function bench(context: TestContext) {
     log: recordingLog(),
     metrics: relayMetrics(new Registry()),
   });
-  /** Speaks for a cluster of one node, without pods; returns what taints that. */
+  /** Opens a cluster of one node without pods. Returns a function that taints the node. */
   const speakFor = (cluster: ClusterName, name: string) => {
     const view = new ClusterView(cluster, 1);
     view.replaceNodes([liveNode(name)], Date.now());
@@ -47,7 +47,7 @@ function bench(context: TestContext) {
   return { time, nodes, outbox, speakFor };
 }
 
-describe('a failure after a success is the first one again', () => {
+describe('a failure after a success has the first pause again', () => {
   for (const [what, fails] of [
     ['refuses a delta for now', refuseAll],
     ['is out of reach', away],
@@ -71,7 +71,7 @@ describe('a failure after a success is the first one again', () => {
   }
 });
 
-test('what is told after a queue was out of reach, and nothing was left to tell, waits for nothing', async (context) => {
+test('sends without a pause after a queue was unreachable and no delta was left to send', async (context) => {
   const { time, nodes, outbox, speakFor } = bench(context);
   nodes.onSend = away;
   speakFor(C1, 'n1')('a');

@@ -38,10 +38,7 @@ function bench(context: TestContext) {
   return { outbox, nodes, pods, log, registry, written, time, pending };
 }
 
-/**
- * A cluster that the outbox speaks for, listed with the nodes `n1` to `n3`, untainted. The pods of a node are listed as
- * soon as it is tainted.
- */
+/** Opens a cluster with the untainted nodes `n1` to `n3`. Lists the pods of a node as soon as it is tainted. */
 function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boolean => true } = {}) {
   const name = clusterName(cluster);
   const view = new ClusterView(name, epoch);
@@ -64,7 +61,7 @@ function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boo
   return {
     name,
     hear,
-    /** A node gets the taints of these keys. */
+    /** Sets exactly the taints of these keys on a node. */
     taint: (node: string, ...keys: readonly string[]) =>
       hear((view, now) => view.upsertNode(liveNode(node, ...keys), now)),
     nodes: (...nodes: readonly LiveNode[]) =>
@@ -89,7 +86,7 @@ const refuseAll = (permanent: boolean) => (messages: readonly OutgoingMessage[])
 const tainted = (count: number, key = 'a') =>
   Array.from({ length: count }, (_, index) => liveNode(`m${index}`, key));
 
-test('deltas go to the queue of their kind, with the ids that keep their order', async (context) => {
+test('sends deltas to the queue of their kind, with the IDs that keep their order', async (context) => {
   const { outbox, nodes, pods } = bench(context);
   const cluster = speakFor(outbox);
   cluster.taint('n1', 'a');
@@ -110,7 +107,7 @@ test('deltas go to the queue of their kind, with the ids that keep their order',
   assert.equal(message?.deduplicationId, delta && deduplicationId(delta));
 });
 
-test('a queue that takes nothing is counted, for CloudWatch too', async (context) => {
+test('counts failed calls of a queue, also for CloudWatch', async (context) => {
   const { outbox, nodes, registry, written, time } = bench(context);
   nodes.onSend = unreachable;
   speakFor(outbox).taint('n1', 'a');
@@ -125,7 +122,7 @@ test('a queue that takes nothing is counted, for CloudWatch too', async (context
   );
 });
 
-test('each delta that a queue took is logged under its id', async (context) => {
+test('logs each delta that a queue accepted with its ID', async (context) => {
   const { outbox, log } = bench(context);
   const cluster = speakFor(outbox, 'c1', { epoch: 7 });
   cluster.taint('n1', 'a');
@@ -143,7 +140,7 @@ test('each delta that a queue took is logged under its id', async (context) => {
 });
 
 describe('a call of a queue', () => {
-  test('carries what came up in one go, in order', async (context) => {
+  test('carries the deltas that were marked together, in order', async (context) => {
     const { outbox, nodes } = bench(context);
     const cluster = speakFor(outbox);
     for (const node of ['n1', 'n2', 'n3']) cluster.taint(node, 'a');
@@ -152,7 +149,7 @@ describe('a call of a queue', () => {
     assert.deepEqual(nodes.told, ['n1@1', 'n2@2', 'n3@3']);
   });
 
-  test('carries ten deltas at most', async (context) => {
+  test('carries at most ten deltas', async (context) => {
     const { outbox, nodes } = bench(context);
     speakFor(outbox).nodes(...tainted(25));
     await outbox.drained();
@@ -162,7 +159,7 @@ describe('a call of a queue', () => {
     );
   });
 
-  test('carries no more bytes than SQS takes', async (context) => {
+  test('carries at most the bytes that SQS accepts', async (context) => {
     const { outbox, nodes } = bench(context);
     const cluster = speakFor(outbox);
     const large = tainted(8);
@@ -186,7 +183,7 @@ describe('a call of a queue', () => {
     assert.equal(nodes.calls.length, 3);
   });
 
-  test('carries words of each cluster in turn, however much there is to tell of one', async (context) => {
+  test('carries deltas of each cluster in turn, although one cluster has many', async (context) => {
     const { outbox, nodes } = bench(context);
     const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
     loud.nodes(...tainted(100));
@@ -200,7 +197,7 @@ describe('a call of a queue', () => {
 });
 
 describe('calls of a queue', () => {
-  /** Calls are not answered but by the test, from the first one on. */
+  /** Lets the test answer the calls, from the first call on. */
   function unanswered(queue: OrderedQueue) {
     const answers: ((failures: readonly SendFailure[]) => void)[] = [];
     queue.onSend = () => {
@@ -211,7 +208,7 @@ describe('calls of a queue', () => {
     return { answerNext: () => answers.shift()?.([]) };
   }
 
-  test('go many at a time, but leave room for what other clusters have to say', async (context) => {
+  test('run concurrently, with capacity reserved for other clusters', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
     unanswered(nodes);
@@ -227,7 +224,7 @@ describe('calls of a queue', () => {
     );
   });
 
-  test('never carry a node while another does: what comes up meanwhile follows, as it is by then', async (context) => {
+  test('never carry a node twice at the same time: later changes follow with the latest state', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = speakFor(outbox);
     const { answerNext } = unanswered(nodes);
@@ -252,7 +249,7 @@ describe('calls of a queue', () => {
     );
   });
 
-  test('never carry pods of a node while another does, except for the pods that it carries itself', async (context) => {
+  test('never carry pods of a node twice at the same time, except for pods within a call', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
     const cluster = speakFor(outbox);
     cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
@@ -281,7 +278,7 @@ describe('calls of a queue', () => {
     );
   });
 
-  test('do not keep the event loop from what comes in', async (context) => {
+  test('do not block the event loop for incoming changes', async (context) => {
     const { outbox, nodes } = bench(context);
     const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
     nodes.onSend = () => {
@@ -296,8 +293,8 @@ describe('calls of a queue', () => {
   });
 });
 
-describe('what waits', () => {
-  test('is told as it is when it is sent, not as it was when it came up', async (context) => {
+describe('a pending delta', () => {
+  test('has the state at the time of sending, not at the time of the change', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = speakFor(outbox);
     nodes.onSend = unreachable;
@@ -313,7 +310,7 @@ describe('what waits', () => {
     assert.deepEqual([delta.taints.map(({ key }) => key), delta.pods.map(({ uid }) => uid)], [['b'], ['u1']]);
   });
 
-  test('is told once, however often it changed', async (context) => {
+  test('is sent once, for any number of changes', async (context) => {
     const { outbox, nodes, pods } = bench(context);
     const cluster = speakFor(outbox);
     cluster.taint('n1', 'a');
@@ -328,7 +325,7 @@ describe('what waits', () => {
     assert.equal(pods.taken[0]?.kind, 'pod-gone');
   });
 
-  test('of a node’s pods is left to the delta of the whole node, before and after that comes up', async (context) => {
+  test('is replaced by a pending delta of its node if it is of a pod, before and after the node is marked', async (context) => {
     const { outbox, nodes, pods } = bench(context);
     const cluster = speakFor(outbox);
     cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
@@ -342,7 +339,7 @@ describe('what waits', () => {
     assert.deepEqual(pods.told, ['u2@4']);
   });
 
-  test('tells of a flap that came and went unheard: the taint has appeared anew', async (context) => {
+  test('reports a taint as appeared when it flapped unsent', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = speakFor(outbox);
     cluster.taint('n1', 'a');
@@ -359,7 +356,7 @@ describe('what waits', () => {
     assert.deepEqual([seen?.known, seen?.seenAt], ['appeared', 3000]);
   });
 
-  test('wakes its node until that is told, whatever else comes up', async (context) => {
+  test('keeps its wake until it is sent, with any later changes', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = speakFor(outbox);
     nodes.onSend = unreachable;
@@ -377,7 +374,7 @@ describe('what waits', () => {
     );
   });
 
-  test('does not grow with the time that a queue is away', async (context) => {
+  test('does not grow while a queue is unreachable', async (context) => {
     const { outbox, nodes, pending, time } = bench(context);
     const cluster = speakFor(outbox);
     nodes.onSend = unreachable;
@@ -397,7 +394,7 @@ describe('what waits', () => {
   });
 });
 
-describe('of a node whose pods are not listed yet', () => {
+describe('a node whose pods are not listed yet', () => {
   const unlisted = (context: TestContext) => {
     const { outbox, ...rest } = bench(context);
     const view = new ClusterView(clusterName('c1'), 1);
@@ -413,7 +410,7 @@ describe('of a node whose pods are not listed yet', () => {
     return { ...rest, outbox, view, hear };
   };
 
-  test('nothing is told, and others do not wait for it', async (context) => {
+  test('is not sent, and delays no other node', async (context) => {
     const { outbox, view, nodes, pods, pending, hear } = unlisted(context);
     hear(view.replacePods(nodeName('n2'), [], 1));
     hear(view.upsertPod(livePod(), 2));
@@ -427,7 +424,7 @@ describe('of a node whose pods are not listed yet', () => {
     assert.deepEqual(pods.calls, []);
   });
 
-  test('that it is to be woken is told with them', async (context) => {
+  test('is sent with its wake once its pods are listed', async (context) => {
     const { outbox, view, nodes, hear } = unlisted(context);
     hear(view.resync([], 1), true);
     await outbox.drained();
@@ -440,7 +437,7 @@ describe('of a node whose pods are not listed yet', () => {
     );
   });
 
-  test('that it was untainted is told at once', async (context) => {
+  test('is sent immediately when it is untainted', async (context) => {
     const { outbox, view, nodes, hear } = unlisted(context);
     hear(view.upsertNode(liveNode('n1'), 1));
     await outbox.drained();
@@ -449,7 +446,7 @@ describe('of a node whose pods are not listed yet', () => {
   });
 });
 
-test('a pod that is neither known nor seen to go is told of no longer', async (context) => {
+test('sends nothing for a pod that is unknown and whose deletion was not seen', async (context) => {
   const { outbox, nodes, pods, pending } = bench(context);
   const cluster = speakFor(outbox);
   cluster.taint('n1', 'a');
@@ -459,11 +456,11 @@ test('a pod that is neither known nor seen to go is told of no longer', async (c
   assert.deepEqual([nodes.taken.length, pods.calls.length, await pending('pod-deltas')], [1, 0, 0]);
 });
 
-describe('of a node too large for a message', () => {
-  /** Three pods, of which two fit into a message. */
+describe('a node that is too large for a message', () => {
+  /** Three pods. Two of them fit into a message. */
   const pods = ['u1', 'u2', 'u3'].map((uid) => livePod(uid, { namespace: 'x'.repeat(400_000) }));
 
-  test('the pods that did not fit are told one by one, once the queue took the node', async (context) => {
+  test('has the other pods sent one by one, once the queue accepted the node', async (context) => {
     const { outbox, nodes, pods: podQueue, time } = bench(context);
     const cluster = speakFor(outbox);
     cluster.pods(...pods);
@@ -482,7 +479,7 @@ describe('of a node too large for a message', () => {
     assert.ok(follows.version.sequence > delta.version.sequence);
   });
 
-  test('one that did not fit and went meanwhile is told as gone', async (context) => {
+  test('has a pod-gone delta sent for another pod that was deleted meanwhile', async (context) => {
     const { outbox, nodes, pods: podQueue } = bench(context);
     const cluster = speakFor(outbox);
     cluster.pods(...pods);
@@ -498,7 +495,7 @@ describe('of a node too large for a message', () => {
     );
   });
 
-  test('no pod is told when it is untainted, which cancels all', async (context) => {
+  test('has no pod sent when it is untainted, which cancels all evictions', async (context) => {
     const { outbox, nodes, pods: podQueue } = bench(context);
     const cluster = speakFor(outbox);
     cluster.pods(...pods);
@@ -513,8 +510,8 @@ describe('of a node too large for a message', () => {
   });
 });
 
-describe('a queue that cannot be reached', () => {
-  test('is asked again after a growing while, ten seconds at most', async (context) => {
+describe('an unreachable queue', () => {
+  test('is called again after growing pauses of at most ten seconds', async (context) => {
     const { outbox, nodes, log, time } = bench(context);
     nodes.onSend = unreachable;
     speakFor(outbox).taint('n1', 'a');
@@ -527,7 +524,7 @@ describe('a queue that cannot be reached', () => {
     assert.equal(log.lines[0]?.event, 'relay.queue-unreachable');
   });
 
-  test('is asked by one call at a time until it answers, however many failed together', async (context) => {
+  test('is called by one call at a time until it answers, after any number of concurrent failures', async (context) => {
     const { outbox, nodes, time } = bench(context);
     let [underWay, most] = [0, 0];
     const fail = async () => {
@@ -552,7 +549,7 @@ describe('a queue that cannot be reached', () => {
     assert.equal(nodes.taken.length, 500);
   });
 
-  test('does not hold the other queue up', async (context) => {
+  test('does not delay the other queue', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
     const cluster = speakFor(outbox);
     cluster.taint('n1', 'a');
@@ -564,7 +561,7 @@ describe('a queue that cannot be reached', () => {
     assert.deepEqual(pods.taken.length, 1);
   });
 
-  test('does not get what became old while it was asked', async (context) => {
+  test('does not receive a state that became outdated during a failed call', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const cluster = speakFor(outbox);
     nodes.onSend = () => {
@@ -581,8 +578,8 @@ describe('a queue that cannot be reached', () => {
   });
 });
 
-describe('a delta that the queue does not take', () => {
-  test('for now is made again', async (context) => {
+describe('a delta that the queue rejects', () => {
+  test('temporarily is created again', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = () => {
       nodes.onSend = takeAll;
@@ -593,7 +590,7 @@ describe('a delta that the queue does not take', () => {
     assert.deepEqual(nodes.told, ['n1@1', 'n2@3']);
   });
 
-  test('ever is dropped with a word, and counted, for CloudWatch too', async (context) => {
+  test('permanently is dropped, logged, and counted, also for CloudWatch', async (context) => {
     const { outbox, nodes, log, registry, written } = bench(context);
     nodes.onSend = refuseAll(true);
     speakFor(outbox).taint('n1', 'a');
@@ -609,7 +606,7 @@ describe('a delta that the queue does not take', () => {
     );
   });
 
-  test('again and again does not slow the others down', async (context) => {
+  test('repeatedly does not delay the others', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = (messages) =>
       messages.flatMap(({ body }, index) =>
@@ -624,7 +621,7 @@ describe('a delta that the queue does not take', () => {
   });
 });
 
-test('a node that the queue refuses for now holds nobody else up, also of its cluster', async (context) => {
+test('a temporarily rejected node delays no other node, also of its cluster', async (context) => {
   const { outbox, nodes, time } = bench(context);
   const cluster = speakFor(outbox);
   nodes.onSend = (messages) =>
@@ -638,7 +635,7 @@ test('a node that the queue refuses for now holds nobody else up, also of its cl
   assert.equal(nodes.taken[0]?.ref.node, 'n2');
 });
 
-test('nothing is left lying, however the end of one sending and the next event meet', async (context) => {
+test('leaves no change unsent, for any overlap of a finished call and the next change', async (context) => {
   const { outbox, nodes } = bench(context);
   const cluster = speakFor(outbox);
   for (let turns = 0; turns < 12; turns++) {
@@ -653,13 +650,13 @@ test('nothing is left lying, however the end of one sending and the next event m
   }
 });
 
-/** After so many turns of the microtask queue. */
+/** Waits for this many turns of the microtask queue. */
 async function later(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await undefined;
 }
 
-describe('a cluster that was given away', () => {
-  test('is forgotten with all that waits, others are not', async (context) => {
+describe('a dropped cluster', () => {
+  test('loses all of its pending deltas, and other clusters do not', async (context) => {
     const { outbox, nodes, pods, time, pending } = bench(context);
     const [given, kept] = [speakFor(outbox), speakFor(outbox, 'c2')];
     for (const cluster of [given, kept]) cluster.taint('n1', 'a');
@@ -683,7 +680,7 @@ describe('a cluster that was given away', () => {
     assert.equal(await pending('node-deltas'), 0);
   });
 
-  test('is not told of again when a call fails that was under way', async (context) => {
+  test('is not sent again when a call in flight fails', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const given = speakFor(outbox);
     nodes.onSend = () => {
@@ -696,7 +693,7 @@ describe('a cluster that was given away', () => {
     assert.equal(nodes.calls.length, 1);
   });
 
-  test('and taken again is spoken for by its new view alone', async (context) => {
+  test('is sent only by its new view when its lease is acquired again', async (context) => {
     const { outbox, nodes, time } = bench(context);
     const former = speakFor(outbox);
     nodes.onSend = unreachable;
@@ -713,8 +710,8 @@ describe('a cluster that was given away', () => {
   });
 });
 
-describe('a cluster that may not be spoken for', () => {
-  test('is not told of until it may, and others are', async (context) => {
+describe('a cluster whose lease does not allow sending', () => {
+  test('is not sent until its lease allows it, and other clusters are sent', async (context) => {
     const { outbox, nodes, time } = bench(context);
     let mine = false;
     speakFor(outbox, 'c1', { canSend: () => mine }).taint('n1', 'a');
@@ -731,7 +728,7 @@ describe('a cluster that may not be spoken for', () => {
     assert.equal(nodes.taken[1]?.ref.cluster, 'c1');
   });
 
-  test('is asked about before each call of a queue', async (context) => {
+  test('is checked before each call of a queue', async (context) => {
     const { outbox, nodes } = bench(context);
     speakFor(outbox, 'c1', { canSend: () => nodes.calls.length < 2 }).nodes(...tainted(50));
     await outbox.drained();
@@ -739,8 +736,8 @@ describe('a cluster that may not be spoken for', () => {
   });
 });
 
-describe('once stopped', () => {
-  test('it gives up at once what an unreachable queue did not take', async (context) => {
+describe('a stopped sender', () => {
+  test('drops the deltas of an unreachable queue immediately', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = unreachable;
     speakFor(outbox).taint('n1', 'a');
@@ -752,7 +749,7 @@ describe('once stopped', () => {
     assert.equal(nodes.calls.length, calls);
   });
 
-  test('it does not ask again when the last answer is a failure', async (context) => {
+  test('does not retry after a final failure', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = () => {
       outbox.stop();
@@ -764,7 +761,7 @@ describe('once stopped', () => {
     await outbox.drained();
   });
 
-  test('it takes nothing any more', async (context) => {
+  test('accepts no more changes', async (context) => {
     const { outbox, nodes, time } = bench(context);
     outbox.stop();
     speakFor(outbox).taint('n1', 'a');

@@ -17,7 +17,7 @@ const registered = (name: string, context = name): RegisteredCluster<Access> => 
   addedAt: NOW,
 });
 
-/** A relay that notes what it is told, following a registry that the test changes. */
+/** Starts a recording relay that follows a registry, which the test changes. */
 function follow(t: TestContext, only?: readonly string[]) {
   const time = driveTimers(t, NOW);
   const stopping = new AbortController();
@@ -59,7 +59,7 @@ function follow(t: TestContext, only?: readonly string[]) {
 }
 
 describe('following the registry', () => {
-  test('of a relay for some clusters leaves all others alone', async (t) => {
+  test('ignores clusters that the relay is not configured for', async (t) => {
     const { registry, told, stop, poll } = follow(t, ['edge-*', 'prod']);
     registry.clusters = ['edge-1', 'edge', 'prod', 'prod-2', 'stage'].map((name) => registered(name));
     await poll();
@@ -70,7 +70,7 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('leaves those alone in which an agent runs, also when one comes to run there', async (t) => {
+  test('ignores clusters with an agent, also when an agent is added later', async (t) => {
     const { registry, told, stop, poll } = follow(t);
     const byAgent: RegisteredCluster = {
       ...registered('closed'),
@@ -88,7 +88,7 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('a cluster that is added or removed is followed, or left, at the next poll', async (t) => {
+  test('follows an added cluster and leaves a removed cluster at the next poll', async (t) => {
     const { registry, told, poll, stop } = follow(t);
     registry.clusters = [registered('a'), registered('b')];
     await poll();
@@ -101,7 +101,7 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('a cluster that is reached otherwise is left and followed anew', async (t) => {
+  test('leaves a cluster whose access changed, and follows it again', async (t) => {
     const { registry, told, connected, apis, poll, stop } = follow(t);
     registry.clusters = [registered('a', 'old')];
     await poll();
@@ -116,7 +116,7 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('a cluster that cannot even be connected to keeps no other from being followed, and is tried again', async (t) => {
+  test('follows the other clusters when the connection to one fails, and tries that cluster again', async (t) => {
     const { registry, told, broken, log, poll, stop } = follow(t);
     broken.add('a');
     registry.clusters = [registered('a'), registered('b')];
@@ -134,7 +134,7 @@ describe('following the registry', () => {
     await stop();
   });
 
-  test('while the registry cannot be read, those known are followed', async (t) => {
+  test('follows the known clusters while the registry is unreadable', async (t) => {
     const { registry, told, log, poll, stop } = follow(t);
     registry.clusters = [registered('a')];
     await poll();

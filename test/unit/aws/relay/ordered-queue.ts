@@ -2,7 +2,7 @@ import { parseDelta } from '#shared/aws/delta-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
-/** A queue that does as told with each call; without orders it takes everything. */
+/** A queue with a scripted result for each call. By default, it accepts every message. */
 export class OrderedQueue implements QueueSender {
   readonly calls: (readonly OutgoingMessage[])[] = [];
   readonly taken: Delta[] = [];
@@ -17,7 +17,7 @@ export class OrderedQueue implements QueueSender {
     return failures;
   }
 
-  /** What was taken, in short: the object and the sequence number of what was told of it. */
+  /** The accepted deltas in short form: object and sequence number. */
   get told(): readonly string[] {
     return this.taken.map((delta) => {
       const object =

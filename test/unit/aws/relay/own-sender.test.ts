@@ -7,20 +7,20 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 const sts = (answer: object) => ({ send: async () => answer }) as never;
 const away = { send: () => Promise.reject(new Error('STS is away')) } as never;
 
-describe('the name by which queues know a relay', () => {
-  test('is its role, whatever its session is called', async () => {
+describe('the sender of a relay', () => {
+  test('is its role, for any session name', async () => {
     const log = recordingLog();
     assert.equal(await ownSender(sts({ UserId: 'AROAX:i-1', Account: '123456789012' }), log), 'AROAX');
   });
 
-  test('is the account where it is told that LocalStack is there', async () => {
+  test('is the account where ENDPOINT is localstack', async () => {
     const log = recordingLog();
     const answer = { UserId: 'AKIAX', Account: '000000000000' };
     assert.equal(await ownSender(sts(answer), log, 'localstack'), '000000000000');
     assert.equal(await ownSender(sts(answer), log), 'AKIAX');
   });
 
-  test('is never the account in a real account: a relay that is told otherwise does not start', async () => {
+  test('is never the account in a real account: a relay with ENDPOINT localstack does not start', async () => {
     const log = recordingLog();
     const answer = { UserId: 'AROAX:i-1', Account: '123456789012' };
     await assert.rejects(
@@ -31,7 +31,7 @@ describe('the name by which queues know a relay', () => {
     );
   });
 
-  test('is not known where STS does not answer, and that is logged', async () => {
+  test('is unknown where STS does not answer, and the relay logs it', async () => {
     for (const endpoint of [undefined, 'localstack'] as const) {
       const log = recordingLog();
       assert.equal(await ownSender(away, log, endpoint), undefined);

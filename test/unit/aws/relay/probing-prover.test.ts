@@ -20,7 +20,7 @@ function bench(context: TestContext) {
   const probes = () => nodeDeltas.sent.map(({ body }) => probeOf(parseDelta(body)));
   const answer = (sentAt = probes().at(-1)?.sentAt ?? 0, failure?: string) =>
     proofs.notedProbe(CLUSTER, sentAt, Date.now(), failure);
-  /** What a proof comes to that is asked for now, while this happens after so many seconds. */
+  /** Returns the result of a proof that is requested now, while `happens` runs after `afterSeconds`. */
   const prove = async (happens: () => unknown = () => undefined, afterSeconds = 1) => {
     const asked = prover.prove(CLUSTER, new AbortController().signal);
     await time.pass(afterSeconds * SECOND);
@@ -32,13 +32,13 @@ function bench(context: TestContext) {
   return { nodeDeltas, proofs, probes, answer, prove };
 }
 
-test('a probe that comes back proves evictions as of when it was sent', async (context) => {
+test('an answered probe proves evictions as of when it was sent', async (context) => {
   const { answer, prove } = bench(context);
   assert.equal(await prove(answer), 0);
   assert.equal(await prove(answer, 5), 21);
 });
 
-test('an answer that comes after the looks for it counts with the next proof, as of when its probe was sent', async (context) => {
+test('a late answer counts for the next proof, as of when its probe was sent', async (context) => {
   const { answer, prove, probes } = bench(context);
   assert.match(String(await prove(answer, 12)), /sent 8 s ago, isn't answered yet$/);
   const [first] = probes();
@@ -46,20 +46,20 @@ test('an answer that comes after the looks for it counts with the next proof, as
   assert.equal(first?.sentAt, START);
 });
 
-test('the same answer proves nothing twice', async (context) => {
+test('the same answer proves evictions only once', async (context) => {
   const { answer, prove } = bench(context);
   assert.equal(await prove(answer), 0);
   assert.match(String(await prove()), /isn't answered yet$/);
 });
 
-test('an answer to another relay’s probe, by another clock, proves nothing', async (context) => {
+test('an answer to a probe of another relay, by another clock, proves no evictions', async (context) => {
   const { answer, prove } = bench(context);
   const isProven = async (sentAt: EpochMs) => typeof (await prove(() => answer(sentAt))) === 'number';
   assert.equal(await isProven(START + 3_600_000), false);
   assert.equal(await isProven(START - 1), false);
 });
 
-test('a pass that is noted while a probe waits in a busy queue proves evictions as of the look before', async (context) => {
+test('a pass that is recorded while a probe is queued proves evictions as of the previous read', async (context) => {
   const { proofs, prove, answer, probes } = bench(context);
   await proofs.notedPass(CLUSTER);
   const passes = () => proofs.notedPass(CLUSTER);
@@ -73,14 +73,14 @@ test('a pass that is noted while a probe waits in a busy queue proves evictions 
   );
 });
 
-test('a pass that was noted between two heartbeats proves nothing: nobody knows when', async (context) => {
+test('a pass that was recorded between two heartbeats proves no evictions, because its time is unknown', async (context) => {
   const { proofs, prove, answer } = bench(context);
   await prove(answer);
   await proofs.notedPass(CLUSTER);
   assert.match(String(await prove()), /isn't answered yet$/);
 });
 
-test('passes prove nothing while a probe says that evict cannot evict', async (context) => {
+test('passes prove no evictions while a probe reports that evict cannot evict', async (context) => {
   const { proofs, prove, answer } = bench(context);
   const failure = 'the credentials lack the permission to delete pods';
   assert.equal(await prove(() => answer(undefined, failure)), `evict can't evict pods: ${failure}`);
@@ -88,7 +88,7 @@ test('passes prove nothing while a probe says that evict cannot evict', async (c
   assert.equal(await prove(answer), 42);
 });
 
-test('probes leave a trace only where one did not come back', async (context) => {
+test('probes are traced only after an unanswered probe', async (context) => {
   const { prove, answer, probes } = bench(context);
   await prove(answer);
   await prove();
@@ -100,7 +100,7 @@ test('probes leave a trace only where one did not come back', async (context) =>
   );
 });
 
-test('each probe has an ID of its own, and all have the message group of their cluster', async (context) => {
+test('each probe has its own ID, and all have the message group of their cluster', async (context) => {
   const { nodeDeltas, prove, answer } = bench(context);
   await prove(answer);
   await prove(answer);

@@ -13,7 +13,7 @@ import { reachedBy } from '#shared/operations/fleet/reached-by.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { json, scriptedServer } from '../../kubernetes/scripted-server.ts';
 
-/** A kubeconfig that the test writes; `a` leads to `server`, unless it is to name another cluster. */
+/** Writes a kubeconfig whose context `a` leads to `server`, unless `write` names another cluster. */
 function kubeconfig(t: TestContext, server: string) {
   const dir = mkdtempSync(join(tmpdir(), 'chosen-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -34,7 +34,7 @@ function kubeconfig(t: TestContext, server: string) {
   return { path, write, choice: { contexts: ['a'], kubeconfig: path } };
 }
 
-test('what waiting does not mend is refused at once, with what there is', (t) => {
+test('rejects immediately a choice that needs a correction, and lists the contexts', (t) => {
   const { path, choice } = kubeconfig(t, 'http://127.0.0.1:1');
   assert.throws(() => chosenClusters({ ...choice, contexts: ['a', 'nowhere'] }, 'test'), {
     name: 'KubeconfigError',
@@ -47,13 +47,13 @@ test('what waiting does not mend is refused at once, with what there is', (t) =>
   );
 });
 
-test('others than this process are told the whole path of the kubeconfig, wherever they run', () => {
+test('returns the absolute path of the kubeconfig for other processes', () => {
   const [[name, by] = []] = reachedBy({ contexts: ['a'], kubeconfig: 'some/config' });
   assert.deepEqual([name, by], ['a', { context: 'a', kubeconfig: resolve('some/config') }]);
   assert.deepEqual([...reachedBy({ contexts: ['a'], kubeconfig: undefined }).values()], [{ context: 'a' }]);
 });
 
-test('credentials that were refused are forgotten where they come from', () => {
+test('forgets rejected credentials at their source', () => {
   const forgotten: string[] = [];
   let lasting: Connection | undefined;
   const connect = (): Connection => ({
@@ -71,7 +71,7 @@ test('credentials that were refused are forgotten where they come from', () => {
   cluster.api.close();
 });
 
-test('a cluster whose access is of no use any more is not reached by the access of before', async (t) => {
+test('does not reach a cluster by its former access when its access is broken', async (t) => {
   const answers: (() => Connection)[] = [
     () => ({
       host: 'there',
@@ -96,13 +96,13 @@ test('a cluster whose access is of no use any more is not reached by the access 
   await assert.rejects(async () => lasting?.requestOptions(), { name: 'KubeconfigError' });
 });
 
-test('a context that is named twice is one cluster', (t) => {
+test('counts a context that is named twice as one cluster', (t) => {
   const { choice } = kubeconfig(t, 'http://127.0.0.1:1');
   const names = chosenClusters({ ...choice, contexts: ['a', 'a'] }, 'test').map(({ name }) => name);
   assert.deepEqual(names, ['a']);
 });
 
-test('a context that is broken is read again, and reaches its cluster once it is repaired', async (t) => {
+test('reads a broken context again, and reaches its cluster after a repair', async (t) => {
   const { host } = await scriptedServer(
     t,
     json({ metadata: { name: 'n1', uid: 'u', resourceVersion: '1' } }),

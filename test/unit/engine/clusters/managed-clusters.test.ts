@@ -13,7 +13,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
 const MINUTE_MS = 60_000;
-/** Pauses double from 2 s to a minute, so the longest is reached within this. */
+/** A time by which pauses, which double from 2 s, reach their maximum of one minute. */
 const GROWN_MS = 3 * MINUTE_MS;
 
 const EXPIRED = new ApiError('the credentials were refused: renew them.', 401, 'Unauthorized');
@@ -25,7 +25,7 @@ const BROKEN = new KubeconfigError(
   'Context "b" names the cluster "x", which is not there: correct the context.',
 );
 
-/** A cluster that the test breaks and mends. */
+/** Returns a cluster that the test breaks and repairs. */
 function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
   const cluster = {
     trouble,
@@ -50,10 +50,10 @@ function scripted(name: string, trouble?: Error | 'silent' | 'no rights') {
 
 type Scripted = ReturnType<typeof scripted>;
 
-/** As much of clusters as is asked of them here. */
+/** Returns the clusters with the type that the code under test expects; the tests need no other fields. */
 const chosen = (clusters: readonly Scripted[]) => clusters as readonly unknown[] as readonly ChosenCluster[];
 
-/** The clusters' names are noted as they are taken into service; time passes as the test says. */
+/** Admits the clusters and records their names. The test drives the time. */
 async function manage(t: TestContext, ...scriptedClusters: readonly Scripted[]) {
   const time = driveTimers(t);
   const log = recordingLog();
@@ -83,7 +83,7 @@ describe('a cluster that cannot be managed', () => {
     ['that refuses rights', 'no rights', 'access-denied'],
     ['that does not answer', UNREACHABLE, 'disconnected'],
   ] as const) {
-    test(`${what} keeps no other from service, and is taken when it is mended`, async (t) => {
+    test(`${what} delays no other cluster, and is admitted after a repair`, async (t) => {
       const [a, b] = [scripted('a'), scripted('b', trouble)];
       const { time, clusters, taken, refused, complaints } = await manage(t, a, b);
       assert.deepEqual(taken, ['a']);
@@ -108,7 +108,7 @@ describe('a cluster that cannot be managed', () => {
     });
   }
 
-  test('is deaf since the first time that it did not answer', async (t) => {
+  test('is disconnected since the first request without an answer', async (t) => {
     const { time, clusters } = await manage(t, scripted('a'), scripted('b', UNREACHABLE));
     const [state] = clusters.states.values();
     assert.ok(state?.kind === 'disconnected');
@@ -116,7 +116,7 @@ describe('a cluster that cannot be managed', () => {
     assert.deepEqual([...clusters.states.values()], [state]);
   });
 
-  test('is tried after pauses that grow to a minute, and to ten seconds when it only does not answer', async (t) => {
+  test('is tried after pauses that grow to a minute, or to ten seconds when it only does not answer', async (t) => {
     const [refused, away] = [scripted('refused', EXPIRED), scripted('away', UNREACHABLE)];
     const { time } = await manage(t, scripted('a'), refused, away);
     const triesWithin = async (ms: number) => {
@@ -132,7 +132,7 @@ describe('a cluster that cannot be managed', () => {
     assert.ok(lateAway >= 59 && lateAway <= 121, `${lateAway} tries in ten minutes`);
   });
 
-  test('is complained of rarely, and at once when the reason is another', async (t) => {
+  test('is logged rarely, and immediately when the reason changes', async (t) => {
     const b = scripted('b', EXPIRED);
     const { time, log, complaints } = await manage(t, scripted('a'), b);
     await time.pass(TELL_AGAIN_MS - MINUTE_MS);
@@ -145,7 +145,7 @@ describe('a cluster that cannot be managed', () => {
     assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack rights: .* delete pods/);
   });
 
-  test('is neither waited for nor forgotten while it stays silent', async (t) => {
+  test('is neither awaited nor removed while it does not answer', async (t) => {
     const b = scripted('b', 'silent');
     const { clusters, taken } = await manage(t, scripted('a'), b);
     assert.deepEqual(taken, ['a']);
@@ -153,7 +153,7 @@ describe('a cluster that cannot be managed', () => {
     assert.deepEqual([...clusters.apis.keys()], ['a', 'b']);
   });
 
-  test('is not tried any more once the service stops', async (t) => {
+  test('is not tried again once the service stops', async (t) => {
     const b = scripted('b', EXPIRED);
     const { time, taken, stopping } = await manage(t, scripted('a'), b);
     stopping.abort();
@@ -168,7 +168,7 @@ describe('the start', () => {
   const open = (...clusters: readonly Scripted[]) =>
     ManagedClusters.open(chosen(clusters), { clock: drivenClock, log: recordingLog() });
 
-  test('fails when somebody has to mend every cluster, with a line for each', async () => {
+  test('fails when every cluster needs a repair, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
       name: ClustersRefusedError.name,
       message: [
@@ -179,7 +179,7 @@ describe('the start', () => {
     });
   });
 
-  test('goes on when a cluster may come by itself', async () => {
+  test('continues when a cluster may become reachable by itself', async () => {
     const clusters = await open(scripted('a', EXPIRED), scripted('b', UNREACHABLE));
     clusters.close();
   });

@@ -5,7 +5,7 @@ import { startProbeServer } from '#shared/engine/clusters/probe-server.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { clientOf, get } from '#test/unit/http/served.ts';
 
-/** Probes of a process without clusters, whose stopwatch the test moves. */
+/** Starts a probe server for a process without clusters. The test advances the stopwatch. */
 async function probes(context: TestContext) {
   const registry = new Registry();
   const collected = { times: 0 };
@@ -34,7 +34,7 @@ async function probes(context: TestContext) {
   return { server, collected, stopwatch, ask };
 }
 
-test('a request whose target is no URL is answered with 400, and ends no process', async (context) => {
+test('a request with an invalid target gets status 400, and does not end the process', async (context) => {
   const { ask } = await probes(context);
   for (const target of ['//', '///', 'http://', 'http://[', '/\\\\', '//:0']) {
     assert.match(await ask(get(target)), /^HTTP\/1.1 (400|404) /, target);
@@ -43,7 +43,7 @@ test('a request whose target is no URL is answered with 400, and ends no process
 });
 
 describe('the Host header', () => {
-  test('is that of a kubelet, of Prometheus or of a shell', async (context) => {
+  test('is accepted from a kubelet, Prometheus or a shell', async (context) => {
     const { ask } = await probes(context);
     for (const host of [
       '10.1.2.3:8080',
@@ -56,7 +56,7 @@ describe('the Host header', () => {
     }
   });
 
-  test('is refused when it is a name that was made to lead here (DNS rebinding)', async (context) => {
+  test('is rejected when it is a foreign name (DNS rebinding)', async (context) => {
     const { ask } = await probes(context);
     for (const host of ['evil.example', 'evil.example:8080', '127.0.0.1.evil.example']) {
       const answer = await ask(`GET /metrics HTTP/1.1\r\nhost: ${host}\r\n\r\n`);
@@ -66,7 +66,7 @@ describe('the Host header', () => {
   });
 });
 
-test('metrics are rendered once a second, however many ask', async (context) => {
+test('renders metrics once a second, for any number of requests', async (context) => {
   const { collected, stopwatch, ask } = await probes(context);
   const answers = await Promise.all(Array.from({ length: 40 }, () => ask(get('/metrics'))));
   assert.equal(collected.times, 1);

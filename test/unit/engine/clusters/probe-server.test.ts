@@ -16,7 +16,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'access-denied' } as const;
 const DEAF = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
-/** What a process without clusters has to tell. */
+/** The dependencies of a process without clusters. */
 const NOTHING: ProbeDeps = {
   registry: new Registry(),
   states: () => new Map(),
@@ -25,7 +25,7 @@ const NOTHING: ProbeDeps = {
 };
 const LOCAL = { host: '127.0.0.1', port: 0, setBy: { host: '--host', port: '--port' } };
 
-/** A probe server that is closed at the end of the test, and how to ask it. */
+/** Starts a probe server that is closed at the end of the test, and returns a function that requests a path. */
 async function served(
   context: TestContext,
   states: Readonly<Record<string, ProbedState>> = {},
@@ -50,49 +50,49 @@ async function served(
   return { server, ask };
 }
 
-test('a process that answers is healthy, whatever its clusters', async (context) => {
+test('a process that answers is healthy, for any state of its clusters', async (context) => {
   const { ask } = await served(context, { c1: SYNCING });
   const response = await ask('/healthz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'ok\n');
 });
 
-test('it is ready when it hears each cluster it speaks for', async (context) => {
+test('is ready when every cluster whose lease it holds is connected', async (context) => {
   const { ask } = await served(context, { c1: LIVE, c2: STANDBY });
   const response = await ask('/readyz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'ok\n');
 });
 
-test('it is not ready while it has not listed a cluster it speaks for, and says which', async (context) => {
+test('is not ready before it has listed a cluster whose lease it holds, and names the cluster', async (context) => {
   const { ask } = await served(context, { c1: LIVE, c2: SYNCING, c3: STANDBY });
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c2 syncing\n');
 });
 
-test('it is not ready where what is due cannot be received', async (context) => {
+test('is not ready where due messages cannot be received', async (context) => {
   const { ask } = await served(context, { c1: { kind: 'queue-unavailable' } });
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 queue-unavailable\n');
 });
 
-test('it is not ready where it can neither read nor renew the lease, by which alone it would do something', async (context) => {
+test('is not ready where it can neither read nor renew its only lease', async (context) => {
   const { ask } = await served(context, { c1: { kind: 'lease-unavailable' } });
   const response = await ask('/readyz');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 lease-unavailable\n');
 });
 
-test('a cluster that it does not hear beside others is told, and is no reason not to be ready', async (context) => {
+test('reports a disconnected cluster among others, and stays ready', async (context) => {
   const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DEAF });
   const response = await ask('/readyz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
 });
 
-test('what a guard holds is told, and is no reason not to be ready', async (context) => {
+test('reports the trips of a guard, and stays ready', async (context) => {
   const trippedAt = Date.UTC(2026, 0, 1);
   const { ask } = await served(
     context,
@@ -113,7 +113,7 @@ test('what a guard holds is told, and is no reason not to be ready', async (cont
   );
 });
 
-test('what is wrong with a cluster is told; it is not ready where it could evict nothing until somebody mends that', async (context) => {
+test('reports faults of a cluster, and is not ready where a repair is needed before any eviction', async (context) => {
   const since = Date.UTC(2026, 0, 1);
   const told = async (states: Readonly<Record<string, ProbedState>>, fault: Omit<Fault, 'since'>) => {
     const { ask } = await served(context, states, { faults: [{ since, ...fault }] });
@@ -138,24 +138,24 @@ test('what is wrong with a cluster is told; it is not ready where it could evict
   assert.equal((await told({ c1: LIVE }, silent))[0], 200);
 });
 
-test('it is not ready when it hears none of the clusters it speaks for', async (context) => {
+test('is not ready when every cluster whose lease it holds is disconnected', async (context) => {
   const { ask } = await served(context, { c1: DEAF, c2: REFUSED, c3: STANDBY });
   assert.equal((await ask('/readyz')).status, 503);
 });
 
-test('it says where every cluster stands when asked to be verbose', async (context) => {
+test('reports the state of every cluster in verbose mode', async (context) => {
   const { ask } = await served(context, { c1: LIVE, c2: STANDBY, c3: SYNCING });
   const response = await ask('/readyz?verbose');
   assert.equal(response.status, 503);
   assert.equal(await response.text(), 'c1 live\nc2 standby\nc3 syncing\n');
 });
 
-test('it is ready without clusters', async (context) => {
+test('is ready without clusters', async (context) => {
   const { ask } = await served(context);
   assert.equal((await ask('/readyz')).status, 200);
 });
 
-test('metrics are in the format of Prometheus', async (context) => {
+test('serves metrics in the format of Prometheus', async (context) => {
   const registry = new Registry();
   new Counter({ name: 'things_total', help: 'Things.', registers: [registry] }).inc(3);
   const { ask } = await served(context, {}, { registry });
@@ -164,7 +164,7 @@ test('metrics are in the format of Prometheus', async (context) => {
   assert.match(await response.text(), /^things_total 3$/m);
 });
 
-test('metrics that cannot be collected are an error, and the server lives on', async (context) => {
+test('answers with an error when metrics cannot be collected, and keeps serving', async (context) => {
   const registry = new Registry();
   registry.metrics = () => Promise.reject(new Error('a gauge broke'));
   const { ask } = await served(context, {}, { registry });
@@ -172,7 +172,7 @@ test('metrics that cannot be collected are an error, and the server lives on', a
   assert.equal((await ask('/healthz')).status, 200);
 });
 
-test('any other path says which there are', async (context) => {
+test('lists the valid paths on any other path', async (context) => {
   const { ask } = await served(context);
   const response = await ask('/');
   assert.equal(response.status, 404);
@@ -189,7 +189,7 @@ async function refused(address: ProbeAddress): Promise<string> {
   assert.fail('it was not refused');
 }
 
-test('a port that is taken is named with the way out', async (context) => {
+test('a port in use is reported with a remedy', async (context) => {
   const { server } = await served(context);
   assert.equal(
     await refused({ ...LOCAL, port: server.port }),
@@ -197,7 +197,7 @@ test('a port that is taken is named with the way out', async (context) => {
   );
 });
 
-test('a host that is none, or that of another machine, is named with the way out', async () => {
+test('an invalid host, or a host of another machine, is reported with a remedy', async () => {
   for (const host of ['no.host.invalid', '192.0.2.1']) {
     assert.match(
       await refused({ ...LOCAL, host }),
@@ -208,7 +208,7 @@ test('a host that is none, or that of another machine, is named with the way out
   }
 });
 
-test('it closes although a connection is kept open', async () => {
+test('closes although a connection is kept alive', async () => {
   const server = await startProbeServer(LOCAL, NOTHING);
   await (await fetch(`http://127.0.0.1:${server.port}/healthz`)).text();
   await server.close();

@@ -47,14 +47,14 @@ async function worldAfter(...deltas: readonly Delta[]): Promise<ScriptedWorld> {
   return world;
 }
 
-test('a delta ends in records and timers', async () => {
+test('writes records and arms timers for a delta', async () => {
   const world = await worldAfter(nodeDelta(1, { pods: [pod('u1'), pod('u2', { podSince: at(10) })] }));
   assert.deepEqual(await states(world), ['u1 scheduled', 'u2 scheduled']);
   assert.deepEqual(world.armed, [at(60), at(70)]);
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled', 'eviction.scheduled']);
 });
 
-test('a pod of another cluster is another one, also under the same UID', async () => {
+test('distinguishes pods of two clusters with the same UID', async () => {
   const other = { ...ref, cluster: clusterName('c2') };
   const world = await worldAfter(nodeDelta(1), nodeDelta(1, { ref: other }));
   await applyDeltas([podGone(2, { ref: other })], world);
@@ -63,13 +63,13 @@ test('a pod of another cluster is another one, also under the same UID', async (
   assert.deepEqual(await states(world), ['u1 scheduled']);
 });
 
-test('a delta that changes nothing writes nothing', async () => {
+test('writes nothing for a delta that changes nothing', async () => {
   const world = await worldAfter(nodeDelta(1), nodeDelta(1));
   assert.equal(world.store.commits, 1);
   assert.deepEqual(world.armed, [at(60), at(60)]);
 });
 
-test('after a gap, a pod that is held until some time has its timer for that time again', async () => {
+test('rearms the end of a hold after a gap', async () => {
   const world = await worldAfter(nodeDelta(1));
   const held = { by: { kind: 'hold', id: 'h1', until: at(900) }, since: at(60), until: at(900) } as const;
   const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
@@ -80,7 +80,7 @@ test('after a gap, a pod that is held until some time has its timer for that tim
   assert.deepEqual(world.armed, [at(60), at(900)]);
 });
 
-test('a pod that nothing holds any more has a timer for its turn', async () => {
+test('arms the slot of a released pod', async () => {
   const world = await worldAfter(nodeDelta(1));
   const held = { by: { kind: 'hold', id: 'h1' }, since: at(60) } as const;
   const schedule = (await recordsIn(world)).map((record) => ({ ...record, held }));
@@ -95,7 +95,7 @@ test('a pod that nothing holds any more has a timer for its turn', async () => {
   assert.deepEqual(world.armed, [at(60), at(130)]);
 });
 
-test('a pod that tolerates everything on a tainted node costs no write', async () => {
+test('writes nothing for a pod that tolerates everything on a tainted node', async () => {
   const world = await worldAfter(
     nodeDelta(1),
     podDelta(2, { pod: pod('u2', { tolerations: [{ operator: 'Exists' }] }) }),
@@ -103,13 +103,13 @@ test('a pod that tolerates everything on a tainted node costs no write', async (
   assert.equal(world.store.commits, 1);
 });
 
-test('a countdown is told once, however often its pod changes', async () => {
+test('announces a countdown once, for any number of changes of its pod', async () => {
   const world = await worldAfter(nodeDelta(1), podDelta(20), podDelta(21));
   const told = world.dueQueue.sent.map(({ body }) => parseDueMessage(body).kind);
   assert.deepEqual(told, ['countdowns']);
 });
 
-test('a resync is no news: it is neither logged nor announced', async () => {
+test('neither logs nor announces a resync', async () => {
   const world = await worldAfter(nodeDelta(1), nodeDelta(20));
   assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
 });
@@ -121,13 +121,13 @@ describe('a countdown', () => {
       .flatMap((message) => (message.kind === 'countdowns' ? message.pods : []))
       .map(({ uid, fireAt, moved }) => `${uid} ${moved ? 'moved to' : 'ends at'} ${(fireAt - at(0)) / 1000}`);
 
-  test('that starts or moves is announced to evict, which posts the Event', async () => {
+  test('is announced to evict, which posts the Event, when it starts or moves', async () => {
     const longer = [pod('u1', { tolerations: [tolerating('a', 90)] })];
     const world = await worldAfter(nodeDelta(1), nodeDelta(1), nodeDelta(2, { pods: longer }));
     assert.deepEqual(counted(world), ['u1 ends at 60', 'u1 moved to 90']);
   });
 
-  test('that is soon over is not', async () => {
+  test('is not announced when it is short', async () => {
     const pods = [29, 31, 32].map((seconds) =>
       pod(`u${seconds}`, { tolerations: [tolerating('a', seconds)] }),
     );
@@ -143,23 +143,23 @@ describe('a cancellation', () => {
     assert.ok(logged(world).includes('eviction.canceled'));
   });
 
-  test('is announced again when the delta comes again: the first may not have got through', async () => {
+  test('is announced again when the delta is redelivered, because the first announcement may be lost', async () => {
     const world = await worldAfter(nodeDelta(1), untaint, untaint, podDelta(1));
     assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
   });
 
-  test('of a pod that went before it was due is announced, also when its delta comes again', async () => {
+  test('is announced for a pod that was deleted before its deadline, also when the delta is redelivered', async () => {
     const world = await worldAfter(nodeDelta(1), podGone(20), podGone(20));
     assert.deepEqual(announced(world), ['u1 20', 'u1 20']);
   });
 
-  test('of a pod that vanished when it was due is not: that is what an eviction looks like', async () => {
+  test('is not announced for a pod that disappeared after its deadline, as an evicted pod does', async () => {
     const world = await worldAfter(nodeDelta(1), podGone(61), podGone(61));
     assert.deepEqual(announced(world), []);
     assert.equal(world.log.lines.at(-1)?.fields['eventPosted'], false);
   });
 
-  test('stands although the queue refuses its announcement', async () => {
+  test('stays although the queue rejects its announcement', async () => {
     const world = await worldAfter(nodeDelta(1));
     world.dueQueue.refusal = { reason: 'no', permanent: true };
     await applyDeltas([untaint], world);
@@ -167,7 +167,7 @@ describe('a cancellation', () => {
     assert.ok(logged(world).includes('event.enqueue-failed'));
   });
 
-  test('is announced later when the queue cannot be reached: the delta comes again', async () => {
+  test('is announced with the redelivered delta when the queue was unreachable', async () => {
     const world = await worldAfter(nodeDelta(1));
     world.dueQueue.unreachable = new QueueError('away');
     await assert.rejects(applyDeltas([untaint], world), QueueError);
@@ -177,8 +177,8 @@ describe('a cancellation', () => {
   });
 });
 
-describe('when something fails, the delta is not done, and done again it ends as it should:', () => {
-  test('the table is away', async () => {
+describe('a delta rejects, and completes when it is redelivered, when', () => {
+  test('the table is unreachable', async () => {
     const world = scriptedWorld();
     world.store.outages = 1;
     await assert.rejects(applyDeltas([nodeDelta(1)], world), StoreError);
@@ -197,7 +197,7 @@ describe('when something fails, the delta is not done, and done again it ends as
     assert.deepEqual(logged(world), ['node.changed', 'eviction.scheduled']);
   });
 
-  test('a timer cannot be armed, and a newer delta comes before the old one again', async () => {
+  test('a timer cannot be armed, and a newer delta arrives before the redelivery', async () => {
     const world = scriptedWorld();
     world.timerOutages = 1;
     const overdue = podDelta(90);
@@ -210,7 +210,7 @@ describe('when something fails, the delta is not done, and done again it ends as
 });
 
 describe('deltas of several pods of a node', () => {
-  /** What they leave behind, at whatever revision. */
+  /** The final state, without its revision. */
   const left = async (world: ScriptedWorld) => {
     const { node, scheduled, ended } = await world.store.load(ref, at(0));
     return {
@@ -228,7 +228,7 @@ describe('deltas of several pods of a node', () => {
         uid: fc.constantFrom('u1', 'u2', 'u3', 'u4', 'u5'),
         gone: fc.boolean(),
         seconds: fc.constantFrom(0, 45, 60, undefined),
-        // Newer than what is known of the node, and older.
+        // Sequences newer and older than the stored state of the node.
         sequence: fc.integer({ min: 5, max: 15 }),
         epoch: fc.constantFrom(1, 1, 1, 0),
         taints: fc.constantFrom([taint('a')], [taint('a'), taint('b', 9)], [taint('a', 8)], []),
@@ -244,7 +244,7 @@ describe('deltas of several pods of a node', () => {
       }),
     );
 
-  test('leave what they leave one after the other, at the cost of one commit', async () => {
+  test('have the same result as one by one, with a single commit', async () => {
     const known = nodeDelta(10, { pods: [pod('u1'), pod('u2'), pod('u3')] });
     await fc.assert(
       fc.asyncProperty(someDeltas, async ([first, ...behind]) => {
@@ -259,7 +259,7 @@ describe('deltas of several pods of a node', () => {
     );
   });
 
-  test('may be committed together unless one tells of a pod twice, of the whole node, or of another node', () => {
+  test('are committed together unless a delta is of the same pod, of the whole node, or of another node', () => {
     const [first, second] = [podDelta(1), podDelta(2, { pod: pod('u2') })];
     const elsewhere = { ...ref, node: nodeName('n2') };
     assert.ok(mayJoin([first], second));
@@ -272,7 +272,7 @@ describe('deltas of several pods of a node', () => {
     assert.ok(!mayJoin([first], podDelta(2, { ref: namesake, pod: pod('u2') })));
   });
 
-  test('that fail leave none of themselves behind', async (t) => {
+  test('write nothing when they fail', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = Number.POSITIVE_INFINITY;
     const deltas = [podDelta(1), podDelta(2, { pod: pod('u2') })] as const;
@@ -285,7 +285,7 @@ describe('deltas of several pods of a node', () => {
 });
 
 describe('a lost race', () => {
-  test('is decided anew on what the winner left', async () => {
+  test('is decided again on the state of the winner', async () => {
     const world = await worldAfter(podDelta(1));
     const { store } = world;
     const load = store.load.bind(store);
@@ -302,14 +302,14 @@ describe('a lost race', () => {
     assert.equal((await recordsIn(world))[0]?.fireAt, at(30));
   });
 
-  test('is run a few times', async (t) => {
+  test('is retried a few times', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = 7;
     await inNoTime(t, () => applyDeltas([nodeDelta(1)], world));
     assert.equal(world.store.commits, 8);
   });
 
-  test('is given up in the end: the queue brings the delta back', async (t) => {
+  test('rejects in the end, so that the queue redelivers the delta', async (t) => {
     const world = scriptedWorld();
     world.store.conflicts = Number.POSITIVE_INFINITY;
     await assert.rejects(

@@ -10,13 +10,13 @@ import { deletedFrom, type EvictBench, heard, statesIn } from './evict-bench.ts'
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
 
-/** As KubeVirt's webhook answers for a VM that it begins to migrate. */
+/** The answer of KubeVirt's webhook for a VM whose migration begins. */
 const MOVES = new ApiError(
   'Cannot create pods/eviction default/vm at api: 429; admission webhook "virt-launcher-eviction-interceptor.kubevirt.io" denied the request: Eviction triggered evacuation of VMI "default/vm".',
   429,
 );
 
-/** A node with due pods of a web server, and of VMs that KubeVirt moves. */
+/** A node with due pods of a web server, and with VMs that KubeVirt migrates. */
 async function beside(webs: number, vms: number, method: Method = evict): Promise<EvictBench> {
   const named = (kind: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${kind}${index + 1}`);
@@ -37,8 +37,8 @@ const recordsOf = async ({ store, clock }: EvictBench) => [
   ...(await store.load(ref, clock.now())).scheduled.values(),
 ];
 
-describe('beside VMs that a webhook refuses to evict', () => {
-  test('80 pods of a node are evicted in one pass, and no call waits', async () => {
+describe('beside VMs whose eviction a webhook denies', () => {
+  test('80 pods of a node are evicted in one pass without a pause', async () => {
     const bench = await beside(80, 3);
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 80);
@@ -55,7 +55,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     assert.deepEqual(bench.armed, [at(65)]);
   });
 
-  test('the log and an Event tell of a VM once that it is refused, and by whom', async () => {
+  test('the log and an Event report once that a VM is blocked, and by which webhook', async () => {
     const bench = await beside(0, 1);
     await evictNode(ref, bench);
     await bench.clock.advanceTo(at(65));
@@ -72,7 +72,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     );
   });
 
-  test('a VM that carries the annotation of a migration is blocked because it is being moved', async () => {
+  test('a VM with the annotation of a migration is blocked because it is migrating', async () => {
     const bench = await beside(0, 1);
     bench.cluster.putPod(livePod('vm1', { labels: { app: 'vm' }, moving: true }));
     await evictNode(ref, bench);
@@ -83,7 +83,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     );
   });
 
-  test('a VM is evicted when the webhook lets it go, and its budget, too', async () => {
+  test('a VM is evicted when the webhook and its budget allow it', async () => {
     const bench = await beside(0, 1);
     bench.cluster.budgets.set('vm', { app: 'vm', allowed: 0 });
     await evictNode(ref, bench);
@@ -98,7 +98,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     assert.deepEqual(await statesIn(bench), { vm1: 'done' });
   });
 
-  test('a VM is deleted at the deadline that policy sets', async () => {
+  test('a VM is deleted at the timeout of the policy', async () => {
     const bench = await beside(0, 1);
     await evictNode(ref, bench);
     await bench.clock.advanceTo(at(60) + DEADLINE_MS - 1);
@@ -109,7 +109,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
     assert.deepEqual(deletedFrom(bench), ['vm1']);
   });
 
-  test('a VM fails at the deadline where policy never deletes it, and the pods beside it do not', async () => {
+  test('a VM fails at evict.timeout where onTimeout is fail, without an effect on other pods', async () => {
     const bench = await beside(1, 1, { ...evict, afterDeadline: 'never' });
     bench.cluster.budgets.set('web', { app: 'web', allowed: 0 });
     await evictNode(ref, bench);
@@ -122,7 +122,7 @@ describe('beside VMs that a webhook refuses to evict', () => {
   });
 });
 
-test('a webhook that refuses to have a pod marked or deleted fails that pod alone, by whatever status', async () => {
+test('a webhook that denies the mark or the deletion of a pod fails only that pod, with any status', async () => {
   for (const status of [404, 409, 429, 503]) {
     const bench = await beside(3, 0, { kind: 'delete' });
     const denied = new ApiError('429; admission webhook "x.example.com" denied the request: no', status);

@@ -26,10 +26,10 @@ const HEALTHY = clusterName('healthy');
 const TAINT = { key: 'now', effect: 'NoExecute' } as const;
 const HOLE_NODES = 200;
 const HEALTHY_NODES = 20;
-/** Of real time, for a test that waits in vain. */
+/** Milliseconds of real time, for a test that never completes. */
 const TIMEOUT_MS = 120_000;
 
-/** An API server that accepts connections and never answers. */
+/** Starts an API server that accepts connections and never answers. */
 async function blackHole(t: TestContext) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -51,7 +51,7 @@ async function blackHole(t: TestContext) {
   return { connection, connected: () => sockets.size, end };
 }
 
-/** A cluster with nodes that are tainted, each with a pod that has to go. */
+/** Starts a cluster with tainted nodes, each with a due pod. */
 async function healthyCluster(t: TestContext) {
   const nodes = Array.from({ length: HEALTHY_NODES }, (_, index) => nodeName(`n${index}`));
   const podOf = (node: string) => ({
@@ -63,7 +63,7 @@ async function healthyCluster(t: TestContext) {
     status: {},
   });
   const { connection } = await scriptedServer(t, (response, request) => {
-    // Node's own would be that of the machine.
+    // By default, Node would send the time of the machine.
     response.setHeader('date', new Date().toUTCString());
     const [, node = ''] = /(?:nodes\/|pod-|spec\.nodeName%3D)(n\d+)/.exec(request.url) ?? [];
     if (request.url.startsWith('/version')) json({ major: '1', minor: '36' })(response, request);
@@ -80,10 +80,10 @@ async function healthyCluster(t: TestContext) {
   return { connection, due };
 }
 
-test('beside 200 nodes of a cluster that accepts and never answers, those of a healthy one go at once', {
+test('evicts the pods of a healthy cluster immediately beside 200 nodes of a cluster that never answers', {
   timeout: TIMEOUT_MS,
 }, async (t) => {
-  // Time stands still: no call runs into its time-out, however slow this machine is.
+  // Time stands still, so that no call times out on a slow machine.
   const time = driveTimers(t, NOW);
   const hole = await blackHole(t);
   const healthy = await healthyCluster(t);
@@ -141,14 +141,14 @@ test('beside 200 nodes of a cluster that accepts and never answers, those of a h
     ...{ clock: systemClock, log },
   });
 
-  // The lost nodes come first.
+  // The unreachable nodes come first.
   for (const ref of [...lost, ...healthy.due.map((due) => due.ref)]) await evictions.arm(ref, [NOW]);
   while (lateMs.length < HEALTHY_NODES) await time.settle();
   assert.deepEqual(new Set(lateMs), new Set([0]));
-  // Not after the others had had their turn: each of those waits for an answer.
+  // The pods did not wait for the unreachable nodes, which all wait for an answer.
   assert.equal(retried, 0);
 
-  // What cannot be reached is tried again by timers of its own, and no node keeps its place.
+  // Unreachable nodes are retried by their own timers, and no node keeps its slot.
   for (let calls = 0; evictions.size > 0; calls++) {
     assert.ok(calls < HOLE_NODES);
     await time.pass(CALL_TIMEOUT_MS);

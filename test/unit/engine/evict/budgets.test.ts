@@ -13,7 +13,7 @@ const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
 const by = (method: Method): Rules => ({ ...rules, policy: { ...rules.policy, method } });
 
-/** A bench with due pods of one budget that lets so many go, where policy says how they go. */
+/** Returns a bench with due pods whose budget allows `allowed` disruptions, and with this eviction method. */
 async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
   const uids = Array.from({ length: count }, (_, index) => `u${index + 1}`);
   const pods = uids.map((uid) => livePod(uid, { labels: { app: 'web' } }));
@@ -31,7 +31,7 @@ function requestsOf({ cluster }: EvictBench): string[] {
   return requests;
 }
 
-/** Evicts at each moment that is armed, until then. */
+/** Evicts at each armed time up to `end`. */
 async function until(bench: EvictBench, end: number): Promise<void> {
   for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
     await bench.clock.advanceTo(next);
@@ -43,8 +43,8 @@ async function until(bench: EvictBench, end: number): Promise<void> {
 const recordOf = async ({ store, clock }: EvictBench) =>
   (await store.load(ref, clock.now())).scheduled.get(pod().uid);
 
-describe('where policy has pods evicted by the Eviction API', () => {
-  test('a pod is not marked beforehand, and is recorded and told of as evicted', async () => {
+describe('with the Eviction API as method', () => {
+  test('a pod is not marked beforehand, and is recorded and reported as evicted', async () => {
     const bench = await budgeted(1, 1);
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
@@ -56,7 +56,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     );
   });
 
-  test('a budget lets as many go as it can spare, and the others wait without having failed', async () => {
+  test('a budget allows its number of evictions, and the other pods wait without a failure', async () => {
     const bench = await budgeted(3, 1);
     await evictNode(ref, bench);
     const { node, scheduled } = await bench.store.load(ref, at(60));
@@ -73,7 +73,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(bench.armed, [at(65)]);
   });
 
-  test('they are asked for ever more seldom, by one message, each a write of their node alone, and go when the budget lets them', async () => {
+  test('blocked pods are retried ever more rarely by one message that writes only the node, and are evicted when allowed', async () => {
     const bench = await budgeted(2, 0, { ...evict, deadlineMs: 15 * DEADLINE_MS });
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
@@ -95,7 +95,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.equal(requests.includes('patch'), false);
   });
 
-  test('that it waits is told once, in the log and by an Event', async () => {
+  test('a blocked pod is reported once, in the log and by an Event', async () => {
     const bench = await budgeted(1, 0);
     await evictNode(ref, bench);
     await until(bench, at(80));
@@ -106,7 +106,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     );
   });
 
-  test('what is blocked to the deadline is then marked and deleted', async () => {
+  test('a pod that is blocked until the timeout is marked and deleted', async () => {
     const bench = await budgeted(1, 0);
     await evictNode(ref, bench);
     await until(bench, at(60) + DEADLINE_MS - 1);
@@ -118,7 +118,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
 
-  test('or, where policy says never, is tried ever more seldom, and given up as any other', async () => {
+  test('a blocked pod with onTimeout fail is retried ever more rarely, and fails as any other', async () => {
     const bench = await budgeted(1, 0, { ...evict, afterDeadline: 'never' });
     await evictNode(ref, bench);
     await until(bench, at(60) + 2 * DEADLINE_MS);
@@ -130,14 +130,14 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual([bench.givenUp, deletedFrom(bench)], [1, []]);
   });
 
-  test('pods of a node that is down are deleted, whatever their budget says', async () => {
+  test('pods on a node that is down are deleted despite their budget', async () => {
     const bench = await budgeted(1, 0);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_UNREACHABLE));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('a server that takes no more calls for now puts the whole node off', async () => {
+  test('a server with too many requests postpones the whole node', async () => {
     const bench = await budgeted(2, 2);
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'evict') throw new ApiError('too many requests', 429, 'TooManyRequests', 7);
@@ -148,7 +148,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(dueOf(partition, at(66)), []);
   });
 
-  test('without the right to it the pod fails, and says so', async () => {
+  test('a pod fails with an error that names the missing permission', async () => {
     const bench = await budgeted(1, 1);
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'evict') throw new ApiError('grant create on pods/eviction', 403, 'Forbidden');
@@ -157,7 +157,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.match((await recordOf(bench))?.failure?.error ?? '', /grant create on pods\/eviction/);
   });
 
-  test('a pod that somebody changes meanwhile is judged anew', async () => {
+  test('a pod that changes meanwhile is evaluated again', async () => {
     const bench = await budgeted(1, 2);
     let asked = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -167,7 +167,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual([asked, deletedFrom(bench)], [2, ['u1']]);
   });
 
-  test('an eviction that is not sent in time is not sent, and its node looked at again', async () => {
+  test('an eviction that is late is not sent, and its node is looked at again', async () => {
     const bench = await budgeted(1, 1);
     const requests = requestsOf(bench);
     let late = true;
@@ -181,14 +181,14 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(requests, ['get', 'list', 'get', 'evict', 'get', 'evict', 'create']);
   });
 
-  test('one that went before that was recorded counts as evicted', async () => {
+  test('a pod that was evicted before it was recorded counts as evicted', async () => {
     const bench = await budgeted(1, 1);
     bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
 
-  test('a message that comes again brings back the timer that was not armed', async () => {
+  test('a redelivered message arms the timer that could not be armed', async () => {
     const bench = await budgeted(1, 0);
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench));
@@ -196,7 +196,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(bench.armed, [at(65)]);
   });
 
-  test('a stop holds what waits for a budget', async () => {
+  test('a stop holds a pod that waits for a budget', async () => {
     const bench = await budgeted(1, 0);
     await evictNode(ref, bench);
     const stop = { scope: 'fleet', who: 'anna', at: at(61), why: 'an incident' } as const;
@@ -208,7 +208,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
   });
 });
 
-test('a pod that somebody else evicts by that API, where pods are deleted, is gone', async () => {
+test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
   const bench = await heard([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
   bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
   await evictNode(ref, bench);

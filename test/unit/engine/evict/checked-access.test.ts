@@ -41,7 +41,7 @@ function checked() {
   return { clock, state, reach, complaints };
 }
 
-test('where policy evicts by the Eviction API and the right to is missing, one sentence says so, once', async () => {
+test('logs once that the permission for the Eviction API is missing, where policy uses it', async () => {
   const { state, reach, complaints } = checked();
   await reach();
   await reach();
@@ -54,7 +54,7 @@ test('where policy evicts by the Eviction API and the right to is missing, one s
   assert.deepEqual(state.asked, [{ verb: 'create', resource: 'pods/eviction' }]);
 });
 
-test('it is said again while it is so, and for each policy', async () => {
+test('logs a missing permission again after a while, and for each policy', async () => {
   const { clock, state, reach, complaints } = checked();
   await reach();
   state.rules = async () => ({ ...EVICT, policyRevision: EVICT.policyRevision + 1 });
@@ -71,7 +71,7 @@ test('it is said again while it is so, and for each policy', async () => {
   assert.deepEqual([complaints().length, state.asked.length], [3, 4]);
 });
 
-test('where policy limits evictions by a percentage and replicas may not be counted, one sentence says so', async () => {
+test('logs once that replicas cannot be counted, where policy limits evictions by a percentage', async () => {
   const { state, reach, complaints } = checked();
   const limit = { count: '10%', windowMs: MINUTE };
   state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
@@ -82,7 +82,7 @@ test('where policy limits evictions by a percentage and replicas may not be coun
   );
 });
 
-test('where policy limits evictions by a count nobody is asked', async () => {
+test('checks no permission where policy limits evictions by a count', async () => {
   const { state, reach } = checked();
   const limit = { count: 3, windowMs: MINUTE };
   state.rules = async () => ({ ...rules, policy: { ...rules.policy, maxEvictionsPerWorkload: limit } });
@@ -90,14 +90,14 @@ test('where policy limits evictions by a count nobody is asked', async () => {
   assert.deepEqual(state.asked, []);
 });
 
-test('where pods are deleted nobody is asked', async () => {
+test('checks no permission where pods are deleted', async () => {
   const { state, reach } = checked();
   state.rules = async () => rules;
   await reach();
   assert.deepEqual(state.asked, []);
 });
 
-test('a cluster that does not answer is asked again a minute later, and is reached all the same', async () => {
+test('checks again a minute later when a cluster does not answer, and reaches it nevertheless', async () => {
   const { clock, state, reach, complaints } = checked();
   state.answer = () => {
     throw new ApiError('it does not answer', 0);
@@ -111,7 +111,7 @@ test('a cluster that does not answer is asked again a minute later, and is reach
   assert.equal(complaints().length, 1);
 });
 
-test('what governs a cluster need not be read to reach it', async () => {
+test('reaches a cluster although its rules cannot be read', async () => {
   const { state, reach, complaints } = checked();
   state.rules = async () => {
     throw new StoreError('the table is away');

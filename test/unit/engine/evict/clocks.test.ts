@@ -7,10 +7,10 @@ import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { deletedFrom, type EvictBench, heard, podsNamed, statesIn } from './evict-bench.ts';
 
-/** A bench on which one pod is due at second 60, by the clock of `evict`. */
+/** Returns a bench with a pod that is due at second 60, by the clock of `evict`. */
 const due = (): Promise<EvictBench> => heard([nodeDelta(1)], podsNamed(1));
 
-/** Looks at the node at each moment that was armed, for as long as there is one by `endAt`. Returns how often it looked. */
+/** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
   let looks = 0;
   bench.armed.push(bench.clock.now());
@@ -32,7 +32,7 @@ const recordOf = async ({ store, clock }: EvictBench) => {
 const retryOf = async ({ store, clock }: EvictBench) => (await store.load(ref, clock.now())).node?.retry;
 
 describe('a process that evicts', () => {
-  test('waits until the deadline has passed by the API server, too, where its own clock is ahead', async () => {
+  test('waits until the deadline has passed for the API server as well, where its own clock is ahead', async () => {
     const bench = await due();
     bench.cluster.skewMs = -20_000;
     assert.equal(await evictNode(ref, bench), undefined);
@@ -43,7 +43,7 @@ describe('a process that evicts', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('evicts at the deadline where the clocks differ by two seconds at most', async () => {
+  test('evicts at the deadline where the clocks differ by at most two seconds', async () => {
     for (const skewMs of [-2_000, 0, 2_000]) {
       const bench = await due();
       bench.cluster.skewMs = skewMs;
@@ -52,7 +52,7 @@ describe('a process that evicts', () => {
     }
   });
 
-  test('evicts once the earliest time that slow answers leave open is past the deadline', async () => {
+  test('evicts once the earliest possible time by slow answers is past the deadline', async () => {
     const bench = await due();
     bench.cluster.otherSkews = [{ leastMs: -45_000, mostMs: 0 }];
     await evictNode(ref, bench);
@@ -64,7 +64,7 @@ describe('a process that evicts', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('evicts each pod once, in few looks, and never before its deadline by any clock', async () => {
+  test('evicts each pod once, in few passes, and never before its deadline by any clock', async () => {
     const range = fc
       .tuple(fc.integer({ min: -30_000, max: 30_000 }), fc.integer({ min: 0, max: 5_000 }))
       .map(([leastMs, widthMs]) => ({ leastMs, mostMs: leastMs + widthMs }));
@@ -91,7 +91,7 @@ describe('a process that evicts', () => {
     );
   });
 
-  test('waits for a taint that nobody told of by one clock, from begin to end', async () => {
+  test('measures the countdown of an unreported taint by a single clock', async () => {
     const bench = await due();
     bench.cluster.skewMs = -20_000;
     const tolerations = [tolerating('b', 300)];
@@ -103,14 +103,14 @@ describe('a process that evicts', () => {
 });
 
 describe('clocks that differ by more than 30 s', () => {
-  /** A bench on which pods are due, and `evict` is 240 s ahead of the API server. */
+  /** Returns a bench with a due pod, where the clock of `evict` is 240 s ahead of the API server. */
   async function apart(): Promise<EvictBench> {
     const bench = await due();
     bench.cluster.skewMs = -240_000;
     return bench;
   }
 
-  test('hold evictions, and what is stored of the node says which clocks and by how much', async () => {
+  test('hold evictions, and the stored error names the clocks and their difference', async () => {
     for (const [skewMs, says] of [
       [-240_000, '240 s behind'],
       [240_000, '240 s ahead of'],
@@ -128,7 +128,7 @@ describe('clocks that differ by more than 30 s', () => {
     }
   });
 
-  test('let evictions go again once they agree', async () => {
+  test('allow evictions again once they agree', async () => {
     const bench = await apart();
     await evictNode(ref, bench);
     bench.cluster.skewMs = 0;
@@ -137,7 +137,7 @@ describe('clocks that differ by more than 30 s', () => {
     assert.equal(await retryOf(bench), undefined);
   });
 
-  test('hold nothing where one of several API servers agrees: its evictions wait for the earlier of the two', async () => {
+  test('hold no evictions where the clock of another API server agrees, and the earlier clock counts', async () => {
     const bench = await apart();
     bench.cluster.otherSkews = [{ leastMs: 0, mostMs: 1_000 }];
     await evictNode(ref, bench);
@@ -145,7 +145,7 @@ describe('clocks that differ by more than 30 s', () => {
     assert.deepEqual(bench.armed, [at(300)]);
   });
 
-  test('do not count until an eviction is given up, however long they differ', async () => {
+  test('do not count toward the failure of an eviction, for any duration', async () => {
     const bench = await apart();
     await play(bench, at(4.5 * 86_400));
     assert.equal(bench.givenUp, 0);
@@ -155,7 +155,7 @@ describe('clocks that differ by more than 30 s', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('do not keep records of pods that are gone, and name what else holds a pod', async () => {
+  test('still end records of deleted pods, and keep the gates of held pods', async () => {
     const bench = await apart();
     bench.cluster.removePod(livePod('u1'));
     await evictNode(ref, bench);
@@ -166,7 +166,7 @@ describe('clocks that differ by more than 30 s', () => {
     assert.equal((await recordOf(observed))?.held?.by.kind, 'observe');
   });
 
-  test('take neither turns nor permits', async () => {
+  test('reserve neither slots nor permits', async () => {
     const bench = await apart();
     bench.ruling = { ...bench.ruling, policy: { ...bench.ruling.policy, rate: 0.01 } };
     await evictNode(ref, bench);

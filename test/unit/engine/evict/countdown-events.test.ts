@@ -20,8 +20,8 @@ const countdown = { ...countdownOf(record), moved: false };
 const DUE = '2026-01-01T00:01:00Z';
 const BECAUSE = 'because it tolerates a:NoExecute for 60 s (tolerations[0])';
 
-describe('an Event of ours', () => {
-  test('tells when a pod goes, for which taint and by which toleration', () => {
+describe('an Event of Taintward', () => {
+  test('has the deadline, the taint and the toleration of a pod', () => {
     const { reason, type, message } = countingDown(countdown, false);
     assert.deepEqual(
       [type, reason, message],
@@ -29,7 +29,7 @@ describe('an Event of ours', () => {
     );
   });
 
-  test('tells when a pod does not tolerate its taint', () => {
+  test('reports that a pod does not tolerate its taint', () => {
     const intolerant = recordIn(after(nodeDelta(1, { pods: [pod('u1', { tolerations: [] })] })));
     assert.ok(intolerant);
     const { message } = countingDown({ ...countdownOf(intolerant), moved: false }, false);
@@ -39,7 +39,7 @@ describe('an Event of ours', () => {
     );
   });
 
-  test('tells of a moment that moved, and of what only would happen', () => {
+  test('reports a moved deadline, and an eviction that would happen in enforce mode', () => {
     assert.match(
       countingDown({ ...countdown, moved: true }, false).message,
       /^Eviction rescheduled\. The pod will be evicted at /,
@@ -52,7 +52,7 @@ describe('an Event of ours', () => {
     );
   });
 
-  test('tells what holds a pod', () => {
+  test('names the gate of a pod', () => {
     const until = at(3600);
     const words: readonly (readonly [Exclude<EvictionGate, { kind: 'observe' }>, string])[] = [
       [{ kind: 'paused', until }, 'the policy (paused) until 2026-01-01T01:00:00Z'],
@@ -75,7 +75,7 @@ describe('an Event of ours', () => {
     }
   });
 
-  test('is one for each that holds a pod, also at the same moment', () => {
+  test('has a key for each gate, also at the same time', () => {
     const gates: readonly EvictionGate[] = [
       { kind: 'paused' },
       { kind: 'hold', id: 'h1' },
@@ -85,14 +85,14 @@ describe('an Event of ours', () => {
     assert.equal(new Set(gates.map((gate) => heldBack(record, gate).key)).size, gates.length);
   });
 
-  test('is one for a pod and a moment, however often it is told', () => {
+  test('has one key for a pod and a deadline, for any number of reports', () => {
     const moved = { ...countdown, fireAt: at(90), moved: true };
     const keys = [countdown, countdown, moved].map((each) => countingDown(each, false).key);
     assert.equal(new Set(keys).size, 2);
   });
 });
 
-test('countdowns that a delta function announces are told on their pods', async () => {
+test('posts the countdowns that a delta function announces', async () => {
   const bench = evictBench();
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   await createHandler(bench)(sqsEvent(sqsRecord(body), sqsRecord(body)), {} as Context);
@@ -102,7 +102,7 @@ test('countdowns that a delta function announces are told on their pods', async 
   );
 });
 
-test('a countdown is told as one that evicts while its cluster is paused, and not while it is observed', async () => {
+test('reports that a pod will be evicted in a paused cluster, and would be evicted in observe mode', async () => {
   const [body = ''] = encodeCountdowns({ ...ref, pods: [countdown] });
   for (const [mode, words] of [
     ['paused', 'The pod will'],
@@ -123,7 +123,7 @@ const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => 
   return bench.cluster.events.map(({ reason }) => reason);
 };
 
-test('what is held, would have gone or is moved by live state is told once', async () => {
+test('posts a single Event for a held, would-be or rescheduled eviction', async () => {
   const stop = { scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' } as const;
   assert.deepEqual(await reasonsIn({ ...rules, stops: [stop] }), ['TaintwardEvictionHeld']);
   assert.deepEqual(await reasonsIn({ ...rules, policy: { ...rules.policy, mode: 'observe' } }), [

@@ -4,7 +4,7 @@ import { markingForDeletion, postEvents } from '#shared/engine/evict/events.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { evictBench, podsNamed, serverError } from './evict-bench.ts';
 
-test('each Event is tried three times, then lost with a word', async () => {
+test('an Event is tried three times, and is then dropped and logged', async () => {
   const bench = evictBench();
   let tries = 0;
   bench.cluster.beforeRequest = () => {
@@ -19,7 +19,7 @@ test('each Event is tried three times, then lost with a word', async () => {
   );
 });
 
-test('one that fails at first is posted', async () => {
+test('an Event that fails at first is posted', async () => {
   const bench = evictBench();
   let tries = 0;
   bench.cluster.beforeRequest = () => {
@@ -30,7 +30,7 @@ test('one that fails at first is posted', async () => {
   assert.equal(bench.cluster.events.length, 1);
 });
 
-test('a server that does not answer is not asked for each of many', async () => {
+test('an unresponsive server does not get a request for each Event', async () => {
   const bench = evictBench();
   let tries = 0;
   bench.cluster.createEvent = async () => {

@@ -29,23 +29,26 @@ export interface EvictBench extends EvictHandlerDeps {
   readonly log: RecordingLog;
   permits: Permits;
   rates: RateLimiter;
-  /** What governs the cluster. */
+  /** The rules of the cluster. */
   ruling: Rules;
-  /** Moments armed, in order. */
+  /** The armed times, in order. */
   readonly armed: EpochMs[];
-  /** Timers that cannot be armed before one can. */
+  /** The number of attempts to arm a timer that fail before one succeeds. */
   timerOutages: number;
   readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
-  /** How late each deleted pod was, in seconds. */
+  /** The delay of each deleted pod, in seconds. */
   readonly lateness: number[];
-  /** Evictions that were given up. */
+  /** The number of failed evictions. */
   givenUp: number;
   rivals: number;
-  /** How often a server counted as out of reach. */
+  /** The number of times that a server counted as unreachable. */
   silences: number;
 }
 
-/** The ports of `evict`, in memory, each to be broken at will. It is second 60: what `scheduled` schedules is due. */
+/**
+ * Returns the ports of `evict` in memory. A test can break each port. The time is second 60, at which the
+ * scheduled pods are due.
+ */
 export function evictBench(store = new ScriptedStore()): EvictBench {
   const clock = new DrivenClock(at(60));
   const cluster = new FakeCluster(clock);
@@ -107,7 +110,7 @@ export function evictBench(store = new ScriptedStore()): EvictBench {
   return bench;
 }
 
-/** Permits in a process that began long ago. */
+/** Returns a rate limiter of a process that started long ago. */
 export function longBegun(clock: DrivenClock): EmbeddedRateLimiter {
   let stopwatchMs = 0;
   const limiter = new EmbeddedRateLimiter(() => stopwatchMs + clock.now());
@@ -115,7 +118,10 @@ export function longBegun(clock: DrivenClock): EmbeddedRateLimiter {
   return limiter;
 }
 
-/** A bench whose store has heard these deltas, and whose cluster has the node, tainted `a`, and these pods. */
+/**
+ * Returns a bench whose store has these deltas, and whose cluster has these pods on the node, with the taint
+ * `a`.
+ */
 export async function heard(
   deltas: readonly Delta[],
   pods: readonly LivePod[],
@@ -133,7 +139,7 @@ export async function heard(
 export const podsNamed = (count: number): readonly LivePod[] =>
   Array.from({ length: count }, (_, index) => livePod(`u${index + 1}`));
 
-/** Where each pod stands, by UID. */
+/** Returns the state of each pod, by UID. */
 export const statesIn = async ({ store, clock }: EvictBench): Promise<Readonly<Record<string, string>>> =>
   standings(await store.load(ref, clock.now()));
 

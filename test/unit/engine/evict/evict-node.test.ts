@@ -27,16 +27,16 @@ import {
   statesIn,
 } from './evict-bench.ts';
 
-/** A bench on which these pods are due, and there. */
+/** Returns a bench where these pods exist and are due. */
 const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
   heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
 
 const forever = [tolerating('a')];
 
-/** When the node's failures are tried again. */
+/** Returns the next retry of the node. */
 const retryOf = async (bench: EvictBench) => (await bench.store.load(ref, bench.clock.now())).node?.retry;
 
-/** Lets the time come for the next try, and tries. */
+/** Advances the time to the next retry, and retries. */
 async function nextTry(bench: EvictBench): Promise<void> {
   const retry = await retryOf(bench);
   assert.ok(retry, 'nothing is to be tried again');
@@ -44,7 +44,7 @@ async function nextTry(bench: EvictBench): Promise<void> {
   await evictNode(ref, bench);
 }
 
-/** The requests made, in order. */
+/** Records the requests, in order. */
 function requestsOf({ cluster }: EvictBench): string[] {
   const requests: string[] = [];
   cluster.beforeRequest = (verb) => {
@@ -53,7 +53,7 @@ function requestsOf({ cluster }: EvictBench): string[] {
   return requests;
 }
 
-/** Makes each request of a kind fail, as long as `times` lasts. */
+/** Makes the first `times` requests of this kind fail. */
 function failing(
   { cluster }: EvictBench,
   verb: string,
@@ -67,7 +67,7 @@ function failing(
 }
 
 describe('a due pod', () => {
-  test('is marked, deleted by its UID, recorded, told and counted', async () => {
+  test('is marked, deleted by its UID, recorded, reported and counted', async () => {
     const bench = await due(livePod());
     await bench.clock.advanceTo(at(62));
     const requests = requestsOf(bench);
@@ -83,7 +83,7 @@ describe('a due pod', () => {
     assert.deepEqual(bench.lateness, [2]);
   });
 
-  test('is marked once, however often its deletion is tried', async () => {
+  test('is marked once, for any number of tries to delete it', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(500), 1);
     await evictNode(ref, bench);
@@ -92,7 +92,7 @@ describe('a due pod', () => {
     assert.deepEqual(requests, ['get', 'list', 'get', 'delete', 'create']);
   });
 
-  test('is told of once, and only when it went', async () => {
+  test('is reported once, and only after its deletion', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(503), 2);
     await evictNode(ref, bench);
@@ -104,7 +104,7 @@ describe('a due pod', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('goes although its Event cannot be posted', async () => {
+  test('is evicted although its Event cannot be posted', async () => {
     const bench = await due(livePod());
     failing(bench, 'create', serverError(500));
     await evictNode(ref, bench);
@@ -112,7 +112,7 @@ describe('a due pod', () => {
     assert.ok(bench.log.lines.some(({ event }) => event === 'event.dropped'));
   });
 
-  test('that is many is listed in one request', async () => {
+  test('is listed in one request with all others', async () => {
     const bench = await due(...podsNamed(40));
     const requests = requestsOf(bench);
     await evictNode(ref, bench);
@@ -122,14 +122,14 @@ describe('a due pod', () => {
   });
 });
 
-test('nothing due costs no request', async () => {
+test('makes no request when no pod is due', async () => {
   const bench = await due(livePod());
   const requests = requestsOf(bench);
   await evictNode({ ...ref, node: nodeName('n2') }, bench);
   assert.deepEqual(requests, []);
 });
 
-test('what is not due yet stays', async () => {
+test('keeps a pod that is not due yet', async () => {
   const bench = await heard(
     [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 61)] })] })],
     [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
@@ -138,7 +138,7 @@ test('what is not due yet stays', async () => {
   assert.deepEqual(await statesIn(bench), { u1: 'done', u2: 'scheduled' });
 });
 
-describe('what live state contradicts is not executed:', () => {
+describe('an eviction that the live state contradicts is not executed:', () => {
   test('the taint is gone', async () => {
     const bench = await due(livePod());
     bench.cluster.putNode(liveNode());
@@ -171,7 +171,7 @@ describe('what live state contradicts is not executed:', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
 
-  test('what a newer delta changed meanwhile is left to it', async () => {
+  test('a newer delta changed the record meanwhile', async () => {
     const bench = await due(livePod('u1', { tolerations: forever }));
     const { cluster, store } = bench;
     const getNode = cluster.getNode.bind(cluster);
@@ -190,8 +190,8 @@ describe('what live state contradicts is not executed:', () => {
   });
 });
 
-describe('what a delta tells in the middle of a pass holds:', () => {
-  /** Has a delta heard before a mark is answered. */
+describe('a delta that arrives during a pass applies:', () => {
+  /** Applies a delta before a mark is answered. */
   function hearWhileMarking(bench: EvictBench, delta: Delta): void {
     const { cluster, store } = bench;
     const mark = cluster.markDisrupted.bind(cluster);
@@ -204,7 +204,7 @@ describe('what a delta tells in the middle of a pass holds:', () => {
     };
   }
 
-  test('a node that is gone had lost its taint before', async () => {
+  test('a deleted node had lost its taint before', async () => {
     const bench = await due(livePod());
     bench.cluster.removeNode(ref.node);
     hearWhileMarking(bench, nodeDelta(2, { taints: [] }));
@@ -212,7 +212,7 @@ describe('what a delta tells in the middle of a pass holds:', () => {
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('the taint had gone and come back', async () => {
+  test('the taint was removed and returned', async () => {
     const bench = await due(livePod());
     hearWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
     await evictNode(ref, bench);
@@ -220,8 +220,8 @@ describe('what a delta tells in the middle of a pass holds:', () => {
   });
 });
 
-describe('the pod that is deleted is the one that was judged:', () => {
-  test('one that tolerates its taints when it is marked is spared', async () => {
+describe('the deleted pod is the evaluated pod:', () => {
+  test('a pod that tolerates its taints when it is marked is not deleted', async () => {
     const bench = await due(livePod());
     const { cluster } = bench;
     cluster.beforeRequest = (verb) => {
@@ -232,7 +232,7 @@ describe('the pod that is deleted is the one that was judged:', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'cancelled' });
   });
 
-  test('one that changes between its mark and its deletion is judged once more', async () => {
+  test('a pod that changes between its mark and its deletion is evaluated again', async () => {
     for (const [tolerations, state] of [
       [forever, 'cancelled'],
       [[tolerating('a', 60)], 'done'],
@@ -249,7 +249,7 @@ describe('the pod that is deleted is the one that was judged:', () => {
     }
   });
 
-  test('one that never stops changing is tried again later', async () => {
+  test('a pod that never stops changing is retried later', async () => {
     const bench = await due(livePod());
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete') bench.cluster.putPod(livePod('u1', { disrupted: true }));
@@ -259,7 +259,7 @@ describe('the pod that is deleted is the one that was judged:', () => {
     assert.match((await retryOf(bench))?.error ?? '', /changed 10 times/);
   });
 
-  test('a deletion that waits for its turn too long is not sent, and its node looked at anew', async () => {
+  test('a deletion that waits too long is not sent, and its node is looked at again', async () => {
     const bench = await due(livePod());
     const { cluster, clock } = bench;
     let asked = 0;
@@ -274,11 +274,11 @@ describe('the pod that is deleted is the one that was judged:', () => {
   });
 });
 
-describe('a look that spares a pod does not cancel what is confirmed meanwhile', () => {
+describe('an observation that cancels does not cancel a record that is confirmed meanwhile', () => {
   const newer = { epoch: 2, sequence: 1 };
   for (const [by, told] of [
     ['by a newer delta', { version: newer, podsVersion: newer }],
-    // What it says of the node was known from a newer delta of a pod; that it lists the pods is new.
+    // The facts of the node were known from a newer delta of a pod. Only its list of pods is new.
     ['by a late node delta, under facts that were known', { podsVersion: { epoch: 1, sequence: 9 } }],
   ] as const) {
     test(by, async () => {
@@ -290,7 +290,7 @@ describe('a look that spares a pod does not cancel what is confirmed meanwhile',
       store.load = async (...args) => {
         loads += 1;
         if (loads === 2) {
-          // Before the correction is committed the taint is back, and a relay tells of it.
+          // Before the correction is committed, the taint returns and a relay reports it.
           cluster.putNode(liveNode('n1', 'a'));
           const { revision, node } = await load(...args);
           assert.ok(node);
@@ -305,7 +305,7 @@ describe('a look that spares a pod does not cancel what is confirmed meanwhile',
   }
 });
 
-describe('a put-off pod is never left without a timer:', () => {
+describe('a rescheduled pod always has a timer:', () => {
   const putOff = () => due(livePod('u1', { tolerations: [tolerating('a', 90)] }));
 
   test('its timer is armed before its record moves', async (t) => {
@@ -324,7 +324,7 @@ describe('a put-off pod is never left without a timer:', () => {
   });
 });
 
-describe('a pod that is gone already is a success:', () => {
+describe('an eviction of a pod that is already gone succeeds:', () => {
   const goneRows: readonly (readonly [says: string, change: (bench: EvictBench) => void])[] = [
     ['before the look', ({ cluster }) => cluster.removePod(livePod())],
     [
@@ -370,7 +370,7 @@ describe('a pod that is gone already is a success:', () => {
     });
   }
 
-  test('terminating after an eviction whose end nobody recorded', async () => {
+  test('when the pod terminates after an unrecorded eviction', async () => {
     const bench = await due(livePod('u1', { terminating: true, disrupted: true }));
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
@@ -378,15 +378,15 @@ describe('a pod that is gone already is a success:', () => {
   });
 });
 
-describe('a refusal', () => {
-  test('409 that is not the UID is looked into, not taken for gone', async () => {
+describe('a request that fails', () => {
+  test('is investigated after a 409 with the right UID, and does not count as gone', async () => {
     const bench = await due(livePod());
     failing(bench, 'patch', serverError(409), 1);
     await evictNode(ref, bench);
     assert.deepEqual(await statesIn(bench), { u1: 'done' });
   });
 
-  test('of the look is the whole node’s: nothing is tried, and all is tried again together', async () => {
+  test('fails the whole node if it is an observation, and all pods are retried together', async () => {
     for (const error of [serverError(500), serverError(0), serverError(401)]) {
       const bench = await due(...podsNamed(2));
       failing(bench, 'get', error, 1);
@@ -401,7 +401,7 @@ describe('a refusal', () => {
     }
   });
 
-  test('of single pods has them tried again after the longest wait that was asked for', async () => {
+  test('delays the retry of single pods by the longest requested wait', async () => {
     const bench = await due(...podsNamed(5));
     let asked = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -416,7 +416,7 @@ describe('a refusal', () => {
     assert.match(retry?.error ?? '', /the server answered 500/);
   });
 
-  test('of a server that takes no more spares it the rest', async () => {
+  test('stops the other requests if the server is overloaded', async () => {
     const bench = await due(...podsNamed(200));
     let deletions = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -429,7 +429,7 @@ describe('a refusal', () => {
     assert.equal((await retryOf(bench))?.everything, true);
   });
 
-  test('of some pods for ever does not keep the others from going, nor those that fall due later', async () => {
+  test('prevents no other evictions, also later ones, even if some pods fail indefinitely', async () => {
     const bench = await due(...podsNamed(50));
     const { cluster } = bench;
     const deletePod = cluster.deletePod.bind(cluster);
@@ -444,7 +444,7 @@ describe('a refusal', () => {
     assert.deepEqual(bench.armed, [retry?.nextTryAt, retry?.nextTryAt]);
   });
 
-  test('of one pod does not keep the outcome of the others from being recorded', async () => {
+  test('does not prevent the record of the other outcomes', async () => {
     const bench = await due(...podsNamed(3));
     failing(bench, 'delete', serverError(500), 1);
     await evictNode(ref, bench);
@@ -453,10 +453,10 @@ describe('a refusal', () => {
   });
 });
 
-describe('what goes on failing', () => {
+describe('an eviction that keeps failing', () => {
   const DAY_MS = 24 * 3_600_000;
 
-  test('is tried a handful of times an hour, by one message at a time, and given up after four days', async () => {
+  test('is tried a few times an hour, by one message at a time, and fails after four days', async () => {
     const bench = await due(...podsNamed(2));
     let tries = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -481,7 +481,7 @@ describe('what goes on failing', () => {
     assert.equal(bench.givenUp, 2);
   });
 
-  test('is left alone once it was given up, until its dead letter is redriven', async () => {
+  test('is not tried after it failed, until its dead letter is redriven', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));
     await evictNode(ref, bench);
@@ -497,7 +497,7 @@ describe('what goes on failing', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('is not given up by the try that evicts it', async () => {
+  test('does not fail in the try that evicts it', async () => {
     const bench = await due(...podsNamed(2));
     failing(bench, 'delete', serverError(403), 2);
     await evictNode(ref, bench);
@@ -508,7 +508,7 @@ describe('what goes on failing', () => {
     assert.deepEqual(bench.deadLetters.sent, []);
   });
 
-  test('counts anew once its deadline moved', async () => {
+  test('counts from the beginning once its deadline moved', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));
     await evictNode(ref, bench);
@@ -521,7 +521,7 @@ describe('what goes on failing', () => {
     assert.equal((await retryOf(bench))?.attempts, 1);
   });
 
-  test('and went otherwise before its next try leaves nothing behind', async () => {
+  test('needs no retry when it ended before', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));
     await evictNode(ref, bench);
@@ -532,7 +532,7 @@ describe('what goes on failing', () => {
     assert.equal(await retryOf(bench), undefined);
   });
 
-  test('goes on counting while its record is gone for a moment, expired and about to be put back', async () => {
+  test('keeps its count while its record is missing temporarily', async () => {
     const bench = await due(livePod());
     bench.cluster.beforeRequest = () => {
       throw serverError(0);
@@ -546,7 +546,7 @@ describe('what goes on failing', () => {
     assert.equal((await retryOf(bench))?.since, since);
   });
 
-  test('is tried once by a redriven dead letter, however often that comes', async () => {
+  test('is tried once by a redriven dead letter, for any number of deliveries', async () => {
     const bench = await due(livePod());
     failing(bench, 'delete', serverError(403));
     await evictNode(ref, bench);
@@ -567,7 +567,7 @@ describe('what goes on failing', () => {
     assert.equal(tries, 1);
   });
 
-  test('counts from its own first failure, not from that of others', async () => {
+  test('counts from its own first failure, not from the failure of others', async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
       podsNamed(2),
@@ -588,7 +588,7 @@ describe('what goes on failing', () => {
   });
 });
 
-describe('what is written is told, although no timer can be armed:', () => {
+describe('a written change is reported although no timer can be armed:', () => {
   test('a cancellation', async () => {
     const bench = await due(...podsNamed(2));
     bench.cluster.putPod(livePod('u1', { tolerations: forever }));
@@ -603,7 +603,7 @@ describe('what is written is told, although no timer can be armed:', () => {
     );
   });
 
-  test('what is given up', async () => {
+  test('a failed eviction', async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 4 * 24 * 3600)] })] })],
       podsNamed(2),
@@ -618,7 +618,7 @@ describe('what is written is told, although no timer can be armed:', () => {
   });
 });
 
-test('records of a cluster that nobody manages any more end, with a copy to redrive', async () => {
+test('ends the records of an unregistered cluster, with a copy to redrive', async () => {
   const bench = await due(livePod());
   const elsewhere = evictBench();
   const other = { ...ref, cluster: clusterName('c2') };
@@ -637,7 +637,7 @@ test('records of a cluster that nobody manages any more end, with a copy to redr
 });
 
 describe('a long pass', () => {
-  test('looks again, and spares the pods whose taint goes in the middle', async () => {
+  test('observes the node again, and cancels pods whose taint was removed meanwhile', async () => {
     const bench = await due(...podsNamed(200));
     const { cluster, clock } = bench;
     cluster.onDeleted = () => {
@@ -648,13 +648,13 @@ describe('a long pass', () => {
     await evictNode(ref, bench);
     const states = Object.values(await statesIn(bench));
     const done = states.filter((state) => state === 'done').length;
-    // Those already on their way when the taint went are as many as go at a time.
+    // Deletions in flight when the taint was removed are at most as many as run concurrently.
     assert.ok(done >= 20 && done <= 20 + 32, `${done} were deleted`);
     assert.equal(states.filter((state) => state === 'cancelled').length, 200 - done);
     assert.equal(cluster.deletions.length, done);
   });
 
-  test('looks once for all that wait for it', async () => {
+  test('shares an observation among all pods that wait for it', async () => {
     const bench = await due(...podsNamed(30));
     let gets = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -666,7 +666,7 @@ describe('a long pass', () => {
     assert.equal(deletedFrom(bench).length, 30);
   });
 
-  test('whose second look fails leaves the rest for the next one', async () => {
+  test('leaves the rest to the next pass when its second observation fails', async () => {
     const bench = await due(...podsNamed(30));
     let gets = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -682,7 +682,7 @@ describe('a long pass', () => {
 });
 
 describe('when the end of a deletion cannot be recorded', () => {
-  test('the pod is told of all the same, and recorded by the next pass, without a second deletion', async () => {
+  test('the pod is reported nevertheless, and recorded by the next pass without a second deletion', async () => {
     const bench = await due(livePod());
     const end = bench.store.end.bind(bench.store);
     bench.store.end = () => Promise.reject(new StoreError('the table is away'));
@@ -694,7 +694,7 @@ describe('when the end of a deletion cannot be recorded', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('what went is recorded although something unforeseen ended the pass', async () => {
+  test('finished deletions are recorded although an unexpected error ended the pass', async () => {
     const bench = await due(...podsNamed(2));
     let asked = 0;
     bench.cluster.beforeRequest = (verb) => {
@@ -705,7 +705,7 @@ describe('when the end of a deletion cannot be recorded', () => {
   });
 });
 
-test('a server that counts as out of reach is asked one question, and the others once it answers', async () => {
+test('makes one request to an unreachable server, and the others once it answers', async () => {
   const bench = await due(livePod('u1'));
   const { cluster } = bench;
   cluster.breakerOpen = true;
@@ -722,7 +722,7 @@ test('a server that counts as out of reach is asked one question, and the others
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });
 
-test('a look after which the server counts as out of reach is counted', async () => {
+test('counts an observation after which the server counts as unreachable', async () => {
   const bench = await due(livePod('u1'));
   bench.cluster.beforeRequest = () => {
     bench.cluster.breakerOpen = true;
@@ -732,13 +732,13 @@ test('a look after which the server counts as out of reach is counted', async ()
   assert.equal(bench.silences, 1);
 });
 
-test('a table that is away is the caller’s to retry', async () => {
+test('rejects for the caller to retry when the table is unreachable', async () => {
   const bench = await due(livePod());
   bench.store.outages = 1;
   await assert.rejects(evictNode(ref, bench), StoreError);
 });
 
-test('what is written of a node without taints lets it expire', async () => {
+test('lets the state of a node without taints expire', async () => {
   const bench = await due(...podsNamed(2));
   const { node, revision } = await bench.store.load(ref, at(60));
   assert.ok(node);
@@ -751,14 +751,14 @@ test('what is written of a node without taints lets it expire', async () => {
   assert.equal((await bench.store.load(ref, at(60))).revision, 0);
 });
 
-test('a node that is gone keeps its last taints for its pods', async () => {
+test('evicts pods of a deleted node by its last taints', async () => {
   const bench = await due(livePod());
   bench.cluster.removeNode(ref.node);
   await evictNode(ref, bench);
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });
 
-test('of two passes that fail at once one has the node tried again', async () => {
+test('two passes that fail at the same time arm a single retry', async () => {
   const bench = await due(livePod('u1'));
   failing(bench, 'list', serverError(503));
   await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
@@ -766,7 +766,7 @@ test('of two passes that fail at once one has the node tried again', async () =>
   assert.deepEqual(bench.armed, [retry?.nextTryAt]);
 });
 
-test('another installation that evicts there is told of, once', async () => {
+test('logs another installation that evicts there once', async () => {
   const bench = await due(livePod('u1'), livePod('u2'));
   bench.cluster.rivals.push('theirs');
   await evictNode(ref, bench);
@@ -779,7 +779,7 @@ test('another installation that evicts there is told of, once', async () => {
   assert.equal(bench.rivals, 1);
 });
 
-test('two installations, each with a store of its own, have each pod go once, and told once', async () => {
+test('two installations with separate stores evict each pod once, and report it once', async () => {
   const here = await due(...podsNamed(10));
   const there = { ...(await due(...podsNamed(10))), cluster: here.cluster, clusters: here.clusters };
   await Promise.all([evictNode(ref, here), evictNode(ref, there)]);
@@ -791,7 +791,7 @@ test('two installations, each with a store of its own, have each pod go once, an
   }
 });
 
-test('two passes at once do no harm', async () => {
+test('two concurrent passes evict each pod once', async () => {
   const bench = await due(...podsNamed(10));
   await Promise.all([evictNode(ref, bench), evictNode(ref, bench)]);
   assert.equal(deletedFrom(bench).length, 10);
@@ -799,7 +799,7 @@ test('two passes at once do no harm', async () => {
   assert.equal(bench.cluster.events.length, 10);
 });
 
-test('Events that are posted behind others tell when the pod went', async () => {
+test('delayed Events have the time of the eviction', async () => {
   const bench = await due(livePod());
   const told: number[] = [];
   const createEvent = async (_event: PodEvent, now: number) => {

@@ -6,7 +6,7 @@ import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 
-test('each cluster’s evictions are counted by where they stand, and a cluster that had some goes on with 0', async () => {
+test('counts the evictions of each cluster by state, and keeps 0 for a cluster without evictions', async () => {
   const store = new SqliteStore({ path: ':memory:' });
   const registry = new Registry();
   standingMetrics(registry, store);

@@ -17,7 +17,7 @@ const recordsIn = async ({ store, clock }: EvictBench) => [
   ...(await store.load(ref, clock.now())).scheduled.values(),
 ];
 
-/** Until when a delete may be sent that follows a look, in ms after the server's answer about the node. */
+/** Returns the latest time at which a delete may be sent, in ms after the server's answer about the node. */
 async function latestAfterAnswer(bench: EvictBench): Promise<number> {
   const { cluster, clock } = bench;
   let answeredAt = 0;
@@ -37,8 +37,8 @@ async function latestAfterAnswer(bench: EvictBench): Promise<number> {
   return latest;
 }
 
-describe('a delete follows the answer about its node within the limit, however long', () => {
-  test('the table takes after that answer', async () => {
+describe('a delete is sent within the limit after the answer about its node, for any time', () => {
+  test('with a slow read of the table after that answer', async () => {
     const bench = await due();
     const { store, clock } = bench;
     const load = store.load.bind(store);
@@ -50,7 +50,7 @@ describe('a delete follows the answer about its node within the limit, however l
     assert.equal(await latestAfterAnswer(bench), LOOK_MAX_AGE_MS);
   });
 
-  test('the rules take after that answer', async () => {
+  test('with a slow read of the rules after that answer', async () => {
     const bench = await due();
     const { clock } = bench;
     const slow = Object.assign(bench, {
@@ -63,7 +63,7 @@ describe('a delete follows the answer about its node within the limit, however l
   });
 });
 
-test('credentials that are refused in the middle of a pass are the whole node’s failure, and of no pod', async () => {
+test('credentials that are rejected during a pass fail the whole node, and no single pod', async () => {
   const pods = podsNamed(3);
   const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
   let deletes = 0;
@@ -80,7 +80,7 @@ test('credentials that are refused in the middle of a pass are the whole node’
   );
 });
 
-describe('a turn under the rate', () => {
+describe('a slot under the rate', () => {
   const at1PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 1 } };
 
   test('is not written on a record whose deadline another pass moved meanwhile', async () => {
@@ -105,7 +105,7 @@ describe('a turn under the rate', () => {
     assert.deepEqual([record?.fireAt, record?.turnAt], [at(90), undefined]);
   });
 
-  test('ends when something holds the pod: it asks for another one afterwards', async () => {
+  test('ends when a gate holds the pod, which gets another slot afterwards', async () => {
     const bench = await due();
     bench.ruling = at1PerSecond;
     await bench.rates.take(ref.cluster, asking(2), { rate: 1, drain: 50 }, at(60));
@@ -118,7 +118,7 @@ describe('a turn under the rate', () => {
     assert.deepEqual([record?.held?.by.kind, record?.turnAt], ['paused', undefined]);
   });
 
-  test('is asked for by no pod that is due while its cluster is paused', async () => {
+  test('is not reserved for a due pod while its cluster is paused', async () => {
     const bench = await due();
     bench.ruling = { ...at1PerSecond, policy: { ...at1PerSecond.policy, mode: 'paused' } };
     await evictNode(ref, bench);
@@ -132,7 +132,7 @@ describe('a turn under the rate', () => {
   });
 });
 
-describe('what failed on a node, and has a next try,', () => {
+describe('a retry of a node', () => {
   const failing = async () => {
     const bench = await heard(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 600)] })] })],
@@ -153,7 +153,7 @@ describe('what failed on a node, and has a next try,', () => {
     };
   };
 
-  test('keeps it when a message comes before that moment', async () => {
+  test('stays when a message arrives before it is due', async () => {
     const { bench, retryOf } = await failing();
     const before = await retryOf();
     assert.ok(before && before.nextTryAt > bench.clock.now());
@@ -161,7 +161,7 @@ describe('what failed on a node, and has a next try,', () => {
     assert.deepEqual(await retryOf(), before);
   });
 
-  test('keeps the one that another pass sets, or what falls due, while its end is being recorded', async () => {
+  test('stays when another pass sets a retry or a deadline while its end is recorded', async () => {
     for (const meanwhile of [
       ({ node, scheduled }: Partition) => ({
         node: node?.retry && { ...node, retry: { ...node.retry, nextTryAt: at(900) } },
@@ -197,7 +197,7 @@ describe('what failed on a node, and has a next try,', () => {
     }
   });
 
-  test('has none any more after a try that evicts all that is due', async () => {
+  test('ends after a try that evicts every due pod', async () => {
     const { bench, retryOf, mend } = await failing();
     mend();
     await bench.clock.advanceTo((await retryOf())?.nextTryAt ?? 0);
@@ -207,7 +207,7 @@ describe('what failed on a node, and has a next try,', () => {
   });
 });
 
-test('what is overdue for long, and has failed before, is evicted after what has just fallen due', async () => {
+test('evicts pods that are long overdue and failed before after pods that have just become due', async () => {
   const some = ['u1', 'u2', 'u3'].map((uid) => pod(uid, { tolerations: [tolerating('a', 5)] }));
   const fresh = ['u4', 'u5', 'u6'].map((uid) => pod(uid));
   const pods = [...some, ...fresh];

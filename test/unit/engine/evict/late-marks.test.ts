@@ -11,7 +11,7 @@ const stopped: Rules = {
   stops: [{ scope: 'fleet', who: 'anna', at: at(0), why: 'an incident' }],
 };
 
-/** A bench whose first marks wait for their turn for too long; `meanwhile` happens while the first one does. */
+/** Returns a bench whose first `times` marks wait too long; `meanwhile` runs during each wait. */
 async function lateMarks(times: number, meanwhile: () => void = () => undefined) {
   const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
@@ -26,13 +26,13 @@ async function lateMarks(times: number, meanwhile: () => void = () => undefined)
   return bench;
 }
 
-test('a pod whose mark is late again and again is marked and deleted when it has its turn', async () => {
+test('marks and deletes a pod in its slot although its mark was late repeatedly', async () => {
   const bench = await lateMarks(20);
   await evictNode(ref, bench);
   assert.deepEqual(deletedFrom(bench), ['u1']);
 });
 
-test('a pod whose mark was late is neither marked nor deleted once a stop forbids it', async () => {
+test('neither marks nor deletes a pod whose mark was late after a stop', async () => {
   const bench = await lateMarks(1, () => {
     bench.ruling = stopped;
   });
@@ -43,7 +43,7 @@ test('a pod whose mark was late is neither marked nor deleted once a stop forbid
   assert.equal(scheduled.get(pod('u1').uid)?.held?.by.kind, 'stopped');
 });
 
-test('a pod whose mark waits for long is marked by one request while the rules, read anew meanwhile, allow it', async () => {
+test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
   const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let asked = 0;
@@ -57,7 +57,7 @@ test('a pod whose mark waits for long is marked by one request while the rules, 
   assert.deepEqual([asked, deletedFrom(bench)], [1, ['u1']]);
 });
 
-test('a mark whose turn comes after a stop is not sent', async () => {
+test('does not send a mark after a stop', async () => {
   const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   bench.cluster.markDisrupted = async (...args) => {

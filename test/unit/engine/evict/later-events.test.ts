@@ -6,7 +6,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 
 const [one, two] = [clusterName('one'), clusterName('two')];
 
-/** Posts nothing until it is let. */
+/** Returns a post that waits for `release`. */
 function held() {
   const { promise, resolve: release } = Promise.withResolvers<void>();
   let begun = 0;
@@ -17,14 +17,14 @@ function held() {
   return { post, release, begun: () => begun };
 }
 
-test('whoever has Events to post goes on before they are posted', async () => {
+test('a caller continues before its Events are posted', async () => {
   const { post, begun } = held();
   await new LaterEvents().post(one, 50, post);
   await nextTurn();
   assert.equal(begun(), 1);
 });
 
-test('few passes of a cluster have theirs posted at a time, and none waits for those of another cluster', async () => {
+test('Events of a few passes of a cluster are posted concurrently, without a delay of other clusters', async () => {
   const [ours, theirs] = [held(), held()];
   const later = new LaterEvents();
   for (let pass = 0; pass < 20; pass++) await later.post(one, 50, ours.post);
@@ -38,7 +38,7 @@ test('few passes of a cluster have theirs posted at a time, and none waits for t
   assert.equal(ours.begun(), 20);
 });
 
-/** An eviction that is under way until it is let end. */
+/** Starts an eviction that lasts until the test ends it. */
 function evicting(later: LaterEvents) {
   const { promise, resolve } = Promise.withResolvers<void>();
   const ended = later.ahead(() => promise);
@@ -50,7 +50,7 @@ function evicting(later: LaterEvents) {
   };
 }
 
-test('they are held back while evictions are under way, of whatever cluster', async () => {
+test('Events are held back during evictions of any cluster', async () => {
   const { post, begun } = held();
   const later = new LaterEvents();
   const [first, second] = [evicting(later), evicting(later)];
@@ -64,7 +64,7 @@ test('they are held back while evictions are under way, of whatever cluster', as
   assert.equal(begun(), 2);
 });
 
-test('evictions that go on and on hold them back for a second, once', async (context) => {
+test('continuous evictions hold Events back for a single second', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] });
   const { post, begun } = held();
   const later = new LaterEvents();
@@ -81,7 +81,7 @@ test('evictions that go on and on hold them back for a second, once', async (con
   assert.equal(begun(), 2);
 });
 
-test('what waited for earlier evictions does not wait for later ones', async () => {
+test('Events that waited for earlier evictions do not wait for later ones', async () => {
   const { post, begun, release } = held();
   const later = new LaterEvents();
   const earlier = evicting(later);
@@ -94,7 +94,7 @@ test('what waited for earlier evictions does not wait for later ones', async () 
   await others.end();
 });
 
-test('an eviction that fails holds nothing back any more', async () => {
+test('a failed eviction releases the Events', async () => {
   const { post, begun } = held();
   const later = new LaterEvents();
   const failing = later.ahead(async () => {
@@ -106,7 +106,7 @@ test('an eviction that fails holds nothing back any more', async () => {
   assert.equal(begun(), 1);
 });
 
-test('where too many wait they are waited for', async () => {
+test('callers wait when too many Events are pending', async () => {
   const { post, release } = held();
   const later = new LaterEvents();
   for (let pass = 0; pass < 200; pass++) await later.post(one, 100, post);
@@ -120,7 +120,7 @@ test('where too many wait they are waited for', async () => {
   await posting;
 });
 
-test('a service that stops waits until they are posted', async () => {
+test('a service that stops waits until Events are posted', async () => {
   const { post, release } = held();
   const later = new LaterEvents();
   await later.post(one, 50, post);
@@ -134,7 +134,7 @@ test('a service that stops waits until they are posted', async () => {
   await stopping;
 });
 
-test('a service that stops has those posted that are held back', async () => {
+test('a service that stops posts the Events that are held back', async () => {
   const later = new LaterEvents();
   evicting(later);
   const posted = held();
@@ -144,7 +144,7 @@ test('a service that stops has those posted that are held back', async () => {
   assert.equal(posted.begun(), 1);
 });
 
-test('a service that stops does not wait for ever for an API server that takes none', async () => {
+test('a service that stops does not wait indefinitely for an unresponsive API server', async () => {
   const later = new LaterEvents();
   await later.post(one, 50, held().post);
   await later.stop(1);

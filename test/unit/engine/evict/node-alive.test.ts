@@ -13,15 +13,15 @@ const LEASE_MS = 40_000;
 
 interface Unreachable {
   readonly pods?: number;
-  /** Of the node, as the relay told them. */
+  /** The taints of the node that the relay reported. */
   readonly keys?: readonly string[];
-  /** Those that the node has by now; absent: the same. */
+  /** The present taints of the node; absent: the same. */
   readonly liveKeys?: readonly string[];
-  /** How old the newest sign of life of its kubelet is; absent: it never gave one. */
+  /** The age of the kubelet's last heartbeat; absent: there was none. */
   readonly renewedMsAgo?: number;
 }
 
-/** Pods that tolerate nothing, on a node with these taints; each request is noted in `asked`. */
+/** Returns a bench with pods without tolerations, on a node with these taints; `asked` records each request. */
 async function unreachable({
   pods = 1,
   keys = [NODE_UNREACHABLE],
@@ -53,8 +53,8 @@ const heldIn = async ({ store, clock }: EvictBench) =>
 
 const told = ({ log }: EvictBench, event: string) => log.lines.filter((line) => line.event === event);
 
-describe('pods of a node that is called unreachable', () => {
-  test('are held while the node renews its Lease, and judged again when it expires', async () => {
+describe('pods on an unreachable node', () => {
+  test('are held while the node renews its Lease, and evaluated again when it expires', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 15_000 });
     const until = bench.clock.now() + 25_000;
     await evictNode(ref, bench);
@@ -73,7 +73,7 @@ describe('pods of a node that is called unreachable', () => {
     );
   });
 
-  test('stay held, since the same moment, for as long as it goes on', async () => {
+  test('keep their hold time for as long as the node renews its Lease', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     const since = bench.clock.now();
     for (let renewals = 0; renewals < 3; renewals++) {
@@ -91,7 +91,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.equal(leaseReads(bench), 4);
   });
 
-  test('go once it was not renewed any more', async () => {
+  test('are evicted once the Lease is no longer renewed', async () => {
     const bench = await unreachable({ pods: 2, renewedMsAgo: 0 });
     await evictNode(ref, bench);
     await advance(bench, LEASE_MS - 1);
@@ -106,7 +106,7 @@ describe('pods of a node that is called unreachable', () => {
     );
   });
 
-  test('go where no Lease shows that the node is alive, and the log says why', async () => {
+  test('are evicted where the node has no Lease, and the log has the reason', async () => {
     const bench = await unreachable({ pods: 40 });
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 40);
@@ -115,7 +115,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.equal(first?.fields['lease'], 'missing');
   });
 
-  test('go where nobody may read the Lease', async () => {
+  test('are evicted where the Lease must not be read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'get-lease') throw serverError(403);
@@ -127,7 +127,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.deepEqual(told(bench, 'eviction.retrying'), []);
   });
 
-  test('wait for the next try while the Lease cannot be read', async () => {
+  test('wait for the next retry while the Lease cannot be read', async () => {
     for (const status of [0, 401, 429, 500, 503]) {
       const bench = await unreachable({ renewedMsAgo: 60_000 });
       let outages = 1;
@@ -144,19 +144,19 @@ describe('pods of a node that is called unreachable', () => {
     }
   });
 
-  test('go although it renews its Lease where policy does not ask for that, and nobody reads it', async () => {
+  test('are evicted despite a renewed Lease where policy does not require an expired Lease, without a read', async () => {
     const bench = await unreachable({ renewedMsAgo: 0 });
     bench.ruling = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
     await evictNode(ref, bench);
     assert.deepEqual([deletedFrom(bench), leaseReads(bench)], [['u1'], 0]);
   });
 
-  test('wait for the newest sign of life where a pass takes longer than it lasts', async () => {
+  test('follow the newest heartbeat where a pass takes longer than a heartbeat counts', async () => {
     const bench = await unreachable({ pods: 40, renewedMsAgo: LEASE_MS });
     let deleted = 0;
     bench.cluster.onDeleted = () => {
       deleted += 1;
-      // The kubelet is back, and the server takes its time.
+      // The kubelet is back, and the server is slow.
       if (deleted === 1) renew(bench);
       if (deleted <= 32) void advance(bench, LEASE_MAX_AGE_MS / 8);
     };
@@ -165,7 +165,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.ok((await heldIn(bench)).some((held) => held?.by.kind === 'node-alive'));
   });
 
-  test('are held where the node has gone so only by now', async () => {
+  test('are held where the node became unreachable after the report', async () => {
     const bench = await unreachable({ keys: ['a'], liveKeys: [NODE_UNREACHABLE], renewedMsAgo: 0 });
     await advance(bench, 60_000);
     renew(bench);
@@ -174,7 +174,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.equal(leaseReads(bench), 1);
   });
 
-  test('are held when policy begins to ask for the Lease while the node is being emptied', async () => {
+  test('are held when policy begins to require an expired Lease during the pass', async () => {
     const bench = await unreachable({ pods: 40, renewedMsAgo: 0 });
     const unasked: Rules = { ...rules, policy: { ...rules.policy, requireExpiredLease: false } };
     bench.ruling = unasked;
@@ -186,7 +186,7 @@ describe('pods of a node that is called unreachable', () => {
     assert.ok((await heldIn(bench)).some((held) => held?.by.kind === 'node-alive'));
   });
 
-  test('take no turn of the cluster’s rate while they are held', async () => {
+  test('reserve no slot of the cluster while they are held', async () => {
     const bench = await unreachable({ pods: 3, renewedMsAgo: 0 });
     bench.ruling = { ...rules, policy: { ...rules.policy, rate: 1 } };
     let taken = 0;
@@ -202,8 +202,8 @@ describe('pods of a node that is called unreachable', () => {
   });
 });
 
-describe('pods of a node with other taints', () => {
-  test('go although it renews its Lease, which nobody reads', async () => {
+describe('pods on a node with other taints', () => {
+  test('are evicted despite a renewed Lease, without a read', async () => {
     for (const keys of [['a'], [NODE_NOT_READY], [NODE_OUT_OF_SERVICE]]) {
       const bench = await unreachable({ keys, renewedMsAgo: 0 });
       await evictNode(ref, bench);
@@ -211,7 +211,7 @@ describe('pods of a node with other taints', () => {
     }
   });
 
-  test('go by these although it is called unreachable, too, and renews its Lease', async () => {
+  test('are evicted by these taints although the node is unreachable as well and renews its Lease', async () => {
     for (const key of ['a', NODE_NOT_READY, NODE_OUT_OF_SERVICE]) {
       const bench = await unreachable({ keys: [NODE_UNREACHABLE, key], renewedMsAgo: 0 });
       await evictNode(ref, bench);
@@ -220,7 +220,7 @@ describe('pods of a node with other taints', () => {
   });
 });
 
-test('nobody reads the Lease of a node whose cluster is only observed', async () => {
+test('reads no Lease in a cluster in observe mode', async () => {
   const bench = await unreachable({ renewedMsAgo: 0 });
   bench.ruling = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
   await evictNode(ref, bench);
@@ -231,7 +231,7 @@ test('nobody reads the Lease of a node whose cluster is only observed', async ()
   );
 });
 
-test('pods of a node that is gone wait for no Lease', async () => {
+test('evicts pods of a deleted node without a Lease', async () => {
   const bench = await unreachable({ renewedMsAgo: 0 });
   bench.cluster.removeNode(ref.node);
   await evictNode(ref, bench);

@@ -32,7 +32,7 @@ const governed = (policy: Partial<Policy>, more: Partial<Rules> = {}): Rules => 
   policy: { ...rules.policy, ...policy },
 });
 
-/** Limiters of processes that begin one after the other, by where what they know is kept. */
+/** Rate limiters of successive processes, by the place of their state. */
 const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>> = {
   DynamoDB: (clock) => {
     const fake = new FakeDynamoDb(clock);
@@ -51,7 +51,7 @@ const HOSTS: Readonly<Record<string, (clock: DrivenClock) => () => RateLimiter>>
   },
 };
 
-/** A bench with timers of all nodes, and due pods on these. */
+/** A bench with timers of all nodes, and with due pods on them. */
 class Stage {
   readonly bench: EvictBench = evictBench();
   readonly #armed: { readonly ref: NodeRef; readonly at: EpochMs }[] = [];
@@ -84,7 +84,7 @@ class Stage {
     this.#armed.push({ ref: of, at: moment });
   }
 
-  /** Looks at nodes at each moment that is armed, until then. */
+  /** Evicts at each armed time of a node up to `end`. */
   async until(end: EpochMs): Promise<void> {
     const { bench } = this;
     for (;;) {
@@ -99,7 +99,7 @@ class Stage {
     await bench.clock.advanceTo(end);
   }
 
-  /** Of all spans of that length, the most pods that went in one. */
+  /** Returns the largest number of evictions in any period of this length. */
   most(seconds: number): number {
     const moments = this.bench.cluster.deletions.map((each) => each.at);
     const counts = moments.map(
@@ -122,7 +122,7 @@ const hold = {
 } as const;
 const guard = { scope: 'people', trippedAt: at(10), nodes: 1, outOf: 1 } as const;
 
-/** Has the store hear that nothing holds a node's pods any more; `wake`: by a wake of the relay. */
+/** Stores that no gate remains for the pods of a node; `wake`: by a wake of the relay. */
 async function release({ bench, arm }: Stage, of: NodeRef, ruling: Rules, wake: boolean): Promise<void> {
   const now = bench.clock.now();
   bench.ruling = ruling;
@@ -151,7 +151,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
 
   describe(`evictions at the rates of a cluster, with ${name}`, () => {
     for (const wake of [true, false])
-      test(`release held pods at the rate although the API server was away, ${wake ? 'woken' : 'told of'}`, async () => {
+      test(`release held pods at the rate although the API server was unreachable, ${wake ? 'woken' : 'told of'}`, async () => {
         const draining = governed({ drain: 5 });
         const stage = await staged(200, { ...draining, holds: [hold] });
         await stage.until(at(62));
@@ -169,7 +169,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
         assert.ok(stage.most(10) <= 55, `${stage.most(10)} in ten seconds`);
       });
 
-    test('release pods at the rate whose exclusion ends at a moment', async () => {
+    test('release pods at the rate when their exclusion ends', async () => {
       const exclude = [{ labels: {}, until: at(120) }];
       const stage = await staged(50, governed({ drain: 2, exclude }));
       await stage.until(at(300));
@@ -190,7 +190,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       assert.ok(stage.most(1) <= 4);
     });
 
-    test('keep to the rate when the process is replaced again and again', async () => {
+    test('keep the rate when the process is replaced repeatedly', async () => {
       const stage = await staged(40, governed({ rate: 2 }));
       for (const second of [61, 62, 63]) stage.arm(await stage.addNode(`n${second}`, 40), at(second));
       for (const second of [60, 61, 62, 63, 64, 65]) {
@@ -203,7 +203,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       assert.ok(stage.most(10) <= 22);
     });
 
-    test('keep to a lower rate from the moment on at which it is applied', async () => {
+    test('keep a lower rate as soon as it is applied', async () => {
       const stage = await staged(200, governed({ rate: 20 }));
       await stage.until(at(63) - 1);
       const before = stage.gone;
@@ -214,25 +214,25 @@ for (const [name, host] of Object.entries(HOSTS)) {
       assert.ok(stage.gone > before);
     });
 
-    test('keep to the rate while the clock is set back and forth', async () => {
+    test('keep the rate while the clock is set back and forth', async () => {
       const stage = await staged(60, governed({ rate: 2 }));
       const { bench } = stage;
       const { clock } = bench;
       let aheadMs = 0;
-      // Each look sees a clock that differs by up to two seconds.
+      // Each pass has a clock that differs by up to two seconds.
       const looked = { ...bench, clock: { now: () => clock.now() + aheadMs } };
       for (let second = 60; second < 90; second++) {
         aheadMs = [0, 2000, -2000, 1000][second % 4] ?? 0;
         await clock.advanceTo(at(second));
         await evictNode(ref, looked);
       }
-      // On DynamoDB there is nothing but clocks: the one furthest ahead counts.
+      // DynamoDB has only the clocks of processes: the clock furthest ahead counts.
       assert.ok(stage.gone <= 2 * (30 + 2) + 2, `${stage.gone} went`);
       assert.ok(stage.gone >= 30, `${stage.gone} went`);
       assert.ok(stage.most(10) <= 2 * (10 + 2) + 2);
     });
 
-    test('delete no pod by a permit that has lapsed, and go on where each answer takes seconds', async () => {
+    test('delete no pod by an expired permit, and continue where each answer takes seconds', async () => {
       const stage = await staged(6, governed({ rate: 2 }));
       const { bench } = stage;
       let slow = 3;
@@ -247,7 +247,7 @@ for (const [name, host] of Object.entries(HOSTS)) {
       assert.ok(stage.most(1) <= 4, `${stage.most(1)} in one second`);
     });
 
-    test('take no permit by another policy than that of the delete', async () => {
+    test('use no permit of another policy for a delete', async () => {
       const stage = await staged(4, governed({ rate: 4 }));
       const { bench } = stage;
       bench.cluster.beforeRequest = (verb) => {
@@ -260,14 +260,14 @@ for (const [name, host] of Object.entries(HOSTS)) {
 }
 
 describe('a cluster without a rate', () => {
-  test('asks nobody for pods that were never held', async () => {
+  test('needs no permits for pods that were never held', async () => {
     const stage = new Stage(() => () => ({ take: () => assert.fail('a permit was asked for') }));
     await stage.addNode('n1', 3);
     await evictNode(ref, stage.bench);
     assert.equal(stage.gone, 3);
   });
 
-  test('asks for pods that were held, once for all that are due', async () => {
+  test('requests permits for held pods once for all due pods', async () => {
     let asked = 0;
     const stage = new Stage((clock) => () => {
       const limiter = longBegun(clock);

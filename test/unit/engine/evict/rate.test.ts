@@ -10,7 +10,7 @@ import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn }
 
 const at2PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 2 } };
 
-/** A bench with due pods of a cluster that has a rate. */
+/** Returns a bench with due pods of a cluster with a rate. */
 async function limited(count: number, ruling = at2PerSecond): Promise<EvictBench> {
   const pods = podsNamed(count);
   const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
@@ -18,7 +18,7 @@ async function limited(count: number, ruling = at2PerSecond): Promise<EvictBench
   return bench;
 }
 
-/** Evicts at each moment that is armed, until then. */
+/** Evicts at each armed time up to `end`. */
 async function until(bench: EvictBench, end: number): Promise<void> {
   for (let next = bench.armed.shift(); next !== undefined && next <= end; next = bench.armed.shift()) {
     await bench.clock.advanceTo(next);
@@ -26,8 +26,8 @@ async function until(bench: EvictBench, end: number): Promise<void> {
   }
 }
 
-describe('where the cluster has a rate', () => {
-  test('pods go at it, with one message for those of a second', async () => {
+describe('in a cluster with a rate', () => {
+  test('evicts pods at the rate, with one message per second', async () => {
     const bench = await limited(5);
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 2);
@@ -39,7 +39,7 @@ describe('where the cluster has a rate', () => {
     );
   });
 
-  test('those that wait have not failed, are not marked, and wait after a crash, too', async () => {
+  test('keeps waiting pods unmarked and without a failure, also after a crash', async () => {
     const bench = await limited(3);
     bench.timerOutages = 1;
     await assert.rejects(evictNode(ref, bench));
@@ -58,14 +58,14 @@ describe('where the cluster has a rate', () => {
     assert.equal(deletedFrom(bench).length, 3);
   });
 
-  test('nodes of a cluster share it', async () => {
+  test('shares the rate among the nodes of a cluster', async () => {
     const bench = await limited(3);
     await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
     await evictNode(ref, bench);
     assert.deepEqual([deletedFrom(bench), bench.armed], [[], [at(65), at(66)]]);
   });
 
-  test('those for whom there is no turn yet ask again a minute later', async () => {
+  test('asks again a minute later for pods without a slot', async () => {
     const bench = await limited(2);
     await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
     await bench.rates.take(ref.cluster, asking(120), { rate: 2, drain: 50 }, at(60));
@@ -76,14 +76,14 @@ describe('where the cluster has a rate', () => {
     assert.deepEqual(bench.armed.slice(1), [at(121)]);
   });
 
-  test('pods of a node that is out of service go at once', async () => {
+  test('evicts pods on a node out of service immediately', async () => {
     const bench = await limited(5);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 5);
   });
 
-  test('a pod whose eviction failed goes before those that wait for their turn', async () => {
+  test('evicts a pod whose eviction failed before waiting pods', async () => {
     const bench = await limited(1);
     let outages = 1;
     bench.cluster.beforeRequest = (verb) => {
@@ -97,7 +97,7 @@ describe('where the cluster has a rate', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('turns that passed while nobody could go do not let all go at once', async () => {
+  test('limits evictions after slots that passed unused', async () => {
     const bench = await limited(5);
     await evictNode(ref, bench);
     await bench.clock.advanceTo(at(180));
@@ -109,7 +109,7 @@ describe('where the cluster has a rate', () => {
     );
   });
 
-  test('pods that were held until the same moment go at it from then on', async () => {
+  test('evicts pods at the rate after the common end of their hold', async () => {
     const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(90) } as const;
     const held = { ...at2PerSecond, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
     const bench = await limited(5, held);
@@ -121,7 +121,7 @@ describe('where the cluster has a rate', () => {
     );
   });
 
-  test('no turn is taken for what does not go', async () => {
+  test('reserves no slot for a pod that is not evicted', async () => {
     const bench = await limited(2, { ...at2PerSecond, policy: { ...at2PerSecond.policy, mode: 'observe' } });
     await evictNode(ref, bench);
     assert.deepEqual(await bench.rates.take(ref.cluster, asking(1), { rate: 2, drain: 50 }, at(60)), [
@@ -130,7 +130,7 @@ describe('where the cluster has a rate', () => {
     assert.deepEqual(await statesIn(bench), { u1: 'scheduled', u2: 'scheduled' });
   });
 
-  test('what is to go in its turn is not deleted when its taint is gone by then', async () => {
+  test('does not evict a pod in its slot when its taint was removed', async () => {
     const bench = await limited(5);
     await evictNode(ref, bench);
     bench.cluster.putNode(liveNode('n1'));
@@ -138,7 +138,7 @@ describe('where the cluster has a rate', () => {
     assert.equal(deletedFrom(bench).length, 2);
   });
 
-  test('a table that cannot be reached lets none go, and the message comes again', async () => {
+  test('evicts no pod while the table is unreachable, and rejects the message', async () => {
     const bench = await limited(2);
     const rates = { take: async () => Promise.reject(new Error('the table is away')) };
     await assert.rejects(evictNode(ref, { ...bench, rates }), /the table is away/);
@@ -146,7 +146,7 @@ describe('where the cluster has a rate', () => {
   });
 });
 
-test('a pod that is to go in its turn goes by its own timer', async () => {
+test('evicts a pod with a slot by its own timer', async () => {
   const bench = await limited(1);
   await bench.rates.take(ref.cluster, asking(10), { rate: 2, drain: 50 }, at(60));
   await evictNode(ref, bench);

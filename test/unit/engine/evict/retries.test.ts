@@ -5,7 +5,7 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
 import { deletedFrom, heard, podsNamed, serverError } from './evict-bench.ts';
 
-/** What SQS and a cold function may add to each try. */
+/** The time that SQS and a cold start may add to each try. */
 const DELIVERY_MS = 2_000;
 
 for (const [level, status] of [
@@ -24,7 +24,7 @@ for (const [level, status] of [
     const delays: number[] = [];
     const timers = new AwsTimers({
       ...{ groupName: '', roleArn: '', dueQueueArn: '', clock: bench.clock },
-      // Nothing is due so late that it takes a schedule.
+      // No retry is so late that it needs a schedule.
       scheduler: { send: () => assert.fail('a retry took a schedule') } as never,
       dueQueue: {
         send: async (messages) => {

@@ -20,8 +20,8 @@ const withPods = (count: number) =>
 const heldIn = async ({ store, clock }: EvictBench) =>
   [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
 
-describe('rules of a node', () => {
-  test('are as new as what its relay knew of the guard, before anything is done there', async () => {
+describe('the rules of a node', () => {
+  test('are at least as new as the guard revision that its relay reported, before any action', async () => {
     const bench = await heard([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
     const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
     const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
@@ -30,7 +30,7 @@ describe('rules of a node', () => {
     assert.deepEqual(await heldIn(bench), [['u1', 'guard']]);
   });
 
-  test('let nothing go there while what the guard decided is not stored', async () => {
+  test('block every eviction while the decision of the guard is not stored', async () => {
     const bench = await heard([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
     const read = async () => ({
       orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 } },
@@ -44,8 +44,8 @@ describe('rules of a node', () => {
   });
 });
 
-describe('a stop that is given after the clock was set back', () => {
-  test('keeps all pods, however long the clock takes to catch up', async () => {
+describe('a stop after the clock was set back', () => {
+  test('holds all pods, for any time until the clock catches up', async () => {
     const bench = await withPods(2);
     const clock = new SteppedClock(at(7_200));
     let stop: { readonly stop?: Stop } = {};
@@ -68,7 +68,7 @@ describe('a stop that is given after the clock was set back', () => {
   });
 });
 
-describe('where the rules forbid evictions', () => {
+describe('where the rules block evictions', () => {
   test('no pod is marked or deleted, and each is held once', async () => {
     const bench = await withPods(2);
     bench.ruling = observed;
@@ -84,7 +84,7 @@ describe('where the rules forbid evictions', () => {
     assert.equal(bench.log.lines.filter(({ event }) => event === 'eviction.would-evict').length, 2);
   });
 
-  test('a stop that comes while a node is being emptied spares those that were not deleted by then', async () => {
+  test('a stop during a pass holds the pods that were not deleted yet', async () => {
     const bench = await withPods(3);
     bench.cluster.onDeleted = () => {
       bench.ruling = stopped;
@@ -97,7 +97,7 @@ describe('where the rules forbid evictions', () => {
     assert.ok(held.every(([, kind]) => kind === 'stopped'));
   });
 
-  test('what may go again while it is being noted as held is looked at again', async () => {
+  test('a pod that is released while its hold is recorded is looked at again', async () => {
     const bench = await withPods(1);
     let asked = 0;
     const again = await evictNode(ref, { ...bench, rules: async () => (asked++ === 0 ? observed : rules) });
@@ -106,7 +106,7 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('pods that one hold keeps have one timer for its end, however many passes find them', async () => {
+  test('pods of one hold share a timer for its end, for any number of passes', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 70)] });
     const bench = await heard([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
     const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
@@ -121,7 +121,7 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(bench.armed, [at(900)]);
   });
 
-  test('what is held until a moment at which its cluster fails is tried again soon', async () => {
+  test('a pod is retried soon when its cluster fails at the end of its hold', async () => {
     const bench = await withPods(1);
     const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
     bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
@@ -139,7 +139,7 @@ describe('where the rules forbid evictions', () => {
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 
-  test('a cluster that cannot be looked at is no failure: what is due is held as it was scheduled', async () => {
+  test('an unreachable cluster is no failure, and due pods are held by their records', async () => {
     const bench = await withPods(2);
     bench.ruling = stopped;
     bench.cluster.beforeRequest = () => {
@@ -153,7 +153,7 @@ describe('where the rules forbid evictions', () => {
     assert.equal((await bench.store.load(ref, bench.clock.now())).node?.retry, undefined);
   });
 
-  test('who could not look holds nothing by a deadline that another pass moved meanwhile', async () => {
+  test('a pass without an observation holds no pod whose deadline another pass moved meanwhile', async () => {
     const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
     const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
     bench.ruling = stopped;

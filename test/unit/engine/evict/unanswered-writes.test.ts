@@ -17,10 +17,10 @@ import { deletedFrom, heard } from './evict-bench.ts';
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'vm' };
 const UID = podUid('7d1f');
-/** More than open the breaker. */
+/** More failures than open the breaker. */
 const CALLS = 10;
 
-/** Calls that a server leaves unanswered until their time is up. */
+/** Makes calls that the server does not answer before their timeout. */
 async function unanswered(t: TestContext, call: (api: RestApi) => Promise<unknown>) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const held: ServerResponse[] = [];
@@ -44,7 +44,7 @@ describe('calls without an answer in time', () => {
     ['deletions', (api) => api.deletePod(POD, { uid: UID })],
     ['marks', (api) => api.markDisrupted(POD, UID, at(0))],
   ] as const satisfies readonly (readonly [string, (api: RestApi) => Promise<unknown>])[]) {
-    test(`${what} say nothing about the server: webhooks may have kept them`, async (t) => {
+    test(`${what} do not count as a server failure, because webhooks may delay them`, async (t) => {
       const { api, error } = await unanswered(t, call);
       assert.equal(refuserOf(error), 'other');
       assert.match(error.message, /within 10 s; an admission webhook may have kept it waiting\.$/);
@@ -52,14 +52,14 @@ describe('calls without an answer in time', () => {
     });
   }
 
-  test('reads are the failure of the server, which is left alone then', async (t) => {
+  test('reads count as a server failure, which opens the breaker', async (t) => {
     const { api, error } = await unanswered(t, (api) => api.getNode(NODE));
     assert.equal(refuserOf(error), 'server');
     assert.match(error.message, /within 10 s\.$/);
     assert.equal(api.breakerOpen, true);
   });
 
-  test('a write whose connection breaks is the failure of the server', async (t) => {
+  test('a write whose connection breaks counts as a server failure', async (t) => {
     const { api } = await scriptedServer(t, (response) => response.socket?.resetAndDestroy());
     await assert.rejects(
       api.evictPod(POD, { uid: UID }),
@@ -67,7 +67,7 @@ describe('calls without an answer in time', () => {
     );
   });
 
-  test('a pod whose eviction is not answered fails alone, and a later one of its node is evicted on time', async (t) => {
+  test('a pod with an unanswered eviction fails alone, and a later pod of its node is evicted on time', async (t) => {
     const { error } = await unanswered(t, (api) => api.evictPod(POD, { uid: UID }));
     const method: Method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'never' };
     const bench = await heard(

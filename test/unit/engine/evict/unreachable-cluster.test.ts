@@ -7,21 +7,21 @@ import { Breaker } from '#shared/kubernetes/http/breaker.ts';
 import { CALL_TIMEOUT_MS } from '#shared/kubernetes/http/transport.ts';
 import { after, at, nodeDelta, rules } from '#test/unit/eviction/builders.ts';
 
-/** Batches handled at a time: what the stack sets as `taintward:evictConcurrency` unless it is told otherwise. */
+/** The number of concurrent batches: the stack's default of `taintward:evictConcurrency`. */
 const PROCESSES = 50;
 const STEP_MS = 100;
 const HEALTHY_MS = 300;
-/** A try that the breaker refuses: what reading and writing the table takes. */
+/** The duration of a try that the breaker rejects: a read and a write of the table. */
 const REFUSED_MS = 100;
 const OUTAGE_MS = 30 * 60_000;
 
 interface Message {
   readonly sentAt: number;
-  /** The state of an unreachable node; `undefined`: of the healthy cluster. */
+  /** The state of an unreachable node; `undefined`: the message is of the healthy cluster. */
   readonly failing: Partition | undefined;
 }
 
-/** Repeatable, from 0 to 1. */
+/** Returns a repeatable random generator from 0 to 1. */
 function randomFrom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -31,8 +31,9 @@ function randomFrom(seed: number): () => number {
 }
 
 /**
- * Reactions, in milliseconds, of a cluster with an eviction every half second, while another's nodes do not answer:
- * the queue, the processes and their durations are a model, breaker and retries are the service's own.
+ * Returns the reaction times, in milliseconds, of a cluster with an eviction every half second, while the nodes
+ * of another cluster do not answer. The queue, the processes and their durations are a model; the breaker and
+ * the retries are from the service.
  */
 function reactions(unreachableNodes: number): readonly number[] {
   const random = randomFrom(7);
@@ -47,10 +48,10 @@ function reactions(unreachableNodes: number): readonly number[] {
   for (let ms = 0; ms < OUTAGE_MS; ms += 500) send({ sentAt: at(60) + ms, failing: undefined });
 
   const waiting = { unreachable: [] as Message[], healthy: [] as Message[] };
-  /** A fair queue: the cluster that has less in flight goes first, and that is the healthy one. */
+  /** A fair queue: the cluster with fewer messages in flight is first, which is the healthy cluster. */
   const take = (): Message | undefined => waiting.healthy.shift() ?? waiting.unreachable.shift();
   const reacted: number[] = [];
-  /** Handles one message; returns when that is done. */
+  /** Handles one message, and returns the time at which it is done. */
   const handle = ({ sentAt, failing: node }: Message, breaker: Breaker, now: number): number => {
     if (!node) {
       reacted.push(now + HEALTHY_MS - sentAt);
@@ -90,7 +91,7 @@ function reactions(unreachableNodes: number): readonly number[] {
 const p99 = (sorted: readonly number[]) => sorted[Math.floor(sorted.length * 0.99)] ?? Infinity;
 
 for (const unreachable of [1_000, 2_000]) {
-  test(`while ${unreachable} nodes of a cluster do not answer, a healthy one's p99 is at most twice its own`, () => {
+  test(`while ${unreachable} nodes of a cluster do not answer, a healthy cluster's p99 at most doubles`, () => {
     const alone = reactions(0);
     const beside = reactions(unreachable);
     assert.equal(beside.length, alone.length);

@@ -6,7 +6,7 @@ import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
 import { deletedFrom, heard, podsNamed, serverError } from './evict-bench.ts';
 
-test('pods whose Lease cannot be read take no turns, which others need, until it can', async () => {
+test('pods with an unreadable Lease reserve no slots until it can be read', async () => {
   const pods = podsNamed(3).map((each) => ({ ...each, tolerations: [] }));
   const facts = pods.map(({ uid }) => pod(uid, { tolerations: [] }));
   const bench = await heard([nodeDelta(1, { taints: [taint(NODE_UNREACHABLE, 1)], pods: facts })], pods);

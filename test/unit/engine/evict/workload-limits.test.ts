@@ -36,7 +36,7 @@ const OF_WEB = {
   labels: { 'pod-template-hash': '7d9f' },
 } as const;
 
-/** A bench with due pods on two nodes of one cluster. */
+/** Returns a bench with due pods on two nodes of one cluster. */
 async function twoNodes(
   ruling: Rules,
   each: number,
@@ -57,11 +57,11 @@ async function twoNodes(
   return bench;
 }
 
-/** Both nodes are looked at, at the same time, each by a process of its own that begins with that. */
+/** Evicts on both nodes concurrently, each in a new process. */
 const look = (bench: EvictBench, open: () => Permits = () => bench.permits) =>
   Promise.all([ref, other].map((place) => evictNode(place, { ...bench, permits: open() })));
 
-/** The same at each moment that is armed, until then. */
+/** Repeats this at each armed time up to `end`. */
 async function until(bench: EvictBench, end: number, open?: () => Permits): Promise<void> {
   for (;;) {
     const [next] = bench.armed.splice(0).sort((a, b) => a - b);
@@ -91,7 +91,7 @@ const BACKENDS: Readonly<Record<string, () => () => Permits>> = {
 };
 
 for (const [backend, connect] of Object.entries(BACKENDS)) {
-  test(`one Deployment on two nodes loses no more pods than its limit, by two evictors that begin anew each time, with ${backend}`, async () => {
+  test(`limits a Deployment on two nodes across two evictors that restart for each pass, with ${backend}`, async () => {
     const open = connect();
     const bench = await twoNodes(limitedTo(3), 4);
     await look(bench, open);
@@ -106,7 +106,7 @@ for (const [backend, connect] of Object.entries(BACKENDS)) {
 }
 
 describe('where policy limits evictions of each workload', () => {
-  test('a pod that is over waits, is told what for, and has neither failed nor been marked', async () => {
+  test('a pod over the limit waits unmarked and without a failure, and its gate is reported', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     await look(bench);
     const held = await Promise.all([ref, other].map((place) => bench.store.load(place, at(60))));
@@ -131,7 +131,7 @@ describe('where policy limits evictions of each workload', () => {
     ['10%', 0, 1],
     ['100%', 4, 4],
   ] as const) {
-    test(`${count} of ${replicas} replicas are ${gone}`, async () => {
+    test(`${count} of ${replicas} replicas allows ${gone}`, async () => {
       const bench = await twoNodes(limitedTo(count), 3);
       bench.cluster.replicas.set('default/Deployment/web', replicas);
       await look(bench);
@@ -139,13 +139,13 @@ describe('where policy limits evictions of each workload', () => {
     });
   }
 
-  test('a percentage of as many as nobody knows is one', async () => {
+  test('a percentage of an unknown number allows one eviction', async () => {
     const bench = await twoNodes(limitedTo('50%'), 2, () => ({ owner: { kind: 'Rollout', name: 'web' } }));
     await look(bench);
     assert.equal(deletedFrom(bench).length, 1);
   });
 
-  test('without the right to count replicas none goes under a percentage, and all say why; with it they go', async () => {
+  test('a percentage without the permission to count replicas holds every pod with this reason', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.cluster.replicas.set('default/Deployment/web', 4);
     bench.cluster.beforeRequest = (verb) => {
@@ -164,7 +164,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 2);
   });
 
-  test('a server that cannot say how many replicas there are puts the node off as any failure does', async () => {
+  test('an error of the server when it counts replicas postpones the node as any failure does', async () => {
     const bench = await twoNodes(limitedTo('50%'), 1);
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'get-replicas') throw serverError(500);
@@ -175,7 +175,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('pods that nobody made, and those of other workloads and namespaces, do not wait', async () => {
+  test('bare pods, and pods of other workloads and namespaces, do not wait', async () => {
     const kinds: readonly Partial<LivePod>[] = [
       {},
       { owner: { kind: 'StatefulSet', name: 'web' } },
@@ -196,7 +196,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 1);
   });
 
-  test('pods of a node that is out of service go at once, and take no permit', async () => {
+  test('pods on a node out of service are evicted immediately without a permit', async () => {
     const bench = await twoNodes(limitedTo(1), 2);
     bench.cluster.putNode(liveNode('n1', 'a', NODE_OUT_OF_SERVICE));
     await look(bench);
@@ -207,7 +207,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 3);
   });
 
-  test('pods that wait go at once where their node is out of service by now', async () => {
+  test('waiting pods are evicted immediately once their node is out of service', async () => {
     const bench = await twoNodes(limitedTo(1), 2);
     await look(bench);
     for (const { node } of [ref, other]) bench.cluster.putNode(liveNode(node, 'a', NODE_OUT_OF_SERVICE));
@@ -215,7 +215,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 4);
   });
 
-  test('a pod whose eviction failed is tried again under its own permit', async () => {
+  test('a pod whose eviction failed is retried with its own permit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     let outages = 3;
     bench.cluster.beforeRequest = (verb) => {
@@ -232,7 +232,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.deepEqual(deletedFrom(bench), ['n1-1']);
   });
 
-  test('a permit that lapsed while the server was slow is asked for anew before the delete', async () => {
+  test('a permit that expired while the server was slow is requested again before the delete', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     let isSlow = true;
     bench.cluster.beforeRequest = (verb) => {
@@ -246,7 +246,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.deepEqual(deletedFrom(bench), ['n1-1']);
   });
 
-  test('a limit that is set in the middle of a pass holds for it', async () => {
+  test('a limit that is set during a pass applies to it', async () => {
     const bench = await twoNodes(rules, 2);
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'patch') bench.ruling = { ...limitedTo(1), policyRevision: 2 };
@@ -256,7 +256,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 1);
   });
 
-  test('pods that are held by another policy than that of now are asked about again', async () => {
+  test('waiting pods are evicted when a new policy has no limit', async () => {
     const bench = await twoNodes(limitedTo(1), 1);
     await look(bench);
     const waiting = deletedFrom(bench)[0] === 'n1-1' ? other : ref;
@@ -276,7 +276,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 2);
   });
 
-  test('pods that wait take no turn of the cluster’s rate', async () => {
+  test('waiting pods reserve no slot of the cluster', async () => {
     const bench = await twoNodes(limitedTo(1, { rate: 1 }), 3);
     await evictNode(ref, bench);
     assert.equal(deletedFrom(bench).length, 1);
@@ -286,7 +286,7 @@ describe('where policy limits evictions of each workload', () => {
     );
   });
 
-  test('where there is no limit, nobody is asked for anything', async () => {
+  test('permits and replicas are not requested without a limit', async () => {
     const bench = await twoNodes(rules, 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
     bench.cluster.beforeRequest = (verb) => assert.notEqual(verb, 'get-replicas');
@@ -294,7 +294,7 @@ describe('where policy limits evictions of each workload', () => {
     assert.equal(deletedFrom(bench).length, 4);
   });
 
-  test('a pod that may not be evicted takes no permit', async () => {
+  test('a pod that a gate holds gets no permit', async () => {
     const bench = await twoNodes(limitedTo(1, { mode: 'observe' }), 2);
     bench.permits = { take: () => assert.fail('a permit was asked for') };
     await look(bench);

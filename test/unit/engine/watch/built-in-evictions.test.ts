@@ -17,7 +17,7 @@ const NOW = Date.UTC(2026, 0, 1);
 const ENFORCED = enforced({ comparisonOperators: false });
 const act = { who: 'anna', at: NOW, why: 'it is busy' };
 
-/** A pod that the built-in controller has just evicted. */
+/** Returns a pod that the built-in controller has just evicted. */
 const evicted = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
   livePod(uid, {
     ...{ podSince: NOW - 60_000, terminating: true, disrupted: true, tolerations: [] },
@@ -64,7 +64,7 @@ describe('an eviction by the built-in controller', () => {
     ['paused', { policy: { ...policy, mode: 'paused' } }, ['a']],
     ['guarded', { trips: [trip] }, [NODE_NOT_READY]],
   ] as const satisfies readonly (readonly [string, Partial<Rules>, readonly string[]])[])
-    test(`of a pod that is ${what} counts, once`, async () => {
+    test(`counts once for a pod that is ${what}`, async () => {
       const { evictions, faults, log, counted } = bench(fields, keys);
       for (let times = 0; times < 3; times++) evictions.see(evicted('u1', { labels: { app: 'db' } }));
       assert.deepEqual(
@@ -103,13 +103,13 @@ describe('an eviction by the built-in controller', () => {
       ['a'],
     ],
   ] as const satisfies readonly (readonly [string, Partial<Rules>, LivePod, readonly string[]])[])
-    test(`of a pod ${what} is no fault`, async () => {
+    test(`is no fault for a pod ${what}`, async () => {
       const { evictions, faults, log, counted } = bench(fields, keys);
       evictions.see(pod);
       assert.deepEqual([faults.list, log.lines, await counted()], [[], [], 0]);
     });
 
-  test('is reported for an hour after the last, and logged of a hundred pods at most', async () => {
+  test('is reported until an hour after the last eviction, and logged for at most a hundred pods', async () => {
     const { clock, evictions, faults, log, counted } = bench({ stops: [{ ...act, scope: 'cluster' }] });
     for (let index = 0; index < 150; index++) {
       clock.at = NOW + index;

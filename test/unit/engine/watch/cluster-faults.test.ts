@@ -12,7 +12,7 @@ function bench() {
 const LISTS = { type: 'list-failing', resource: 'pods' } as const;
 
 describe('the faults of a cluster', () => {
-  test('begin with the first error, tell the last one with its status, and end', () => {
+  test('begin with the first error, report the last error with its status, and end', () => {
     const { clock, faults } = bench();
     faults.begin(LISTS, new ApiError('the connection was refused', 0));
     assert.deepEqual(faults.list, [{ ...LISTS, since: 1_000, error: 'the connection was refused' }]);
@@ -26,7 +26,7 @@ describe('the faults of a cluster', () => {
     assert.deepEqual(faults.list, [{ ...LISTS, since: 3_000, error: 'again' }]);
   });
 
-  test('are over when all who noticed one say so, each for itself', () => {
+  test('end when every reporter has ended them', () => {
     const { faults } = bench();
     for (const by of ['n1', 'n2', 'n1']) faults.begin(LISTS, new Error('no'), { by });
     faults.end(LISTS, 'n1');
@@ -37,7 +37,7 @@ describe('the faults of a cluster', () => {
     assert.deepEqual(faults.list, []);
   });
 
-  test('are over by themselves where nobody will say so, counted from the last notice', () => {
+  test('end a while after the last report where no reporter ends them', () => {
     const { clock, faults } = bench();
     const kind = { type: 'built-in-evicts' } as const;
     faults.begin(kind, 'first', { lastsMs: 100 });
@@ -51,7 +51,7 @@ describe('the faults of a cluster', () => {
     assert.deepEqual(faults.list, [{ ...kind, since: 1_199, error: 'third', count: 1 }]);
   });
 
-  test('are told the most urgent first, each in one line that is cut, and no more than a lease carries', () => {
+  test('are listed by urgency, each in one shortened line, up to the limit of a lease', () => {
     const { faults } = bench();
     for (const type of FAULT_TYPES.toReversed()) {
       faults.begin({ type, resource: 'nodes' }, `${'x'.repeat(400)}\n`);
@@ -68,7 +68,7 @@ describe('the faults of a cluster', () => {
   });
 });
 
-test('a lease that a newer release wrote is read without the faults that only that one knows', () => {
+test('ignores faults that only a newer release defines', () => {
   const known = { type: 'queue-failing', since: 1, error: 'no' } as const;
   assert.deepEqual(faultsSchema.parse([{ ...known, type: 'new' }, { ...known, more: 1 }, 'x']), [known]);
 });

@@ -59,7 +59,7 @@ function bench(context: TestContext): Bench {
   };
 }
 
-/** A relay of its own process; stopped at the end of the test. */
+/** Returns a relay in its own process, which is stopped at the end of the test. */
 function relayOf(
   context: TestContext,
   { cluster, store, leases }: Bench,
@@ -96,7 +96,7 @@ function relayOf(
   return { relay, rules, rulesStore, nodes, pods, outbox, events };
 }
 
-/** Takes the lease whoever has it. */
+/** Acquires the lease from any holder. */
 const takeOver = async (leases: ReturnType<typeof sqliteLeases>, holder: string) =>
   leases.take(CLUSTER, await leases.look(CLUSTER), holder, Date.now());
 
@@ -105,7 +105,7 @@ const upsert = (...keys: readonly string[]): WatchEvent<LiveNode> => ({
   object: { ...liveNode('n1', ...keys), resourceVersion: '2' },
 });
 
-test('how far clocks differ is told by the relay that speaks for the cluster alone', async (context) => {
+test('reports the clock skew only while it holds the lease of the cluster', async (context) => {
   const given = bench(context);
   given.cluster.skewMs = 700;
   const { relay } = relayOf(context, given);
@@ -115,7 +115,7 @@ test('how far clocks differ is told by the relay that speaks for the cluster alo
   assert.equal(relay.skewMs, 700);
 });
 
-test('a relay takes the lease, lists, tells what is tainted, and follows', async (context) => {
+test('acquires the lease, lists, reports tainted nodes, and watches', async (context) => {
   const given = bench(context);
   given.cluster.nodes.watches = [
     { events: [], end: undefined, afterMs: 5 * SECOND },
@@ -134,12 +134,12 @@ test('a relay takes the lease, lists, tells what is tainted, and follows', async
   assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
 });
 
-describe('that nobody evicts', () => {
+describe('a cluster without an eviction controller', () => {
   const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'observe' };
-  /** The taint was found a moment ago, and the pod tolerates it for a minute. */
+  /** The taint was found at the start, and the pod tolerates the taint for a minute. */
   const FORGOTTEN_MS = 11 * 60 * SECOND;
 
-  test('is told, once, when a pod is there that the built-in controller should have evicted, and policy forbids it', async (context) => {
+  test('is reported once when the built-in controller missed a pod and policy forbids its eviction', async (context) => {
     const given = bench(context);
     const { relay, rules, events } = relayOf(context, given);
     rules.say({ policy: POLICY });
@@ -155,7 +155,7 @@ describe('that nobody evicts', () => {
     assert.equal(relay.nobodyEvicts, false);
   });
 
-  test('is not so of pods that tolerate their taints, and of taints that the built-in controller does not heed', async (context) => {
+  test('is not reported for pods that tolerate their taints, or for taints that the built-in controller ignores', async (context) => {
     const given = bench(context);
     given.cluster.nodes.lists = [
       {
@@ -177,7 +177,7 @@ describe('that nobody evicts', () => {
   });
 });
 
-test('a relay renews a takeover while it speaks for the cluster, and policy has it evict', async (context) => {
+test('renews a takeover while it holds the lease and policy evicts', async (context) => {
   const given = bench(context);
   const { relay, rules } = relayOf(context, given);
   const policy: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
@@ -202,7 +202,7 @@ test('a relay renews a takeover while it speaks for the cluster, and policy has 
   assert.equal(given.cluster.takeover?.heartbeat, last);
 });
 
-test('starting it twice is starting it once', async (context) => {
+test('starts only once', async (context) => {
   const given = bench(context);
   const { relay } = relayOf(context, given);
   relay.start();
@@ -211,7 +211,7 @@ test('starting it twice is starting it once', async (context) => {
   assert.equal(given.cluster.nodes.listed.length, 1);
 });
 
-test('nothing is told of a node before the list of its pods is in', async (context) => {
+test('reports no node before its pods are listed', async (context) => {
   const given = bench(context);
   given.cluster.pods.lists = ['hang'];
   const { relay, nodes } = relayOf(context, given);
@@ -222,7 +222,7 @@ test('nothing is told of a node before the list of its pods is in', async (conte
 });
 
 describe('a resync', () => {
-  test('tells everything tainted again at each interval, without waking', async (context) => {
+  test('reports every tainted node at each interval, without a wake', async (context) => {
     const given = bench(context);
     const { relay, nodes } = relayOf(context, given);
     relay.start();
@@ -236,7 +236,7 @@ describe('a resync', () => {
     );
   });
 
-  test('is due once after a gap, however many lists it took', async (context) => {
+  test('is due once after a gap, for any number of lists', async (context) => {
     const given = bench(context);
     const gone = new ApiError('too old', 410);
     given.cluster.nodes.watches = [
@@ -260,7 +260,7 @@ describe('a resync', () => {
     assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && delta.wake));
   });
 
-  test('untaints what only the store holds as tainted', async (context) => {
+  test('untaints nodes that only the store has as tainted', async (context) => {
     const given = bench(context);
     const node = { taints: [{ ...taint('a'), since: 0 }], version: { epoch: 0, sequence: 1 }, observedAt: 0 };
     await given.store.commit(ref, 0, { node, schedule: [], end: [], live: true }, Date.now());
@@ -271,7 +271,7 @@ describe('a resync', () => {
     assert.deepEqual(nodes.taken[0]?.taints, []);
   });
 
-  test('that the store fails is tried again soon, and nobody is live until then', async (context) => {
+  test('is retried soon after a failure of the store, and the relay is syncing until then', async (context) => {
     const given = bench(context);
     const list = given.store.taintedNodes.bind(given.store);
     given.store.taintedNodes = () => {
@@ -290,7 +290,7 @@ describe('a resync', () => {
 });
 
 describe('a lease', () => {
-  test('is kept for as long as the relay lives', async (context) => {
+  test('is kept as long as the relay runs', async (context) => {
     const given = bench(context);
     const first = relayOf(context, given);
     const second = relayOf(context, given, 'relay-2');
@@ -303,7 +303,7 @@ describe('a lease', () => {
     assert.deepEqual(second.nodes.calls, []);
   });
 
-  test('that was lost ends the following, and drops what was not sent', async (context) => {
+  test('stops the watches when it is lost, and drops unsent deltas', async (context) => {
     const given = bench(context);
     const { relay, nodes, events } = relayOf(context, given);
     nodes.onSend = () => {
@@ -320,7 +320,7 @@ describe('a lease', () => {
     assert.deepEqual(nodes.told, []);
   });
 
-  test('that cannot be renewed keeps its view: nobody else can take it meanwhile', async (context) => {
+  test('keeps its view while it cannot be renewed, because no other relay can acquire it meanwhile', async (context) => {
     const given = bench(context);
     const { relay, nodes } = relayOf(context, given);
     relay.start();
@@ -338,8 +338,8 @@ describe('a lease', () => {
     assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
   });
 
-  describe('that ran out before it was renewed', () => {
-    /** A node changes at second 11 of a lease of ten, which `renew` may have back at second 12. */
+  describe('expired before its renewal', () => {
+    /** A node changes at second 11 of a lease of 10 s. `renewed`: the renewal succeeds at second 12. */
     async function lapse(context: TestContext, renewed: boolean) {
       const given = bench(context);
       given.cluster.nodes.watches = [
@@ -359,7 +359,7 @@ describe('a lease', () => {
       return { ...relay, time: given.time };
     }
 
-    test('nothing is told, and then what there is to tell', async (context) => {
+    test('sends nothing while it is expired, and the pending deltas after its renewal', async (context) => {
       const { nodes, relay, time } = await lapse(context, true);
       assert.deepEqual(nodes.told, ['n1@1']);
       await time.pass(SECOND);
@@ -368,7 +368,7 @@ describe('a lease', () => {
       assert.equal(relay.state.kind, 'live');
     });
 
-    test('and is lost: nothing is told any more', async (context) => {
+    test('sends no more deltas when it is lost', async (context) => {
       const { nodes, relay, time } = await lapse(context, false);
       await time.pass(30 * SECOND);
       assert.equal(relay.state.kind, 'standby');
@@ -376,7 +376,7 @@ describe('a lease', () => {
     });
   });
 
-  test('of a dead relay is taken over, with a newer epoch', async (context) => {
+  test('is acquired from a dead relay with a newer epoch', async (context) => {
     const given = bench(context);
     const dead = await takeOver(given.leases, 'dead');
     const { relay, nodes } = relayOf(context, given);
@@ -388,7 +388,7 @@ describe('a lease', () => {
     assert.ok(Number(nodes.taken[0]?.version.epoch) > Number(dead?.epoch));
   });
 
-  test('says what is known of the cluster with each renewal', async (context) => {
+  test('has the known state of the cluster with each renewal', async (context) => {
     const given = bench(context);
     const { relay } = relayOf(context, given);
     const startedAt = Date.now();
@@ -402,7 +402,7 @@ describe('a lease', () => {
 });
 
 describe('a relay that stops', () => {
-  test('gives its lease up, so that another one need not wait', async (context) => {
+  test('releases its lease, so that the next relay need not wait', async (context) => {
     const given = bench(context);
     const first = relayOf(context, given);
     const second = relayOf(context, given, 'relay-2');
@@ -418,7 +418,7 @@ describe('a relay that stops', () => {
     assert.ok(Number(after) > Number(before));
   });
 
-  test('sends first what waits', async (context) => {
+  test('first sends the pending deltas', async (context) => {
     const given = bench(context);
     const { relay, nodes } = relayOf(context, given);
     nodes.onSend = async () => {
@@ -438,7 +438,7 @@ describe('a relay that stops', () => {
     assert.deepEqual(nodes.told, ['n1@1']);
   });
 
-  test('does not wait for a queue that is away', async (context) => {
+  test('does not wait for an unreachable queue', async (context) => {
     const given = bench(context);
     const { relay, nodes } = relayOf(context, given);
     nodes.onSend = () => {
@@ -458,7 +458,7 @@ describe('a relay that stops', () => {
     assert.deepEqual(nodes.told, [], 'another relay may speak for it by now');
   });
 
-  test('while it waits for the lease is done at once', async (context) => {
+  test('stops immediately while it waits for the lease', async (context) => {
     const given = bench(context);
     await takeOver(given.leases, 'other');
     const { relay } = relayOf(context, given);
@@ -470,7 +470,7 @@ describe('a relay that stops', () => {
   });
 });
 
-describe('a cluster that cannot be reached', () => {
+describe('an unreachable cluster', () => {
   async function away(context: TestContext) {
     const given = bench(context);
     const { lists } = given.cluster.nodes;
@@ -486,7 +486,7 @@ describe('a cluster that cannot be reached', () => {
     return { ...given, ...relay, startedAt, comesBack, state };
   }
 
-  test('is deaf, and heard again as soon as it answers', async (context) => {
+  test('is disconnected, and live again as soon as it answers', async (context) => {
     const { time, relay, nodes, events, startedAt, comesBack } = await away(context);
     await time.pass(60 * SECOND);
     assert.equal(relay.state.kind, 'disconnected');
@@ -502,7 +502,7 @@ describe('a cluster that cannot be reached', () => {
     ['forward', 3_600_000],
     ['back', -3_600_000],
   ] as const)
-    test(`is left to other relays neither sooner nor later when the clock is set ${how}`, async (context) => {
+    test(`is handed off to other relays on time when the clock is set ${how}`, async (context) => {
       const { time, events, state } = await away(context);
       await time.pass(60 * SECOND);
       state.setMs = setMs;
@@ -512,7 +512,7 @@ describe('a cluster that cannot be reached', () => {
       assert.ok(events().includes('relay.lease-handed-off'));
     });
 
-  test('for three minutes is left to other relays, and taken back when there is none', async (context) => {
+  test('is handed off after three minutes, and acquired again when no other relay does', async (context) => {
     const { time, relay, nodes, leases, events, comesBack } = await away(context);
     await time.pass(60 * SECOND);
     const first = await leases.epoch(CLUSTER);
@@ -525,7 +525,7 @@ describe('a cluster that cannot be reached', () => {
   });
 });
 
-test('evicted pods that do not leave are followed when their node is untainted, and told of until they are gone', async (context) => {
+test('watches stuck pods on an untainted node, and reports them until they are gone', async (context) => {
   const given = bench(context);
   const leaving = livePod('u1', {
     terminating: true,
@@ -557,7 +557,7 @@ test('evicted pods that do not leave are followed when their node is untainted, 
   assert.deepEqual(last?.kind === 'node' && last.pods.map(({ uid }) => uid), ['u2']);
 });
 
-test('a pod that names a binding in the future is logged, once', async (context) => {
+test('logs once a pod with a binding in the future', async (context) => {
   const given = bench(context);
   const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
   given.cluster.pods.lists = [
@@ -571,7 +571,7 @@ test('a pod that names a binding in the future is logged, once', async (context)
   assert.equal(events().filter((event) => event === 'pod.scheduled-time-in-future').length, 1);
 });
 
-test('when an evicted pod was gone is noted in the history', async (context) => {
+test('records the removal of an evicted pod in the history', async (context) => {
   const given = bench(context);
   const leaving = livePod('u1', { terminating: true, disrupted: true, resourceVersion: '3' });
   given.cluster.pods.watches = [
@@ -594,7 +594,7 @@ test('when an evicted pod was gone is noted in the history', async (context) => 
   assert.ok(goneAt !== undefined && goneAt > evictedAt && goneAt < evictedAt + 10 * SECOND, `${goneAt}`);
 });
 
-test('what a relay said of evicted pods that do not leave is read by the next one, which looks whether they are gone', async (context) => {
+test('reads the stuck pods of the last relay, and checks whether they are gone', async (context) => {
   const given = bench(context);
   given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
   const former = await takeOver(given.leases, 'relay-0');
@@ -612,7 +612,7 @@ test('what a relay said of evicted pods that do not leave is read by the next on
   assert.equal(given.cluster.pods.listed.length, 1);
 });
 
-test('pods that were evicted before a relay began, and have not left a node that is untainted since, are followed', async (context) => {
+test('watches pods that were evicted before it started and are still on an untainted node', async (context) => {
   const given = bench(context);
   given.cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
   const leaving = livePod('u1', {
@@ -636,8 +636,8 @@ test('pods that were evicted before a relay began, and have not left a node that
   assert.equal(given.cluster.pods.listed.length, 1);
 });
 
-describe('when what governs the cluster changes', () => {
-  test('all that is tainted is woken, at once and once more when what was on its way has settled', async (context) => {
+describe('a change of the rules', () => {
+  test('wakes every tainted node immediately, and again after in-flight evictions have settled', async (context) => {
     const given = bench(context);
     const { relay, rules, nodes } = relayOf(context, given);
     relay.start();
@@ -654,7 +654,7 @@ describe('when what governs the cluster changes', () => {
     );
   });
 
-  test('pods that are due are told with their place in the order in which they are to go', async (context) => {
+  test('reports due pods with their place in the release order', async (context) => {
     const given = bench(context);
     const owner = { kind: 'ReplicaSet', name: 'web' };
     const [first, second] = [
@@ -679,7 +679,7 @@ describe('when what governs the cluster changes', () => {
   });
 });
 
-describe('when nodes go down', () => {
+describe('nodes that go down', () => {
   const down = (name: string): WatchEvent<LiveNode> => ({
     kind: 'upsert',
     object: {
@@ -688,7 +688,7 @@ describe('when nodes go down', () => {
     },
   });
 
-  /** Five nodes, of which two go down after 5 s, and one more after another 5 s. */
+  /** Five nodes. Two go down after 5 s, and a third after another 5 s. */
   function failing(context: TestContext) {
     const given = bench(context);
     const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
@@ -706,7 +706,7 @@ describe('when nodes go down', () => {
   const told = ({ taken }: OrderedQueue) =>
     taken.map(({ ref, guardRevision }) => `${ref.node} ${guardRevision ?? 'unguarded'}`);
 
-  test('all are told of, as of what is not written yet, while a trip cannot be written', async (context) => {
+  test('are reported under an unsaved revision while a trip cannot be saved', async (context) => {
     const { given, relay, rulesStore, nodes, events } = failing(context);
     relay.start();
     await given.time.pass(6 * SECOND);
@@ -722,7 +722,7 @@ describe('when nodes go down', () => {
     assert.ok(events().includes('guard.tripped'));
   });
 
-  test('the guard goes by the policy of now, also by one that comes when they are down', async (context) => {
+  test('are judged by the present policy, also if it changes while they are down', async (context) => {
     const { given, relay, rules, rulesStore } = failing(context);
     const guard = { ...DEFAULT_POLICY.guard, cluster: { percent: 100, nodes: 100 } };
     rules.say({ policy: { ...DEFAULT_POLICY, guard } });
@@ -734,7 +734,7 @@ describe('when nodes go down', () => {
     assert.equal(rulesStore.state.trips.length, 1);
   });
 
-  test('the guard lets go by itself when they have been up again for five minutes', async (context) => {
+  test('reset the guard automatically when they have been up for five minutes', async (context) => {
     const { given, relay, rulesStore, events } = failing(context);
     const up = ['n1', 'n2', 'n3'].map((name) => ({
       kind: 'upsert' as const,

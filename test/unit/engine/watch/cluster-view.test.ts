@@ -16,7 +16,7 @@ const N1 = nodeName('n1');
 const A = { key: 'a', effect: 'NoExecute' };
 const NOTHING = { nodes: 0, tainted: 0, pods: 0 };
 
-/** A view that has listed these nodes, and hears of these pods. */
+/** Returns a view that has listed these nodes and pods. */
 function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
   const view = new SpeakingView(clusterName('c1'), epoch);
   view.replaceNodes(nodes, at(0));
@@ -33,7 +33,7 @@ const stored = (node: string, ...keys: readonly string[]): TaintedNode => ({
   },
 });
 
-/** A view, and what is said of what it hears when that is asked for. */
+/** Returns a view, and the deltas of its changes on request. */
 function silent() {
   const view = new ClusterView(clusterName('c1'), 1);
   const outbox = new FreeOutbox(view);
@@ -45,7 +45,7 @@ function silent() {
   };
 }
 
-/** Deltas in short: what they tell of, and the taints they tell. */
+/** Returns deltas in short form: their objects and taints. */
 function told(deltas: readonly Delta[]): readonly string[] {
   return deltas.map((delta) => {
     const taints = `${delta.taints.map(({ key }) => key).join('+') || 'untainted'}`;
@@ -69,8 +69,8 @@ function only(deltas: readonly Delta[]): Delta {
   return delta;
 }
 
-describe('nothing is told', () => {
-  test('before the nodes are listed, whatever the store holds', () => {
+describe('the view sends nothing', () => {
+  test('before the nodes are listed, for any content of the store', () => {
     const view = new ClusterView(clusterName('c1'), 1);
     assert.equal(view.listed, false);
     assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), []);
@@ -80,7 +80,7 @@ describe('nothing is told', () => {
     assert.deepEqual(view.resync([stored('n1', 'a')], at(0)), [{ node: N1 }]);
   });
 
-  test('of a tainted node and its pods before these are listed', () => {
+  test('for a tainted node and its pods before the pods are listed', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2')], at(0)));
     hear(view.upsertPod(livePod(), at(1)));
@@ -95,7 +95,7 @@ describe('nothing is told', () => {
     assert.deepEqual(said(), ['n1 a: u1']);
   });
 
-  test('of nodes without a NoExecute taint, whatever happens on them', () => {
+  test('for nodes without a NoExecute taint, for any changes on them', () => {
     const soft = { ...liveNode(), taints: [{ key: 'a', effect: 'NoSchedule' }] };
     const view = listed([liveNode()]);
     const deltas = [
@@ -113,14 +113,14 @@ describe('nothing is told', () => {
     assert.deepEqual(deltas.flat(), []);
   });
 
-  test('of pods that are not bound yet, and of those on their way out', () => {
+  test('for pods that are unbound or terminating', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(view.upsertPod(livePod('u1', { node: undefined }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u2', { terminating: true }), at(1)), []);
     assert.deepEqual(told(view.resync([], at(2), false)), ['n1 a: no pods']);
   });
 
-  test('when a node or a pod changes in what does not matter', () => {
+  test('when a node or a pod changes in an irrelevant field', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     assert.deepEqual(view.upsertNode({ ...liveNode('n1', 'a'), resourceVersion: '2' }, at(1)), []);
     const labelled = livePod('u1', { resourceVersion: '2', tolerations: [tolerating('a', 60)] });
@@ -129,7 +129,7 @@ describe('nothing is told', () => {
 });
 
 describe('a node', () => {
-  test('that is tainted is told with all its pods', () => {
+  test('is sent with all of its pods when it is tainted', () => {
     const view = listed(
       [liveNode('n1'), liveNode('n2')],
       [livePod('u1'), livePod('u2', { node: nodeName('n2') })],
@@ -140,13 +140,13 @@ describe('a node', () => {
     assert.equal(delta.observedAt, at(7));
   });
 
-  test('that is untainted is told, and its pods are forgotten', () => {
+  test('is sent without pods when it is untainted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(1))), ['n1 untainted: no pods']);
     assert.deepEqual(view.counts, { nodes: 1, tainted: 0, pods: 0 });
   });
 
-  test('that is untainted forgets what somebody else deleted there: another taint had nothing to do with it', () => {
+  test('loses the deletions by other actors when it is untainted, because they are unrelated to later taints', () => {
     const view = new ClusterView(clusterName('c1'), 1);
     view.replaceNodes([liveNode('n1', 'a')], at(0));
     view.replacePods(N1, [livePod('u1')], at(0));
@@ -158,7 +158,7 @@ describe('a node', () => {
     assert.equal(view.nodeDelta(N1, at(3), false).deleted, undefined);
   });
 
-  test('that is untainted is told at once, also before its pods are listed, whose list then comes too late', () => {
+  test('is sent immediately when it is untainted, also before its pods are listed, and a late list is ignored', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.upsertNode(liveNode('n1'), at(1)));
@@ -167,7 +167,7 @@ describe('a node', () => {
     assert.deepEqual([said(), view.counts.pods], [[], 0]);
   });
 
-  test('that is tainted again waits for a new list of its pods', () => {
+  test('waits for a new list of its pods when it is tainted again', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.replacePods(N1, [livePod('u1')], at(0)));
@@ -179,7 +179,7 @@ describe('a node', () => {
     assert.deepEqual(said(), ['n1 a: u2']);
   });
 
-  test('keeps the moment its taint was first seen, through changes of value and order', () => {
+  test('keeps the first time of its taint, for other values and another order', () => {
     const view = listed([liveNode('n1', 'a')]);
     const changed = {
       ...liveNode('n1', 'b', 'a'),
@@ -188,7 +188,7 @@ describe('a node', () => {
     assert.deepEqual(only(view.upsertNode(changed, at(9))).taints, [taint('b', 9), found('a', 0, 'v')]);
   });
 
-  test('keeps it from not-ready to unreachable and back, and no longer once neither is there', () => {
+  test('keeps the time from not-ready to unreachable and back, and loses it without either', () => {
     const view = listed([liveNode('n1', NODE_NOT_READY)]);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(5))).taints, [
       found(NODE_UNREACHABLE),
@@ -202,7 +202,7 @@ describe('a node', () => {
     ]);
   });
 
-  test('whose event comes after those of its pods meets them', () => {
+  test('has the pods whose events arrived before its own', () => {
     const view = listed();
     assert.deepEqual(view.upsertPod(livePod(), at(1)), []);
     assert.deepEqual(told(view.upsertNode(liveNode('n1', 'a'), at(2))), ['n1 a: u1']);
@@ -212,14 +212,14 @@ describe('a node', () => {
 describe('a pod on a tainted node', () => {
   const tainted = (...pods: readonly LivePod[]) => listed([liveNode('n1', 'a')], pods);
 
-  test('is told when it appears, and when its tolerations change', () => {
+  test('is sent when it appears and when its tolerations change', () => {
     const view = tainted();
     assert.deepEqual(told(view.upsertPod(livePod(), at(1))), ['n1 a: has u1']);
     const delta = only(view.upsertPod(livePod('u1', { tolerations: [] }), at(2)));
     assert.deepEqual(delta.kind === 'pod' && delta.pod.tolerations, []);
   });
 
-  test('is told when its labels change, or what runs it: policy may exclude it for them', () => {
+  test('is sent when its labels or its owner change, because policy may exclude it by them', () => {
     const web = { kind: 'ReplicaSet', name: 'web-1' };
     const before = livePod('u1', { labels: { app: 'web' }, owner: web });
     const view = tainted(before);
@@ -234,7 +234,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(told(view.upsertPod(livePod('u1'), at(4))), ['n1 a: has u1']);
   });
 
-  test('is told when it goes', () => {
+  test('is sent when it is deleted', () => {
     const view = tainted(livePod());
     assert.deepEqual(told(view.deletePod(livePod(), at(1))), ['n1 a: lost u1']);
     assert.deepEqual(view.deletePod(livePod(), at(2)), []);
@@ -246,7 +246,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(view.deletePod(livePod(), at(2)), []);
   });
 
-  test('goes without a word when we evicted it', () => {
+  test('is removed without a delta after our eviction', () => {
     const view = tainted(livePod());
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true }), at(1)), []);
     assert.deepEqual(view.upsertPod(livePod('u1', { disrupted: true, terminating: true }), at(1)), []);
@@ -254,7 +254,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(told(view.resync([], at(3), false)), ['n1 a: no pods']);
   });
 
-  test('that somebody else deleted goes with a word of who did, also in the next deltas of its node', () => {
+  test('is sent with the actor of a foreign deletion, also in the next deltas of its node', () => {
     const deleted = { at: at(1), by: 'taint-manager' } as const;
     const view = tainted(livePod());
     const gone = only(view.upsertPod(livePod('u1', { disrupted: true, terminating: true, deleted }), at(1)));
@@ -266,7 +266,7 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual([toldAt(3), toldAt(1 + 20 * 60), toldAt(2 + 20 * 60)], [['u1'], ['u1'], undefined]);
   });
 
-  test('that terminates already when its node is listed is told of with its node, if somebody else deleted it', () => {
+  test('is sent with the actor if it terminates before its node is listed', () => {
     const deleted = { at: at(0), by: 'taint-manager' } as const;
     const going = { terminating: true, disrupted: true };
     const view = tainted(livePod('u1', { ...going, deleted }), livePod('u2', going));
@@ -278,7 +278,7 @@ describe('a pod on a tainted node', () => {
     );
   });
 
-  test('is there beside another one of its name until its own end is heard of', () => {
+  test('exists beside another pod of its name until its own end arrives', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.replacePods(N1, [livePod()], at(0)));
@@ -291,14 +291,14 @@ describe('a pod on a tainted node', () => {
     assert.deepEqual(said(), ['n1 a: lost u1']);
   });
 
-  test('is another one than its namesake in another namespace', () => {
+  test('differs from a pod of the same name in another namespace', () => {
     const view = tainted(livePod());
     const namesake = livePod('u2', { name: 'pod-u1', namespace: 'other' });
     assert.deepEqual(told(view.upsertPod(namesake, at(1))), ['n1 a: has u2']);
   });
 });
 
-test('of a pod’s tolerations only those are told that decide, each with its place in the list', () => {
+test('sends only the deciding tolerations of a pod, with their indexes', () => {
   const tolerations = [tolerating('b', 1), tolerating('a', 60), tolerating('a')];
   const view = listed([liveNode('n1')], [livePod('u1', { tolerations })]);
   const ofNode = only(view.upsertNode(liveNode('n1', 'a'), at(1)));
@@ -309,25 +309,25 @@ test('of a pod’s tolerations only those are told that decide, each with its pl
   assert.deepEqual(ofPod.kind === 'pod' && ofPod.pod.tolerations, [{ ...tolerating('a', 60), index: 0 }]);
 });
 
-describe('the moment of a binding', () => {
+describe('the time of a binding', () => {
   const podSince = (pod: LivePod, second: number) => {
     const delta = only(listed([liveNode('n1', 'a')]).upsertPod(pod, second));
     return delta.kind === 'pod' ? delta.pod.podSince : undefined;
   };
 
-  test('is the end of the second that Kubernetes cut it to, because no pod may go too early', () => {
+  test('is the end of the second that Kubernetes truncates to, so that no pod is evicted early', () => {
     assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(20)), at(10) + 999);
   });
 
-  test('is not after it was heard of', () => {
+  test('is not later than the observation', () => {
     assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(10) + 300), at(10) + 300);
   });
 
-  test('is as Kubernetes says when that is ahead of our clock', () => {
+  test('is the time of Kubernetes when that is ahead of our clock', () => {
     assert.equal(podSince(livePod('u1', { podSince: at(10) }), at(8)), at(10));
   });
 
-  test('is when it was first seen where Kubernetes says a time that no clock explains', () => {
+  test('is the first observation where the time of Kubernetes is implausible', () => {
     const inYear2999 = livePod('u1', { podSince: Date.UTC(2999, 0) });
     assert.equal(podSince(inYear2999, at(20)), at(20));
     const view = listed([liveNode('n1', 'a')]);
@@ -336,7 +336,7 @@ describe('the moment of a binding', () => {
     assert.equal(later.kind === 'pod' && later.pod.podSince, at(20));
   });
 
-  test('stays as first heard', () => {
+  test('stays as first observed', () => {
     const view = listed([liveNode('n1', 'a')]);
     view.upsertPod(livePod('u1', { podSince: at(10) }), at(10) + 300);
     const delta = only(view.upsertPod(livePod('u1', { podSince: at(10), tolerations: [] }), at(30)));
@@ -344,14 +344,14 @@ describe('the moment of a binding', () => {
   });
 });
 
-describe('what is seen by a relay', () => {
-  test('is stamped with the later of its own time and the API server’s, and told as of no earlier', () => {
+describe('an observation of a relay', () => {
+  test('has the later of its own time and the API server’s, and is never sent as earlier', () => {
     const view = listed([liveNode('n1')]);
     let aheadMs = 20_600;
     view.latest = (now) => now + aheadMs;
     view.upsertPod(livePod('u1', { podSince: at(11) }), at(10));
     view.upsertNode(liveNode('n1', 'a'), at(10));
-    // More answers leave a smaller range.
+    // More answers narrow the range of the skew.
     aheadMs = 20_100;
     const delta = only(view.resync([], at(10.1), false));
     assert.ok(delta.kind === 'node');
@@ -363,7 +363,7 @@ describe('what is seen by a relay', () => {
     assert.equal(only(view.resync([], at(20), false)).deletedAt, at(40.1));
   });
 
-  test('is not of the future for long: a clock that was set back since does not put countdowns off with each delta', () => {
+  test('does not stay in the future after the clock was set back', () => {
     const year = 365 * 86_400;
     const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', 'a'), at(year));
@@ -371,7 +371,7 @@ describe('what is seen by a relay', () => {
     assert.deepEqual([seenAt(60), seenAt(600)], [at(60), at(60)]);
   });
 
-  test('of a taint that names the future, is not that it was set anew then', () => {
+  test('ignores a future time of a taint as a restart', () => {
     const view = listed([liveNode('n1')]);
     const set = (second: number) => ({ ...liveNode('n1', 'a'), taints: [{ ...A, timeAdded: at(second) }] });
     view.upsertNode(set(10), at(10));
@@ -380,30 +380,30 @@ describe('what is seen by a relay', () => {
   });
 });
 
-describe('what is known of a taint', () => {
+describe('the known start of a taint', () => {
   const evidence = (deltas: readonly Delta[]) =>
     only(deltas).taints.map(({ key, known, seenAt }) => [key, known, seenAt]);
 
-  test('that was there when the view first looked is that it was found', () => {
+  test('is found if the taint existed in the first list', () => {
     assert.deepEqual(evidence(listed([liveNode('n1', 'a')]).resync([], at(5), false)), [
       ['a', 'found', at(0)],
     ]);
   });
 
-  test('that a known node did not have before is that it appeared, and when', () => {
+  test('is appeared, with the time, on a node that was known without the taint', () => {
     assert.deepEqual(evidence(listed([liveNode('n1')]).upsertNode(liveNode('n1', 'a'), at(5))), [
       ['a', 'appeared', at(5)],
     ]);
   });
 
-  test('stays while it stands, also through a list after a gap', () => {
+  test('stays while the taint exists, also through a list after a gap', () => {
     const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', 'a'), at(5));
     view.replaceNodes([liveNode('n1', 'a')], at(50));
     assert.deepEqual(evidence(view.resync([], at(60), true)), [['a', 'appeared', at(5)]]);
   });
 
-  test('of a node that nobody knew is that it was found, though the node may be new', () => {
+  test('is found on an unknown node, although the node may be new', () => {
     const view = listed();
     assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'found', at(5)]]);
     view.replaceNodes([liveNode('n2', 'a'), liveNode('n3', 'b')], at(9));
@@ -413,13 +413,13 @@ describe('what is known of a taint', () => {
     );
   });
 
-  test('of one that was not there once the store was heard is that it appeared', () => {
+  test('is appeared on an unknown node after the tainted nodes of the store were loaded', () => {
     const view = listed();
     view.resync([], at(1), false);
     assert.deepEqual(evidence(view.upsertNode(liveNode('n2', 'a'), at(5))), [['a', 'appeared', at(5)]]);
   });
 
-  test('holds for not-ready and unreachable together', () => {
+  test('is shared by not-ready and unreachable', () => {
     const view = listed([liveNode('n1')]);
     view.upsertNode(liveNode('n1', NODE_NOT_READY), at(5));
     assert.deepEqual(evidence(view.upsertNode(liveNode('n1', NODE_UNREACHABLE), at(9))), [
@@ -427,7 +427,7 @@ describe('what is known of a taint', () => {
     ]);
   });
 
-  test('counts from when it was set anew, if it says when', () => {
+  test('counts from when the taint was set again, if it has a time', () => {
     const setAt = (second: number, key = NODE_UNREACHABLE) => ({
       ...liveNode('n1'),
       taints: [{ key, effect: 'NoExecute', timeAdded: at(second) }],
@@ -441,7 +441,7 @@ describe('what is known of a taint', () => {
     assert.equal(seenAt(setAt(20, NODE_NOT_READY), 25), at(20.999), 'Kubernetes cuts moments to the second');
   });
 
-  test('of not-ready and unreachable is as before while one of them stands through, whatever is set anew beside it', () => {
+  test('stays for not-ready and unreachable while either taint stays, although the other is set again', () => {
     const notReady = { key: NODE_NOT_READY, effect: 'NoExecute', timeAdded: at(3) };
     const unreachable = (second: number) => ({
       ...{ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: at(second) },
@@ -456,7 +456,7 @@ describe('what is known of a taint', () => {
     assert.deepEqual(seenAt(40, unreachable(39)), [at(39.999)]);
   });
 
-  test('includes the moment that the taint itself names', () => {
+  test('includes the time of the taint itself', () => {
     const node = { ...liveNode('n1'), taints: [{ key: 'a', effect: 'NoExecute', timeAdded: at(3) }] };
     const [seen] = only(listed([liveNode('n1')]).upsertNode(node, at(5))).taints;
     assert.equal(seen?.timeAdded, at(3));
@@ -464,7 +464,7 @@ describe('what is known of a taint', () => {
 });
 
 describe('a deleted node', () => {
-  test('keeps its taints for the pods that are still there, and is forgotten with the last', () => {
+  test('keeps its taints for its remaining pods, and is removed with the last', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
     const deleted = only(view.deleteNode(N1, at(5)));
     assert.deepEqual(told([deleted]), ['n1 deleted a: u1 u2']);
@@ -476,7 +476,7 @@ describe('a deleted node', () => {
     assert.deepEqual(view.resync([], at(9), false), []);
   });
 
-  test('is buried also when its last pod was evicted', () => {
+  test('is removed also when its last pod was evicted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.deletePod(livePod('u1', { disrupted: true }), at(6))), [
@@ -484,20 +484,20 @@ describe('a deleted node', () => {
     ]);
   });
 
-  test('is not forgotten when a list brings another pod of it, and lacks the one that was known', () => {
+  test('is kept when a list has another of its pods and lacks the known pod', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1')]);
     view.deleteNode(N1, at(5));
     view.replacePods([livePod('u2')], at(6));
     assert.deepEqual(told(view.resync([], at(7), false)), ['n1 deleted a: u2']);
   });
 
-  test('without pods is told once and forgotten', () => {
+  test('is sent once and removed without pods', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.deleteNode(N1, at(5))), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, NOTHING);
   });
 
-  test('that comes back tainted counts on', () => {
+  test('continues its countdowns when it returns tainted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     const back = only(view.upsertNode(liveNode('n1', 'a'), at(9)));
@@ -505,13 +505,13 @@ describe('a deleted node', () => {
     assert.deepEqual(back.taints, [found('a')]);
   });
 
-  test('that comes back untainted is told', () => {
+  test('is sent when it returns untainted', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.upsertNode(liveNode('n1'), at(9))), ['n1 untainted: no pods']);
   });
 
-  test('that was untainted before is forgotten: a taint that comes back with it is a new one', () => {
+  test('is removed if it was untainted before, so that a taint on its return is new', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.resync([stored('n1', 'a')], at(3), false);
     view.upsertNode(liveNode('n1'), at(4));
@@ -520,7 +520,7 @@ describe('a deleted node', () => {
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(7))).taints, [taint('a', 7)]);
   });
 
-  test('that was untainted before stays so though the store does not know yet', () => {
+  test('stays untainted if it was untainted before, although the store still has the taint', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.upsertNode(liveNode('n1'), at(4));
     view.deleteNode(N1, at(5));
@@ -532,7 +532,7 @@ describe('a deleted node', () => {
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(9), false)), ['n1 deleted a: u1']);
   });
 
-  test('whose pods are not listed yet is told with them', () => {
+  test('is sent with its pods once they are listed', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.deleteNode(N1, at(1)));
@@ -541,7 +541,7 @@ describe('a deleted node', () => {
     assert.deepEqual(said(), ['n1 deleted a: u1']);
   });
 
-  test('of which the first list finds no pods is told and forgotten', () => {
+  test('is sent and removed when the first list has no pods', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
     hear(view.deleteNode(N1, at(1)));
@@ -550,7 +550,7 @@ describe('a deleted node', () => {
     assert.deepEqual(view.counts, NOTHING);
   });
 
-  test('that was untainted before comes back, or loses its last pod, without a word', () => {
+  test('returns, or loses its last pod, without a delta if it was untainted before', () => {
     const view = listed([liveNode('n1')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(view.upsertNode(liveNode('n1'), at(6)), []);
@@ -559,7 +559,7 @@ describe('a deleted node', () => {
     assert.deepEqual(view.counts, NOTHING);
   });
 
-  test('still concerns a pod that is heard of late', () => {
+  test('still affects a pod that is reported late', () => {
     const view = listed([liveNode('n1', 'a')], [livePod()]);
     view.deleteNode(N1, at(5));
     assert.deepEqual(told(view.upsertPod(livePod('u2'), at(6))), ['n1 deleted a: has u2']);
@@ -567,7 +567,7 @@ describe('a deleted node', () => {
 });
 
 describe('a new list', () => {
-  test('of nodes tells of those that are gone, new or changed', () => {
+  test('sends deleted, new and changed nodes', () => {
     const view = listed([liveNode('n1', 'a'), liveNode('n2', 'a'), liveNode('n3')], [livePod()]);
     const list = [liveNode('n2', 'a'), liveNode('n3', 'b'), liveNode('n4', 'c')];
     assert.deepEqual(told(view.replaceNodes(list, at(1))), [
@@ -577,13 +577,13 @@ describe('a new list', () => {
     ]);
   });
 
-  test('of a node’s pods tells of them all, whatever was known of them', () => {
+  test('sends all pods of a node, whatever pods were known', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2'), livePod('u3')]);
     const list = [livePod('u2'), livePod('u3', { tolerations: [] }), livePod('u4')];
     assert.deepEqual(told(view.replacePods(list, at(1))), ['n1 a: u2 u3 u4']);
   });
 
-  test('of a node’s pods that are as they were known to be is not told', () => {
+  test('sends nothing when the pods of a node are unchanged', () => {
     const view = listed([liveNode('n1', 'a')], [livePod('u1'), livePod('u2')]);
     const again = [
       livePod('u2', { resourceVersion: '9', tolerations: [tolerating('a', 60)] }),
@@ -594,7 +594,7 @@ describe('a new list', () => {
     assert.deepEqual(twins.replacePods([], at(1)), []);
   });
 
-  test('of a node’s pods leaves out those that are going, and those of other nodes', () => {
+  test('omits terminating pods, and pods of other nodes', () => {
     const list = [livePod('u1', { terminating: true }), livePod('u2', { node: nodeName('n2') })];
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a')], at(0)));
@@ -602,7 +602,7 @@ describe('a new list', () => {
     assert.deepEqual(said(), ['n1 a: no pods']);
   });
 
-  test('of a node’s pods keeps the moments of their bindings', () => {
+  test('keeps the times of bindings', () => {
     const view = listed([liveNode('n1', 'a')]);
     const pod = livePod('u1', { podSince: at(10) });
     view.upsertPod(pod, at(10) + 300);
@@ -612,7 +612,7 @@ describe('a new list', () => {
 });
 
 describe('a resync', () => {
-  test('tells every tainted node once more, newer than before', () => {
+  test('sends every tainted node again, with a newer version', () => {
     const view = listed([liveNode('n1', 'a'), liveNode('n2')], [livePod()]);
     const first = only(view.resync([], at(1), false));
     const second = only(view.resync([], at(2), true));
@@ -624,12 +624,12 @@ describe('a resync', () => {
     );
   });
 
-  test('tells as untainted what only the store still holds as tainted', () => {
+  test('sends nodes as untainted that only the store still has as tainted', () => {
     const view = listed([liveNode('n1')], [livePod()]);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 untainted: no pods']);
   });
 
-  test('tells as deleted a stored node that is not there, with its stored taints as found', () => {
+  test('sends a missing stored node as deleted, with its stored taints as found', () => {
     const view = listed([], [livePod()]);
     const delta = only(view.resync([stored('n1', 'a')], at(1), false));
     assert.deepEqual(told([delta]), ['n1 deleted a: u1']);
@@ -639,7 +639,7 @@ describe('a resync', () => {
     assert.equal(delta.taints[0]?.seenAt, at(-100));
   });
 
-  test('tells what it had from the store of a node that comes back as found then: nobody saw it in between', () => {
+  test('sends the stored taints of a returning node as found at its return, because the time between is unknown', () => {
     const view = listed([], [livePod()]);
     view.resync([stored('n1', 'a')], at(1), false);
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [found('a', 3)]);
@@ -649,14 +649,14 @@ describe('a resync', () => {
     ]);
   });
 
-  test('keeps the moment a stored node went', () => {
+  test('keeps the time at which a stored node was deleted', () => {
     const gone = stored('n1', 'a');
     const view = listed([], [livePod()]);
     const deltas = view.resync([{ ...gone, state: { ...gone.state, deletedAt: at(-50) } }], at(1), false);
     assert.equal(only(deltas).deletedAt, at(-50));
   });
 
-  test('tells as untainted a stored node that is not there and was last heard of without its taint', () => {
+  test('sends a missing stored node as untainted when its taint was last reported as removed', () => {
     const view = listed([], [livePod()]);
     const { node, state } = stored('n1', 'a');
     const doubtful = state.taints.map((each) => ({ ...each, known: 'found', since: at(-90) }) as const);
@@ -665,19 +665,19 @@ describe('a resync', () => {
     assert.deepEqual(only(view.upsertNode(liveNode('n1', 'a'), at(3))).taints, [taint('a', 3)]);
   });
 
-  test('tells and forgets a stored node that is not there and has no pods', () => {
+  test('sends and removes a missing stored node without pods', () => {
     const view = listed();
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 deleted untainted: no pods']);
     assert.deepEqual(view.counts, NOTHING);
   });
 
-  test('tells a node once that both know as tainted', () => {
+  test('sends a node once that both have as tainted', () => {
     const view = listed([liveNode('n1', 'a')]);
     assert.deepEqual(told(view.resync([stored('n1', 'a')], at(1), false)), ['n1 a: no pods']);
   });
 });
 
-test('every delta is newer than the one before, and those of a later epoch than all before', () => {
+test('every delta is newer than the previous, and deltas of a later epoch are newer than all before', () => {
   const view = listed([liveNode('n1', 'a')], [livePod('u1')], 7);
   const deltas = [
     view.resync([stored('n9', 'a')], at(1), true),
@@ -693,7 +693,7 @@ test('every delta is newer than the one before, and those of a later epoch than 
   );
 });
 
-test('a view forgets what is gone: it does not grow with what has been', () => {
+test('a view does not grow with objects that are gone', () => {
   const view = listed([liveNode('n1', 'a')]);
   for (let index = 0; index < 100; index++) {
     const uid = podUid(`u${index}`);
@@ -705,13 +705,16 @@ test('a view forgets what is gone: it does not grow with what has been', () => {
   assert.deepEqual(view.counts, NOTHING);
 });
 
-describe('pods without end, as no cluster has them', () => {
-  /** Of these a hundred fill the room there is for them, and one keeps them all. */
+describe('pods beyond any limit of a cluster', () => {
+  /**
+   * A hundred pods with this key fill the limit. All pods share the string, so that the test needs its memory
+   * only once.
+   */
   const LARGE = 'x'.repeat(getHeapStatistics().heap_size_limit / 300);
   const TOO_MANY = { name: 'ApiError', message: /^The pods of its tainted nodes exceed \d+ MiB/ };
   const large = (index: number, fields: Partial<LivePod> = {}): LivePod =>
     livePod(`u${index}`, { tolerations: [{ key: LARGE, operator: 'Exists' }], ...fields });
-  /** How many of 150 get in, one by one. */
+  /** Returns how many of 150 are accepted, one by one. */
   function takenBy(take: (index: number) => unknown): number {
     for (let index = 0; index < 150; index++) {
       try {
@@ -727,14 +730,14 @@ describe('pods without end, as no cluster has them', () => {
   }
   const few = (taken: number) => assert.ok(taken > 90 && taken < 110, `${taken} were taken`);
 
-  test('in a list are refused, and none of them is kept', () => {
+  test('are rejected in a list, and none is kept', () => {
     const view = listed([liveNode('n1', 'a')]);
     const pods = Array.from({ length: 110 }, (_, index) => large(index));
     assert.throws(() => view.replacePods(pods, at(1)), TOO_MANY);
     assert.deepEqual(view.counts, { nodes: 1, tainted: 1, pods: 0 });
   });
 
-  test('in lists of many nodes are refused, too', () => {
+  test('are rejected in lists of many nodes', () => {
     const nodes = Array.from({ length: 150 }, (_, index) => liveNode(`n${index}`, 'a'));
     const view = new ClusterView(clusterName('c1'), 1);
     view.replaceNodes(nodes, at(0));
@@ -746,7 +749,7 @@ describe('pods without end, as no cluster has them', () => {
     );
   });
 
-  test('one by one are refused, those that are known stay, and when some go there is room again', () => {
+  test('are rejected one by one; known pods stay, and deletions free capacity', () => {
     const view = listed([liveNode('n1', 'a')]);
     const taken = takenBy((index) => view.upsertPod(large(index), at(1)));
     few(taken);
@@ -756,7 +759,7 @@ describe('pods without end, as no cluster has them', () => {
     assert.throws(() => view.upsertPod(large(taken + 1), at(2)), TOO_MANY);
   });
 
-  test('that leave and do not go are refused', () => {
+  test('are rejected when they are stuck terminating', () => {
     const view = listed([liveNode('n1', 'a')]);
     const leaving = { overAt: at(30), finalizers: [LARGE] };
     few(
@@ -766,7 +769,7 @@ describe('pods without end, as no cluster has them', () => {
     );
   });
 
-  test('that somebody else deletes again and again are refused', () => {
+  test('are rejected when other actors keep deleting them', () => {
     const view = listed([liveNode('n1', 'a')]);
     few(
       takenBy((index) => {
@@ -776,13 +779,13 @@ describe('pods without end, as no cluster has them', () => {
     );
   });
 
-  test('are none where the same few change again and again', () => {
+  test('are accepted where the same few pods change repeatedly', () => {
     const view = listed([liveNode('n1', 'a')]);
     for (let index = 0; index < 400; index++) view.upsertPod(large(index % 40), at(index));
     assert.equal(view.counts.pods, 40);
   });
 
-  test('that come and go while no queue takes anything are told of with their nodes', () => {
+  test('are sent with their nodes when they come and go while the queue is unreachable', () => {
     const { view, hear, said } = silent();
     hear(view.replaceNodes([liveNode('n1', 'a'), liveNode('n2', 'a')], at(0)));
     for (const name of ['n1', 'n2']) hear(view.replacePods(nodeName(name), [], at(0)));

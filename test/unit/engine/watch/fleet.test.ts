@@ -28,7 +28,7 @@ const seeAll = (holder: string) => {
   for (const cluster of CLUSTERS) fleet.saw(cluster, lease(cluster, holder));
 };
 
-test('a relay with clusters lets others go first, and never for long', () => {
+test('delays lease acquisition while the relay holds other leases, and never for long', () => {
   fleet.saw(C0, undefined);
   assert.equal(fleet.acquireDelayMs(C0), 0);
   fleet.saw(C1, lease(C1, 'me'));
@@ -37,7 +37,7 @@ test('a relay with clusters lets others go first, and never for long', () => {
   assert.equal(fleet.load, 100);
 });
 
-test('a relay whose budget would be exceeded lets others go first for longer', () => {
+test('delays lease acquisition for longer when it would exceed the capacity', () => {
   const { holder: _holder, ...free } = lease(C0, '', { nodes: 901 });
   fleet.saw(C0, free);
   assert.equal(fleet.acquireDelayMs(C0), OVER_BUDGET_MS);
@@ -49,7 +49,7 @@ test('a relay whose budget would be exceeded lets others go first for longer', (
   assert.equal(fleet.excess, 0);
 });
 
-test('a lease that was given to another relay is left to that one', () => {
+test('leaves a lease that was handed to another relay to that relay', () => {
   const { holder: _holder, ...free } = lease(C0, '', { bid: { holder: 'you', load: 0 } });
   fleet.saw(C0, free);
   assert.ok(fleet.acquireDelayMs(C0) > 2 * SECOND);
@@ -57,7 +57,7 @@ test('a lease that was given to another relay is left to that one', () => {
   assert.equal(fleet.acquireDelayMs(C0), 0);
 });
 
-test('a cluster that was given up is not asked for, and taken only when nobody else does', () => {
+test('does not request a cluster that it handed off, and acquires it only when no other relay does', () => {
   seeAll('you');
   for (const cluster of CLUSTERS) fleet.avoid(cluster);
   nowMs += 59 * SECOND;
@@ -70,7 +70,7 @@ test('a cluster that was given up is not asked for, and taken only when nobody e
   assert.ok(fleet.wanted(CLUSTERS.length));
 });
 
-test('nothing is asked for by a relay that is new, or has not seen all leases', () => {
+test('requests no lease until the relay is established and has seen all leases', () => {
   seeAll('you');
   assert.equal(fleet.wanted(CLUSTERS.length), undefined);
   nowMs += 60 * SECOND;
@@ -78,7 +78,7 @@ test('nothing is asked for by a relay that is new, or has not seen all leases', 
   assert.equal(fleet.wanted(CLUSTERS.length)?.holder, 'you');
 });
 
-test('the next lease is asked for when the last has come, or is not coming', () => {
+test('requests the next lease when the last was acquired or does not come', () => {
   seeAll('you');
   nowMs += 60 * SECOND;
   const first = fleet.wanted(CLUSTERS.length);
@@ -92,7 +92,7 @@ test('the next lease is asked for when the last has come, or is not coming', () 
   assert.ok(fleet.wanted(CLUSTERS.length));
 });
 
-test('one lease is given away at a time, and only to who has clearly less', () => {
+test('hands off one lease at a time, and only to a relay with clearly less load', () => {
   seeAll('me');
   const asked = (cluster: typeof C0, load: number) => lease(cluster, 'me', { bid: { holder: 'you', load } });
   assert.equal(fleet.gives(lease(C0, 'me')), false, 'nobody asked');

@@ -33,20 +33,20 @@ const gone = () => new ApiError('too old resource version', 410, 'Expired');
 interface Bench {
   readonly pods: PlayedResource<LivePod>;
   readonly follower: PodFollower;
-  /** What the sink was called with, in short. */
+  /** The calls of the sink, in short form. */
   readonly heard: string[];
   readonly failures: unknown[];
   readonly time: DrivenTimers;
   readonly abort: () => void;
-  /** Follows n1, n2 and so on. */
+  /** Follows the nodes n1, n2 and so on. */
   readonly addMany: (count: number) => Promise<void>;
-  /** Its lists, those of `node` only. */
+  /** Returns the requested lists; `node`: only lists of that node. */
   readonly lists: (node?: string) => readonly ListOptions[];
-  /** The last watch of a node, or else the shared one. */
+  /** Returns the last watch of a node, or the shared watch without `node`. */
   readonly watch: (node?: string) => PlayedWatch<LivePod>;
 }
 
-/** A follower of a cluster whose lists are empty at version 10, but where a test says otherwise. */
+/** Returns a follower of a cluster whose lists are empty at version 10, unless a test sets others. */
 function bench(context: TestContext, limits = new PodFollowLimits(), time = driveTimers(context)): Bench {
   const aborting = new AbortController();
   context.after(() => aborting.abort());
@@ -74,7 +74,7 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
     abort: () => aborting.abort(),
     addMany: async (count) => {
       for (let index = 1; index <= count; index++) follower.add(nodeName(`n${index}`));
-      // Four at a time take their turns.
+      // Lists get their slots four at a time.
       for (let turns = 0; turns < count / 4; turns++) await time.settle();
     },
     lists: (node) => pods.listed.filter(({ onNode }) => node === undefined || onNode === node),
@@ -86,14 +86,17 @@ function bench(context: TestContext, limits = new PodFollowLimits(), time = driv
   };
 }
 
-/** Where the process's other clusters have taken all watches, so that every node shares one. */
+/**
+ * Returns a follower without available watches, because other clusters use all of them, so that every node
+ * shares a watch.
+ */
 function sharing(context: TestContext): Bench {
   const limits = new PodFollowLimits();
   for (let taken = 0; taken < WATCHES_IN_ALL; taken++) limits.takeWatch();
   return bench(context, limits);
 }
 
-/** Holds back the answers to lists until the test lets them go. */
+/** Holds back the answers to lists until the test sends them. */
 function hold(pods: PlayedResource<LivePod>) {
   const held: { readonly options: ListOptions; readonly answer: (page: Page<LivePod>) => void }[] = [];
   pods.answer = (options) => new Promise((resolve) => held.push({ options, answer: resolve }));
@@ -103,7 +106,7 @@ function hold(pods: PlayedResource<LivePod>) {
 const n1: NodeName = nodeName('n1');
 
 describe('a node', () => {
-  test('has its pods listed from the cache, all at once, and a watch of its own from there', async (context) => {
+  test('has its pods listed from the cache in one page, and its own watch from there', async (context) => {
     const given = bench(context);
     given.pods.answer = () => page('10', podOn('n1', 'u1', '7'));
     given.follower.add(n1);
@@ -118,7 +121,7 @@ describe('a node', () => {
     assert.deepEqual(given.heard.slice(1), ['upsert u2@11', 'delete u1@12']);
   });
 
-  test('that is added twice is followed once', async (context) => {
+  test('is followed once when it is added twice', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     given.follower.add(n1);
@@ -127,7 +130,7 @@ describe('a node', () => {
     assert.equal(given.pods.watched.length, 1);
   });
 
-  test('that is removed has its requests ended, and nothing more is told of it', async (context) => {
+  test('has its requests ended when it is removed, without further changes', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -141,7 +144,7 @@ describe('a node', () => {
     assert.deepEqual(given.failures, []);
   });
 
-  test('that is removed while it is listed has the list aborted; its late answer does not count', async (context) => {
+  test('has its list aborted when it is removed meanwhile, and a late answer is ignored', async (context) => {
     const given = bench(context);
     const held = hold(given.pods);
     given.follower.add(n1);
@@ -157,7 +160,7 @@ describe('a node', () => {
     assert.deepEqual(given.failures, []);
   });
 
-  test('goes on where its watch ended or broke, without a list', async (context) => {
+  test('resumes an ended or broken watch without a list', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -173,7 +176,7 @@ describe('a node', () => {
     assert.equal(given.failures.length, 1);
   });
 
-  test('whose version is too old is listed again, not older than what was heard', async (context) => {
+  test('is listed again when its version is too old, not older than the last event', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -188,7 +191,7 @@ describe('a node', () => {
     assert.deepEqual(given.failures, []);
   });
 
-  test('whose watch falls silent is listed again', async (context) => {
+  test('is listed again when its watch is silent', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     await given.time.pass(155 * SECOND);
@@ -197,7 +200,7 @@ describe('a node', () => {
     assert.match(String(given.failures[0]), /silent for 150 s/);
   });
 
-  test('whose list is refused is listed again after Retry-After', async (context) => {
+  test('is listed again after Retry-After when its list fails', async (context) => {
     const given = bench(context);
     given.pods.answer = () => {
       throw new ApiError('too many requests', 429, 'TooManyRequests', 20);
@@ -212,7 +215,7 @@ describe('a node', () => {
   });
 });
 
-test('a server that is behind (504) is asked three times more from its cache, then for its newest', async (context) => {
+test('asks a server that is behind (504) three more times from its cache, then for its latest state', async (context) => {
   const given = bench(context);
   given.follower.add(n1);
   await given.time.settle();
@@ -232,8 +235,8 @@ test('a server that is behind (504) is asked three times more from its cache, th
   assert.deepEqual(given.failures, []);
 });
 
-describe('a history that is another one than before', () => {
-  test('shows by an older event: everything is listed anew, from any version', async (context) => {
+describe('a restored etcd', () => {
+  test('is detected from an older event: every node is listed again, from any version', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     given.follower.add(nodeName('n2'));
@@ -251,7 +254,7 @@ describe('a history that is another one than before', () => {
     assert.deepEqual(given.heard, ['n1:', 'n2:', 'n1:', 'n2:']);
   });
 
-  test('shows by a list that is older than what was heard', async (context) => {
+  test('is detected from a list that is older than the last event', async (context) => {
     const given = bench(context);
     given.follower.add(n1);
     given.follower.add(nodeName('n2'));
@@ -264,7 +267,7 @@ describe('a history that is another one than before', () => {
 });
 
 describe('beyond a hundred nodes', () => {
-  test('the others share one watch, which reads of theirs only', async (context) => {
+  test('the other nodes share one watch, which reads only their pods', async (context) => {
     const given = bench(context);
     await given.addMany(OWN_WATCHES + 2);
     const shared = given.watch();
@@ -284,7 +287,7 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard.slice(OWN_WATCHES + 2), ['upsert u1@11']);
   });
 
-  test('a list is not older than the last event that the shared watch read or passed, whatever its bookmarks say', async (context) => {
+  test('a list is not older than the last event of the shared watch, for any bookmarks', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -296,7 +299,7 @@ describe('beyond a hundred nodes', () => {
     assert.equal(given.lists('n2')[0]?.notOlderThan, '12');
   });
 
-  test('an event that comes while the list is on its way counts once it is newer', async (context) => {
+  test('an event during a list counts if it is newer', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -310,7 +313,7 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard, ['n1:', 'n2: u3@9 u2@13']);
   });
 
-  test('whose version is too old begins at the newest, and its nodes are listed anew from there', async (context) => {
+  test('an expired shared watch starts at the latest version, and its nodes are listed again from there', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -323,7 +326,7 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard, ['n1:', 'n1:']);
   });
 
-  test('that falls silent begins at the newest, and its nodes are listed anew: its version may be one that was lost', async (context) => {
+  test('a silent shared watch starts at the latest version, and its nodes are listed again, in case of a restored etcd', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -333,7 +336,7 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
   });
 
-  test('what a gap hid is listed also when the newest version is refused at first', async (context) => {
+  test('the changes of a gap are listed also when the request of the latest version fails at first', async (context) => {
     const given = sharing(context);
     given.follower.add(n1);
     await given.time.settle();
@@ -351,7 +354,7 @@ describe('beyond a hundred nodes', () => {
     assert.deepEqual(given.heard, ['n1:', 'n1: u1@49']);
   });
 
-  test('each has a watch of its own again when there have been few for five minutes', async (context) => {
+  test('each node gets its own watch again after five minutes with few nodes', async (context) => {
     const given = bench(context);
     await given.addMany(OWN_WATCHES + 1);
     const shared = given.watch();
@@ -371,7 +374,7 @@ describe('beyond a hundred nodes', () => {
     assert.equal(given.lists(last).at(-1)?.notOlderThan, '10');
   });
 
-  test('the shared watch stays when there are many again meanwhile', async (context) => {
+  test('the shared watch stays when the number of nodes grows again meanwhile', async (context) => {
     const given = bench(context);
     await given.addMany(OWN_WATCHES + 1);
     for (let index = 1; index <= 40; index++) given.follower.remove(nodeName(`n${index}`));
@@ -384,7 +387,7 @@ describe('beyond a hundred nodes', () => {
     assert.equal(given.watch().isOpen, true);
   });
 
-  test('no watch is left when no node is', async (context) => {
+  test('no watch remains without nodes', async (context) => {
     const given = bench(context);
     await given.addMany(OWN_WATCHES + 1);
     for (let index = 1; index <= OWN_WATCHES + 1; index++) given.follower.remove(nodeName(`n${index}`));
@@ -397,7 +400,7 @@ describe('beyond a hundred nodes', () => {
 });
 
 describe('lists', () => {
-  test('are four at a time, of the node that was tainted last first', async (context) => {
+  test('run four at a time, with the last tainted node first', async (context) => {
     const given = bench(context);
     const held = hold(given.pods);
     await given.addMany(8);
@@ -410,7 +413,7 @@ describe('lists', () => {
     assert.deepEqual(asked().slice(4), ['n8', 'n7']);
   });
 
-  test('are eight at a time in the whole process', async (context) => {
+  test('run eight at a time in the whole process', async (context) => {
     const limits = new PodFollowLimits();
     const time = driveTimers(context);
     const clusters = [1, 2, 3].map(() => bench(context, limits, time));
@@ -422,7 +425,7 @@ describe('lists', () => {
     );
   });
 
-  test('of nodes that were removed while they waited are not asked for', async (context) => {
+  test('are not requested for nodes that were removed while they waited', async (context) => {
     const given = bench(context);
     const held = hold(given.pods);
     await given.addMany(8);
@@ -433,7 +436,7 @@ describe('lists', () => {
     assert.deepEqual(given.failures, []);
   });
 
-  test('are taken again of the hundred nodes whose last one is longest ago', async (context) => {
+  test('are repeated for the hundred nodes with the oldest list', async (context) => {
     const given = bench(context);
     const count = OWN_WATCHES + 20;
     await given.addMany(count);
@@ -461,7 +464,7 @@ describe('lists', () => {
     }
   });
 
-  test('that are slow, while many wait, give way to one of all pods by pages', async (context) => {
+  test('are replaced by a list of all pods by pages when they are slow and many wait', async (context) => {
     const given = bench(context);
     given.pods.answer = async ({ onNode, continue: token }) => {
       if (onNode !== undefined) await new Promise((resolve) => setTimeout(resolve, 2 * SECOND));
@@ -483,7 +486,7 @@ describe('lists', () => {
     assert.ok(given.lists().length < 20, `${given.lists().length} lists`);
   });
 
-  test('of all pods take no room from later ones once they have come', async (context) => {
+  test('free the memory of a list of all pods after it completes', async (context) => {
     const given = bench(context);
     const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
     given.pods.answer = async ({ onNode, continue: token = '0' }) => {
@@ -501,7 +504,7 @@ describe('lists', () => {
     assert.deepEqual(given.failures, []);
   });
 
-  test('that never end, of pods without end, fill no memory, and those of each node are listed all the same', async (context) => {
+  test('stop an endless list of all pods at the memory limit, and list each node nevertheless', async (context) => {
     const given = bench(context);
     const labels = { large: 'x'.repeat(getHeapStatistics().heap_size_limit / 600) };
     given.pods.answer = async ({ onNode }) => {
@@ -518,7 +521,7 @@ describe('lists', () => {
   });
 });
 
-test('aborted, it ends all requests and makes no more', async (context) => {
+test('ends all requests when it is aborted, and makes no more', async (context) => {
   const given = bench(context);
   await given.addMany(3);
   given.abort();

@@ -17,27 +17,33 @@ import { ToldCluster } from '#test/world/told-cluster.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
-/** More than a silent watch, a time-out and a server that is behind take together; less than it takes to a resync. */
+/**
+ * More than a silent watch, a timeout and a server that is behind take together, and less than the time to a
+ * resync.
+ */
 const QUIET_MS = 5 * MINUTE;
-/** And one that tells the shared watch where to begin. */
+/** The most lists at a time, without the list that starts the shared watch. */
 const MAX_CONCURRENT_LISTS = 4;
 const LEASE_WRITTEN_EVERY_MS = 10 * SECOND;
-/** Writes after a restore, so few that versions do not come near those from before. */
+/**
+ * A restore goes back at least this many versions, so that the few writes after it do not reach the versions
+ * before.
+ */
 const MIN_RESTORED = 150;
 const WRITES_AFTER_RESTORE = 40;
-/** So far they stay away from those. */
+/** The minimum distance from the versions before the restore. */
 const MARGIN = 100;
 
 export interface FollowedHistory {
-  /** What is not as it has to be, one sentence each. */
+  /** The violations, in one sentence each. */
   readonly faults: readonly string[];
-  /** What happened, one line each. */
+  /** The events, one line each. */
   readonly story: readonly string[];
 }
 
 /**
- * Plays what happens to the nodes and pods of one cluster while a relay's watch follows it through failing servers, and
- * says what it does not know right when all is quiet. The same seed plays the same.
+ * Plays random changes of the nodes and pods of one cluster while a relay's watch follows it through failing
+ * servers. Returns where the view is wrong when the cluster is quiet. The same seed plays the same history.
  */
 export async function followHistory(seed: number, time: DrivenTimers): Promise<FollowedHistory> {
   const random = new SeededRandom(seed);
@@ -77,7 +83,7 @@ class History {
     this.#nodes = Array.from({ length: count }, (_, index) => nodeName(`n${index}`));
     this.#podNames = Array.from({ length: count * 3 }, (_, index) => `p${index}`);
     const limits = new PodFollowLimits();
-    // Few nodes share a watch only where other clusters have taken nearly all.
+    // Few nodes share a watch only where other clusters use nearly all watches.
     if (!crowded && random.chance(0.5))
       for (let left = 1_000; left > random.between(0, 3); left--) limits.takeWatch();
     this.#watch = new ClusterWatch(clusterName('c'), this.#servers, this.#view, {
@@ -126,11 +132,11 @@ class History {
   async end(): Promise<void> {
     this.#servers.close();
     await this.#watch.stop();
-    // Whatever is under way to the servers ends.
+    // Requests in flight end.
     await this.#time.pass(5 * SECOND);
   }
 
-  /** Time goes by, in which somebody renews leases. */
+  /** Advances the time, with regular renewals of leases. */
   async #pass(ms: number): Promise<void> {
     const until = Date.now() + ms;
     for (;;) {
@@ -178,7 +184,7 @@ class History {
     else this.#chase(node, pod, hasTaints);
   }
 
-  /** A node is tainted, and at the same moment a pod comes to it or goes. */
+  /** Taints a node while a pod on it is created or deleted. */
   #chase(node: NodeName, pod: string, hasTaints: boolean): void {
     const before = this.#random.chance(0.5);
     if (before) this.#createPod(pod, node);
@@ -197,7 +203,7 @@ class History {
     const versionsAgo = this.#random.between(MIN_RESTORED, MIN_RESTORED * 2);
     this.#servers.restore(versionsAgo);
     this.#note(`restored, from version ${version} to ${this.#servers.version}`);
-    // Before it comes near the versions from before, all is quiet.
+    // The cluster is quiet before its version approaches the versions before the restore.
     const enough = Math.min(this.#servers.version + WRITES_AFTER_RESTORE, version - MARGIN);
     while (this.#servers.version < enough) {
       this.#happenSlowly(hasTaints);
@@ -217,7 +223,7 @@ class History {
     this.#note(`${name} is deleted`);
   }
 
-  /** The name may have been another pod's, elsewhere. */
+  /** A pod with the same name may have existed elsewhere. */
   #createPod(
     name: string,
     node = this.#random.chance(0.8) ? this.#random.pick(this.#nodes) : undefined,
@@ -237,7 +243,7 @@ class History {
     this.#note(`${name} (u${this.#uids}) is created on ${node}`);
   }
 
-  /** It is bound, or tolerates something else from now on. */
+  /** Binds the pod, or changes its tolerations. */
   #changePod(name: string): void {
     const pod = this.#livePod(name);
     if (!pod) return;

@@ -20,10 +20,10 @@ const TRIP: Trip = { scope: 'cluster', trippedAt: 1, nodes: 5, outOf: 10 };
 
 interface Given {
   readonly stored?: readonly Trip[];
-  /** For so long those of the nodes have been down that are. */
+  /** The time for which each of these nodes has been down. */
   readonly downMs?: Readonly<Record<string, number>>;
   readonly rules?: Partial<Rules>;
-  /** Of the table, at first. */
+  /** `true`: the table is unreachable at first. */
   readonly isAway?: boolean;
 }
 
@@ -33,7 +33,7 @@ const down = (timeAdded?: number) => ({
   ...(timeAdded === undefined ? {} : { timeAdded }),
 });
 
-/** The guard of a cluster of ten nodes; what is written was read. */
+/** Returns the guard of a cluster of ten nodes, after it has read the stored state. */
 async function bench(context: TestContext, { stored, downMs = {}, rules = {}, isAway = false }: Given = {}) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
@@ -83,7 +83,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     ...{ time, log, book, view, told, state, guard, governing, stopping },
     fail: (...nodes: readonly number[]) => change([down()], nodes),
     heal: (...nodes: readonly number[]) => change([], nodes),
-    /** An operator releases what stands. */
+    /** Releases the active trips, as an operator does. */
     release: () =>
       book.set(book.state.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: Date.now() }))),
     taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
@@ -95,7 +95,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
 
 const scopes = (trips: readonly Trip[]) => trips.map(({ scope }) => scope);
 
-test('below the threshold everything is told at once, and nothing is written', async (context) => {
+test('allows deltas immediately below the threshold, without a write', async (context) => {
   const { guard, fail, book, time } = await bench(context);
   fail(1, 2);
   assert.ok(guard.mayTell);
@@ -103,7 +103,7 @@ test('below the threshold everything is told at once, and nothing is written', a
   assert.equal(book.tries, 0);
 });
 
-test('from the node on that reaches it, nothing is told until the trip is written, and then as of after it', async (context) => {
+test('allows no deltas from the threshold on until the trip is saved, and then with its revision', async (context) => {
   const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
   const writing = Promise.withResolvers<void>();
   book.answer = writing.promise;
@@ -122,14 +122,14 @@ test('from the node on that reaches it, nothing is told until the trip is writte
   assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes are down']);
 });
 
-test('also where the view changed and nobody has said so yet', async (context) => {
+test('allows no deltas also when the view changed without a notice', async (context) => {
   const { guard, view } = await bench(context);
   for (const index of [1, 2, 3]) view.upsertNode({ ...liveNode(`n${index}`), taints: [down()] }, Date.now());
   assert.equal(guard.mayTell, false);
 });
 
-describe('a trip that cannot be written', () => {
-  test('is tried again and again, and holds all that is tainted meanwhile: it is told under a revision that is not stored', async (context) => {
+describe('a trip that cannot be saved', () => {
+  test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
     const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
@@ -146,7 +146,7 @@ describe('a trip that cannot be written', () => {
     assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
   });
 
-  test('holds nothing any more once its nodes are well', async (context) => {
+  test('holds no evictions once its nodes recover', async (context) => {
     const { fail, heal, book, time, told, revisionTold } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
@@ -156,7 +156,7 @@ describe('a trip that cannot be written', () => {
     assert.deepEqual([told.again, revisionTold()], [[false, true], undefined]);
   });
 
-  test('is promised anew above what somebody else wrote meanwhile', async (context) => {
+  test('gets a new revision above a concurrent write', async (context) => {
     const { guard, fail, book, time, revisionTold, governing } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
@@ -168,14 +168,14 @@ describe('a trip that cannot be written', () => {
   });
 });
 
-describe('whether what it decides can be stored', () => {
-  test('is found out by writing what stands once more, which changes nothing', async (context) => {
+describe('the check of writability', () => {
+  test('saves the active trips again, which changes nothing', async (context) => {
     const { guard, book } = await bench(context, { stored: [TRIP] });
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.deepEqual([book.touches, book.state.revision, book.state.trips], [1, 1, [TRIP]]);
   });
 
-  test('is found out by writing it for the first time where nothing was ever written', async (context) => {
+  test('saves the first state where none exists', async (context) => {
     const { guard, book } = await bench(context);
     assert.equal(await guard.whyUnwritable(), undefined);
     assert.deepEqual(book.state, { revision: 1, trips: [] });
@@ -183,19 +183,19 @@ describe('whether what it decides can be stored', () => {
     assert.equal(book.touches, 1);
   });
 
-  test('is denied where it can be read and not be written', async (context) => {
+  test('reports a failure where the state can be read but not written', async (context) => {
     const { guard, book, said } = await bench(context, { stored: [TRIP] });
     book.isReadOnly = true;
     assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be saved/);
     assert.deepEqual(said(), [['guard.save-failed', undefined]]);
   });
 
-  test('is denied where it could not be read yet', async (context) => {
+  test('reports a failure where the state could not be read yet', async (context) => {
     const { guard } = await bench(context, { isAway: true });
     assert.match((await guard.whyUnwritable()) ?? '', /^the guard's state can't be read/);
   });
 
-  test('is found out by what somebody else wrote meanwhile', async (context) => {
+  test('succeeds by a concurrent write', async (context) => {
     const { guard, book } = await bench(context, { stored: [TRIP] });
     book.set([TRIP, { ...TRIP, scope: 'people' }]);
     assert.equal(await guard.whyUnwritable(), undefined);
@@ -203,7 +203,7 @@ describe('whether what it decides can be stored', () => {
   });
 });
 
-test('what came to be written when it was needed no more is not', async (context) => {
+test('saves no trip that is no longer needed', async (context) => {
   const { guard, fail, heal, book, time, told } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);
@@ -215,7 +215,7 @@ test('what came to be written when it was needed no more is not', async (context
   assert.deepEqual([book.state.trips, told.freed], [[], 1]);
 });
 
-test('more trips are written beside those that stand', async (context) => {
+test('saves further trips beside the active trips', async (context) => {
   const { fail, taint, book, time } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
@@ -226,7 +226,7 @@ test('more trips are written beside those that stand', async (context) => {
   assert.deepEqual(book.state.trips[0], first);
 });
 
-test('when somebody else wrote meanwhile, it judges by what that one wrote', async (context) => {
+test('judges by the concurrent write of another process', async (context) => {
   const { fail, book, guard, time } = await bench(context);
   book.set([{ ...TRIP, scope: 'zone', zone: 'a' }]);
   fail(1, 2, 3);
@@ -236,7 +236,7 @@ test('when somebody else wrote meanwhile, it judges by what that one wrote', asy
   assert.ok(guard.mayTell);
 });
 
-/** All is well for five minutes: one second before they are over, the trip still stands. */
+/** Passes five minutes of recovery. One second before they end, the trip is still active. */
 async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>) {
   await time.pass(CALM_MS - SECOND);
   guard.look();
@@ -248,7 +248,7 @@ async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>
 }
 
 describe('a trip that was stored before', () => {
-  test('is taken as it is, told by none, and told on', async (context) => {
+  test('is kept and passed on, without a log line', async (context) => {
     const { guard, fail, book, time, said, revisionTold } = await bench(context, { stored: [TRIP] });
     fail(1, 2, 3);
     await time.pass(CALM_MS * 2);
@@ -256,7 +256,7 @@ describe('a trip that was stored before', () => {
     assert.equal(revisionTold(), 1);
   });
 
-  test('is let go after five minutes of calm', async (context) => {
+  test('resets after five minutes of recovery', async (context) => {
     const benched = await bench(context, { stored: [TRIP] });
     const { guard, book, said } = benched;
     guard.look();
@@ -269,7 +269,7 @@ describe('a trip that was stored before', () => {
     ['forward', 3_600_000],
     ['back', -3_600_000],
   ] as const)
-    test(`is let go neither sooner nor later when the clock is set ${how}`, async (context) => {
+    test(`resets on time when the clock is set ${how}`, async (context) => {
       const benched = await bench(context, { stored: [TRIP] });
       const { guard, book, state } = benched;
       guard.look();
@@ -278,7 +278,7 @@ describe('a trip that was stored before', () => {
       assert.deepEqual(book.state.trips, []);
     });
 
-  test('is not let go for what a relay believes that hears nothing', async (context) => {
+  test('does not reset by the view of a disconnected relay', async (context) => {
     const { guard, book, state, time } = await bench(context, { stored: [TRIP] });
     guard.look();
     state.knows = false;
@@ -292,7 +292,7 @@ describe('a trip that was stored before', () => {
   });
 });
 
-test('what an operator released stays so for the same nodes, and trips by one more', async (context) => {
+test('keeps a release for the same nodes, and trips for one more', async (context) => {
   const { guard, governing, fail, book, time, said, release } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
@@ -315,7 +315,7 @@ test('what an operator released stays so for the same nodes, and trips by one mo
   );
 });
 
-test('that an operator released is read again until it can be', async (context) => {
+test('reads a release again until it succeeds', async (context) => {
   const { guard, governing, fail, book, time, release } = await bench(context);
   fail(1, 2, 3);
   await time.settle();
@@ -333,7 +333,7 @@ test('that an operator released is read again until it can be', async (context) 
   assert.deepEqual(scopes(guard.trips), ['cluster']);
 });
 
-test('what was released under another relay stays so', async (context) => {
+test('keeps a release under another relay', async (context) => {
   const released: ReleasedTrip = { ...TRIP, upTo: 5 };
   const { guard, fail, book, time, said } = await bench(context, { stored: [released] });
   fail(1, 2, 3, 4, 5);
@@ -345,11 +345,11 @@ test('what was released under another relay stays so', async (context) => {
   assert.deepEqual(scopes(guard.trips), ['cluster']);
 });
 
-describe('what was released while no relay spoke for the cluster', () => {
+describe('a release while no relay held the lease', () => {
   const RELEASED: FreshRelease = { ...TRIP, releasedAt: NOW - 60 * SECOND };
   const long = { n1: 90 * SECOND, n2: 600 * SECOND, n3: 61 * SECOND };
 
-  test('stays so for the nodes that were down then, and trips by one more', async (context) => {
+  test('stays for the nodes that were down then, and trips for one more', async (context) => {
     const { guard, fail, book, time } = await bench(context, { stored: [RELEASED], downMs: long });
     assert.deepEqual([guard.trips, book.noted], [[], []]);
     assert.deepEqual(book.state.released, [{ ...TRIP, upTo: 3 }]);
@@ -360,13 +360,13 @@ describe('what was released while no relay spoke for the cluster', () => {
     assert.equal(book.state.released, undefined);
   });
 
-  test('trips at once by a node that went down since', async (context) => {
+  test('trips immediately for a node that went down later', async (context) => {
     const downMs = { ...long, n4: 59 * SECOND };
     const { book } = await bench(context, { stored: [RELEASED], downMs });
     assert.deepEqual(scopes(book.state.trips), ['cluster']);
   });
 
-  test('is forgotten after five minutes of calm', async (context) => {
+  test('is removed after five minutes of recovery', async (context) => {
     const { guard, book, time } = await bench(context, { stored: [RELEASED] });
     guard.look();
     await time.pass(CALM_MS);
@@ -376,7 +376,7 @@ describe('what was released while no relay spoke for the cluster', () => {
   });
 });
 
-test('nothing is told before it is read what stands', async (context) => {
+test('allows no deltas before the stored state is read', async (context) => {
   const { book, time, guard, fail, told } = await bench(context, { isAway: true });
   fail(1);
   await time.pass(10 * SECOND);
@@ -386,7 +386,7 @@ test('nothing is told before it is read what stands', async (context) => {
   assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
 });
 
-test('rules that are older than what it wrote change nothing of it', async (context) => {
+test('ignores rules that are older than its own write', async (context) => {
   const { guard, governing, fail, book, time } = await bench(context);
   const old = governing();
   fail(1, 2, 3);
@@ -395,7 +395,7 @@ test('rules that are older than what it wrote change nothing of it', async (cont
   assert.deepEqual(guard.trips, book.state.trips);
 });
 
-test('what people tainted does not get old while it holds evictions', async (context) => {
+test('keeps counting custom taints while it holds evictions', async (context) => {
   const { guard, taint, heal, book, time } = await bench(context);
   taint(1, 2, 3, 4, 5);
   await time.settle();
@@ -413,7 +413,7 @@ test('what people tainted does not get old while it holds evictions', async (con
   assert.deepEqual(book.state.trips, []);
 });
 
-test('in shadow it tells that it would have tripped, and everything is told at once', async (context) => {
+test('only logs a trip in dry run, and allows deltas immediately', async (context) => {
   const policy = { ...RULES.policy, guard: { ...RULES.policy.guard, shadow: true } };
   const { guard, fail, book, time, said } = await bench(context, { rules: { policy } });
   fail(1, 2, 3);
@@ -424,7 +424,7 @@ test('in shadow it tells that it would have tripped, and everything is told at o
   assert.deepEqual(said(), [['guard.would-trip', 'cluster']]);
 });
 
-test('a relay that speaks for the cluster no longer writes nothing', async (context) => {
+test('saves nothing after its relay lost the lease', async (context) => {
   const { fail, book, stopping, time } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);
@@ -435,7 +435,7 @@ test('a relay that speaks for the cluster no longer writes nothing', async (cont
   assert.deepEqual(book.state.trips, []);
 });
 
-test('nothing is written by a view that has become untrue, however often the write before had failed', async (context) => {
+test('saves nothing from an outdated view, for any earlier failures', async (context) => {
   const { book, fail, state, time, guard } = await bench(context);
   book.isAway = true;
   fail(1, 2, 3);

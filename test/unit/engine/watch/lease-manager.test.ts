@@ -16,7 +16,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 const SECOND = 1000;
 const HOUR_MS = 3_600_000;
 const CLUSTER = clusterName('c1');
-/** Time passes in steps of this length, so that nothing is seen more exactly. */
+/** The step of time, which limits the precision of observations. */
 const STEP_MS = 50;
 
 const away = async (): Promise<never> => {
@@ -27,7 +27,7 @@ function bench(context: TestContext) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const database = openDatabase(':memory:');
   const leases = sqliteLeases(database);
-  /** A relay's keeper, with a table of its own to break and clocks of its own to set. */
+  /** Returns the lease manager of a relay, with its own table to break and its own clocks to set. */
   const keeperOf = (holder: string, options: Partial<Pick<Fleet, 'acquireDelayMs' | 'gives'>> = {}) => {
     const log = recordingLog();
     const stall = { until: 0 };
@@ -44,7 +44,7 @@ function bench(context: TestContext) {
     const lag = { on: false };
     let before: LeaseRecord | undefined;
     const connected: Leases = {
-      // What the look before this one found, where that will do.
+      // The result of the previous look, where the caller accepts it.
       look: (cluster, { mayLag = false } = {}) =>
         stalled(async () => {
           const found = await leases.look(cluster);
@@ -100,10 +100,10 @@ function bench(context: TestContext) {
     const events = () => log.lines.map(({ event }) => event);
     return { keeper, table, connected, stall, lag, skew, said, tenant, events, holder };
   };
-  /** Dies: its keeper writes nothing any more, and gives nothing up. */
+  /** Kills a relay: its manager writes nothing more, and releases nothing. */
   const kill = ({ table }: ReturnType<typeof keeperOf>) =>
     Object.assign(table, { look: away, take: away, renew: away, release: away });
-  /** How long it takes until `keeper` may speak, in ms. */
+  /** Returns the time until `keeper` can send, in ms. */
   const untilHeld = async ({ keeper }: ReturnType<typeof keeperOf>, withinMs: number) => {
     const from = Date.now();
     while (!keeper.canSend() && Date.now() - from <= withinMs) await time.pass(STEP_MS);
@@ -113,8 +113,8 @@ function bench(context: TestContext) {
   return { time, leases, keeperOf, kill, untilHeld };
 }
 
-describe('a lease is taken', () => {
-  test('at once when it is free', async (context) => {
+describe('lease acquisition', () => {
+  test('is immediate for a free lease', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -124,7 +124,7 @@ describe('a lease is taken', () => {
     assert.deepEqual(one.events(), ['relay.lease-acquired']);
   });
 
-  test('by one relay of many, which keeps it', async (context) => {
+  test('makes a single relay the holder, which keeps the lease', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const all = ['a', 'b', 'c'].map((holder) => keeperOf(holder));
     for (const { keeper } of all) keeper.start();
@@ -141,7 +141,7 @@ describe('a lease is taken', () => {
     ['an hour ahead', HOUR_MS],
     ['an hour behind', -HOUR_MS],
   ] as const) {
-    test(`from a live holder by nobody, and from a dead one in time, when its clock is ${clock}`, async (context) => {
+    test(`never affects a live holder, and replaces a dead holder in time, when its clock is ${clock}`, async (context) => {
       const { time, keeperOf, kill, untilHeld, leases } = bench(context);
       const one = keeperOf('a');
       const other = keeperOf('b');
@@ -159,13 +159,13 @@ describe('a lease is taken', () => {
     });
   }
 
-  test('from a dead relay within 15 s, however long others go first', async (context) => {
+  test('replaces a dead relay within 15 s, for any delay of other relays', async (context) => {
     const { time, keeperOf, kill, untilHeld } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
     const other = keeperOf('b', { acquireDelayMs: () => MAX_HANDICAP_MS });
     other.keeper.start();
-    // Dead right after a renewal is dead for the longest.
+    // A relay that dies right after a renewal is replaced last.
     await time.pass(20 * LEASE_RENEW_MS);
     kill(one);
     const tookMs = await untilHeld(other, 15 * SECOND);
@@ -173,7 +173,7 @@ describe('a lease is taken', () => {
     assert.ok(LEASE_LOOK_MS + LEASE_TTL_MS + MAX_HANDICAP_MS < 15 * SECOND);
   });
 
-  test('first by whoever hesitates least', async (context) => {
+  test('favors the relay with the shortest delay', async (context) => {
     const { time, keeperOf, kill } = bench(context);
     const dead = keeperOf('a');
     dead.keeper.start();
@@ -191,7 +191,7 @@ describe('a lease is taken', () => {
     );
   });
 
-  test('back at once by who has it without knowing: its answer was lost', async (context) => {
+  test('is repeated immediately by a holder whose answer was lost', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.take = async (...args) => {
@@ -204,7 +204,7 @@ describe('a lease is taken', () => {
     assert.equal(one.keeper.canSend(), true);
   });
 
-  test('by who waited for it as it was a moment ago: that costs half, and what is not as it was seen is not taken', async (context) => {
+  test('waits with eventually consistent reads at half the cost, and never takes a changed lease', async (context) => {
     const { keeperOf, untilHeld, kill, leases } = bench(context);
     const [one, two] = [keeperOf('a'), keeperOf('b')];
     const asked: unknown[] = [];
@@ -220,7 +220,7 @@ describe('a lease is taken', () => {
     assert.ok(asked.length > 1 && asked.every((options) => isDeepStrictEqual(options, { mayLag: true })));
   });
 
-  test('again and again asked for while the table is away', async (context) => {
+  test('is retried repeatedly while the table is unreachable', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.look = away;
@@ -233,7 +233,7 @@ describe('a lease is taken', () => {
   });
 });
 
-test('relays never speak for a cluster at the same time, whatever stalls, sleeps, lags or loses the table', async (context) => {
+test('at most one relay can send for a cluster, for any stalls, sleeps, delays and failures of the table', async (context) => {
   const { time, keeperOf } = bench(context);
   const step = fc.record({
     relay: fc.nat(2),
@@ -256,7 +256,7 @@ test('relays never speak for a cluster at the same time, whatever stalls, sleeps
       for (const { relay, what, byMs, thenMs } of steps) {
         const { skew, stall, lag, table, connected, keeper } = relays[relay] as (typeof relays)[number];
         if (what === 'stalls' || what === 'host sleeps') stall.until = Date.now() + byMs;
-        // Only one of them sleeps, and that one's clock is right.
+        // Only one relay sleeps, and its clock is correct.
         if (what === 'host sleeps' && relay === 0) skew.stopwatchMs -= byMs;
         if (what === 'clock is set' && relay !== 0) skew.clockMs += byMs - 7 * SECOND;
         if (what === 'is cut off') Object.assign(table, { look: away, take: away, renew: away });
@@ -278,7 +278,7 @@ test('relays never speak for a cluster at the same time, whatever stalls, sleeps
 });
 
 describe('a relay that holds a lease', () => {
-  test('says with each renewal what it knows of the cluster', async (context) => {
+  test('reports the state of the cluster with each renewal', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -295,7 +295,7 @@ describe('a relay that holds a lease', () => {
     assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
   });
 
-  test('may not speak after it was paused, until it has renewed', async (context) => {
+  test('cannot send after a pause until it has renewed', async (context) => {
     const { time, keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -308,7 +308,7 @@ describe('a relay that holds a lease', () => {
     assert.deepEqual(one.said.ends, []);
   });
 
-  test('may not speak after its host slept, when the stopwatch stands and the clock goes on', async (context) => {
+  test('cannot send after its host slept, when the stopwatch stopped and the clock continued', async (context) => {
     const { time, keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -319,7 +319,7 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.keeper.canSend(), true);
   });
 
-  test('does not count on a clock that is set back', async (context) => {
+  test('does not rely on a clock that is set back', async (context) => {
     const { time, keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -331,7 +331,7 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.keeper.canSend(), false);
   });
 
-  test('counts its time from when it asked for the renewal, not from the answer', async (context) => {
+  test('counts the lease from the request of the renewal, not from the answer', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -348,7 +348,7 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.keeper.canSend(), false);
   });
 
-  test('counts its time from when it asked for the lease, not from the answer', async (context) => {
+  test('counts the lease from the request of the acquisition, not from the answer', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.renew = away;
@@ -364,7 +364,7 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.keeper.canSend(), false);
   });
 
-  test('ends at once when another one has it, and waits again', async (context) => {
+  test('ends immediately when another relay has the lease, and waits again', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -379,7 +379,7 @@ describe('a relay that holds a lease', () => {
     assert.equal(one.said.held.length, 2);
   });
 
-  test('keeps its tenancy while the table is away, and goes on in the same epoch', async (context) => {
+  test('keeps its session while the table is unreachable, and continues in the same epoch', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -396,7 +396,7 @@ describe('a relay that holds a lease', () => {
 });
 
 describe('a relay that stops', () => {
-  test('keeps the lease until all is said, then gives it up for others to take at once', async (context) => {
+  test('keeps the lease until every delta is sent, then releases it for immediate acquisition', async (context) => {
     const { time, keeperOf, untilHeld } = bench(context);
     const one = keeperOf('a');
     const other = keeperOf('b');
@@ -414,7 +414,7 @@ describe('a relay that stops', () => {
     await untilHeld(other, LEASE_LOOK_MS + STEP_MS);
   });
 
-  test('and has lost the lease meanwhile gives nothing up', async (context) => {
+  test('releases nothing if it lost the lease meanwhile', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -429,7 +429,7 @@ describe('a relay that stops', () => {
     assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
   });
 
-  test('while it waits is done at once', async (context) => {
+  test('stops immediately while it waits', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     await leases.take(CLUSTER, undefined, 'other', Date.now());
     const one = keeperOf('a');
@@ -441,7 +441,7 @@ describe('a relay that stops', () => {
     assert.deepEqual(one.said.held, []);
   });
 
-  test('as it takes the lease gives it back', async (context) => {
+  test('returns a lease that it is just acquiring', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     one.table.take = async (...args) => {
@@ -455,8 +455,8 @@ describe('a relay that stops', () => {
   });
 });
 
-describe('a relay that gives its lease away', () => {
-  test('says what waits, and leaves it to others for a while', async (context) => {
+describe('a relay that hands off its lease', () => {
+  test('sends pending deltas, and leaves the lease to others for a while', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a');
     const other = keeperOf('b');
@@ -470,13 +470,13 @@ describe('a relay that gives its lease away', () => {
     await time.pass(LEASE_LOOK_MS + MAX_HANDICAP_MS + 2 * STEP_MS);
     assert.equal(other.keeper.canSend(), true);
     assert.ok(one.events().includes('relay.lease-handed-off'));
-    // That one, too, hears nothing.
+    // The other relay is disconnected as well.
     other.keeper.giveAway();
     await time.pass(5 * SECOND);
     assert.equal((await leases.look(CLUSTER))?.holder, undefined);
   });
 
-  test('takes it back when nobody wants it', async (context) => {
+  test('acquires the lease again when no other relay does', async (context) => {
     const { time, keeperOf, untilHeld } = bench(context);
     const one = keeperOf('a');
     one.keeper.start();
@@ -487,7 +487,7 @@ describe('a relay that gives its lease away', () => {
     assert.ok((await untilHeld(one, 15 * SECOND)) >= LEASE_TTL_MS);
   });
 
-  test('stands in again for a dead relay once it has left the cluster alone for long enough', async (context) => {
+  test('replaces a dead relay again after it has avoided the cluster for long enough', async (context) => {
     const { time, keeperOf, kill, untilHeld } = bench(context);
     const one = keeperOf('a');
     const other = keeperOf('b');
@@ -500,7 +500,7 @@ describe('a relay that gives its lease away', () => {
     await untilHeld(one, 15 * SECOND);
   });
 
-  test('does so only while it holds one', async (context) => {
+  test('does so only while it holds a lease', async (context) => {
     const { time, keeperOf } = bench(context);
     const one = keeperOf('a');
     one.keeper.giveAway();
@@ -510,8 +510,8 @@ describe('a relay that gives its lease away', () => {
   });
 });
 
-describe('a lease that another relay asks for', () => {
-  test('is given to it after what waits is said', async (context) => {
+describe('a lease that another relay requests', () => {
+  test('is handed off after pending deltas are sent', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     const one = keeperOf('a', { gives: ({ bid }) => bid?.holder === 'b' });
     one.keeper.start();
@@ -525,7 +525,7 @@ describe('a lease that another relay asks for', () => {
     assert.deepEqual([holder, bid?.holder], [undefined, 'b']);
   });
 
-  test('is kept when it is not worth it, and the answer is given once', async (context) => {
+  test('is kept when a move is not worthwhile, and the request is answered once', async (context) => {
     const { time, keeperOf, leases } = bench(context);
     let asked = 0;
     const gives = ({ bid }: Lease) => {

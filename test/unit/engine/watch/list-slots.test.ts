@@ -6,7 +6,7 @@ import { ListSlots } from '#shared/engine/watch/list-slots.ts';
 
 const SLOTS = 8;
 
-/** A cluster that asks for its lists at once; each ends when it is told to. */
+/** A cluster that requests its lists together; the test ends each list. */
 class Asking {
   readonly running: (() => void)[] = [];
   started = 0;
@@ -22,7 +22,7 @@ class Asking {
 }
 
 describe('slots', () => {
-  test('go to the cluster that has the fewest', async () => {
+  test('are assigned to the cluster with the fewest', async () => {
     const slots = new ListSlots(3);
     const [sick, well] = [new Asking(), new Asking()];
     sick.ask(slots, 5);
@@ -34,7 +34,7 @@ describe('slots', () => {
     assert.deepEqual([sick.started, well.started], [3, 1]);
   });
 
-  test('come back from work that fails', async () => {
+  test('return from failed work', async () => {
     const slots = new ListSlots(1);
     const cluster = {};
     const failing = slots.run(cluster, () => Promise.reject(new Error('refused')));
@@ -43,7 +43,7 @@ describe('slots', () => {
     assert.equal(await next, 'listed');
   });
 
-  test('reach a healthy cluster after as many turns as there are sick ones, however many lists these ask for', async () => {
+  test('reach a healthy cluster after at most one turn of each failing cluster, for any number of lists', async () => {
     const fleets = fc.record({
       sick: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }),
       picks: fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
@@ -60,7 +60,7 @@ describe('slots', () => {
         await settle();
         let turns = 0;
         for (; well.started === 0; turns++) {
-          // A list of some sick cluster runs into its time-out, and is asked for again.
+          // A list of some failing cluster times out, and is requested again.
           const busy = hanging.filter(({ running }) => running.length > 0);
           const unlucky = busy[(picks[turns] ?? 0) % busy.length];
           unlucky?.running.shift()?.();

@@ -2,14 +2,14 @@ import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { at, tolerating } from '#test/unit/eviction/builders.ts';
 
-/** A node with the NoExecute taints of these keys. */
+/** Returns a node with the NoExecute taints of these keys. */
 export const liveNode = (name = 'n1', ...keys: readonly string[]): LiveNode => ({
   name: nodeName(name),
   resourceVersion: '1',
   taints: keys.map((key) => ({ key, effect: 'NoExecute' })),
 });
 
-/** A pod on the node `n1`, bound at second 0, named by its UID. */
+/** Returns a pod on the node `n1`, bound at second 0, with a name from its UID. */
 export const livePod = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod => ({
   uid: podUid(uid),
   namespace: 'default',

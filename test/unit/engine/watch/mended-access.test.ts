@@ -34,7 +34,7 @@ const registered = (name: string, access: Access): RegisteredCluster => ({
   addedAt: 0,
 });
 
-test('a missing secret or EKS cluster keeps no other cluster unseen, and the relay goes on once it is there', async (t) => {
+test('a missing secret or EKS cluster affects no other cluster, and the relay continues once it exists', async (t) => {
   const closing = new AsyncDisposableStack();
   t.after(() => closing.disposeAsync());
   const dir = mkdtempSync(join(tmpdir(), 'mended-access-'));

@@ -37,7 +37,10 @@ const LAPSE_MS = 90 * SECOND;
 const DOWN_AFTER_MS = 60 * SECOND;
 const POLICY: Policy = { ...DEFAULT_POLICY, mode: 'enforce', virtualKeys: [NODE_NOT_READY] };
 
-/** A node of six goes down after a minute; it has a pod that tolerates that for five minutes, and one that does for good. */
+/**
+ * Returns a cluster of six nodes. One node goes down after a minute. Its two pods tolerate this for five
+ * minutes and indefinitely.
+ */
 function bench(context: TestContext, inCluster = false) {
   const time = driveTimers(context, Date.UTC(2026, 0, 1));
   const clock = { now: Date.now };
@@ -83,7 +86,7 @@ function bench(context: TestContext, inCluster = false) {
   const log = recordingLog();
   const metrics = relayMetrics(new Registry());
   const leases = sqliteLeases(database.database);
-  /** What deltas are applied by; `applied`: they are. */
+  /** `applied`: whether deltas are processed. */
   const deltas = { applied: true };
   const applying = () => {
     const queue = new OrderedQueue();
@@ -132,7 +135,10 @@ function bench(context: TestContext, inCluster = false) {
 
 type Bench = ReturnType<typeof bench>;
 
-/** The built-in controller is at work this long after the node went down, before the first pod is due. */
+/**
+ * The time from when the node goes down until the built-in controller evicts, which is before the first pod is
+ * due.
+ */
 const FOUND_MS = 60 * SECOND + LAPSE_MS + 25 * SECOND;
 
 const UNSTORED =
@@ -211,7 +217,7 @@ describe('the heartbeat stops', () => {
     assert.match(given.why().at(-1) ?? '', /n1/);
   });
 
-  test('when nobody evicts a pod that is due', async (context) => {
+  test('when a due pod is not evicted', async (context) => {
     const given = bench(context);
     given.relay.start();
     await given.time.pass(DOWN_AFTER_MS + 300 * SECOND + FOUND_MS);
@@ -219,21 +225,21 @@ describe('the heartbeat stops', () => {
     assert.match(given.why().at(-1) ?? '', /^an eviction is overdue by \d+ s$/);
   });
 
-  test('and goes on when deltas are processed again', async (context) => {
+  test('and continues when deltas are processed again', async (context) => {
     const given = bench(context);
     given.deltas.applied = false;
     given.relay.start();
     await given.time.pass(DOWN_AFTER_MS + FOUND_MS);
     assert.equal(given.relay.takeover, 'withheld');
     given.deltas.applied = true;
-    // All is told again, as at each resync.
+    // Everything is sent again, as at each resync.
     given.rules.say({ ordersRevision: 2 });
     await given.time.pass(30 * SECOND);
     assert.equal(given.relay.takeover, 'renewed');
   });
 });
 
-describe('the heartbeat goes on', () => {
+describe('the heartbeat continues', () => {
   for (const inCluster of [false, true]) {
     test(`while the pods of a node that is down have their deadlines${inCluster ? ', kept in the cluster' : ''}`, async (context) => {
       const given = bench(context, inCluster);

@@ -23,7 +23,7 @@ const node = (name: string, taints: readonly LiveTaint[] = [], fields: Partial<L
 const inZone = (zone: string, name: string, taints: readonly LiveTaint[] = []) =>
   node(name, taints, { zone });
 
-/** A view of a cluster that was listed with these nodes at second 0. */
+/** Returns a view of a cluster that was listed with these nodes at second 0. */
 function listed(...nodes: readonly LiveNode[]): ClusterView {
   const view = new ClusterView(clusterName('c1'), 1);
   view.replaceNodes(nodes, at(0));
@@ -44,7 +44,7 @@ const tainted = ({ tally }: ClusterView, fromSecond = 0) => {
 describe('a node counts as down', () => {
   for (const key of [NODE_NOT_READY, NODE_UNREACHABLE])
     for (const effect of ['NoSchedule', 'NoExecute'])
-      test(`by ${key}:${effect}, until that goes`, () => {
+      test(`by ${key}:${effect}, until the taint is removed`, () => {
         const view = three();
         view.upsertNode(node('n1', [{ key, effect }]), at(1));
         assert.equal(downOf(view), '1 of 3');
@@ -69,7 +69,7 @@ describe('a node counts as down', () => {
     assert.equal(downOf(view), '0 of 3');
   });
 
-  test('when it is found so in a list, and not when it joins so, until it was up once', () => {
+  test('when a list finds it down, and not when it joins down, until it was up once', () => {
     const view = listed(node('n1', [DOWN]), node('n2'));
     view.upsertNode(node('n3', [DOWN]), at(1));
     view.upsertNode(node('n3', [DOWN, { key: 'x', effect: 'NoSchedule' }]), at(2));
@@ -80,7 +80,7 @@ describe('a node counts as down', () => {
     assert.equal(downOf(view), '2 of 3');
   });
 
-  test('in its zone, and in the other when it moves', () => {
+  test('in its zone, and in another zone after a move', () => {
     const view = listed(inZone('a', 'n1', [DOWN]), inZone('a', 'n2'), inZone('b', 'n3'), node('n4', [DOWN]));
     const zones = () => Object.fromEntries(view.tally.counts(0).zones);
     assert.deepEqual(zones(), { a: { nodes: 1, outOf: 2 } });
@@ -92,7 +92,7 @@ describe('a node counts as down', () => {
 describe('a node counts as tainted by people', () => {
   const BY_HAND: LiveTaint = { key: 'maintenance', effect: 'NoExecute' };
 
-  test('from the moment it gets such a taint, for as long as it carries it and was asked for', () => {
+  test('from when it gets such a taint, while it has the taint, within the requested period', () => {
     const view = three();
     view.upsertNode(node('n1', [BY_HAND]), at(10));
     view.upsertNode(node('n2', [BY_HAND]), at(20));
@@ -105,14 +105,14 @@ describe('a node counts as tainted by people', () => {
     assert.equal(view.tally.peopleSince, undefined);
   });
 
-  test('anew when it gets another one', () => {
+  test('again when it gets another taint', () => {
     const view = three();
     view.upsertNode(node('n1', [BY_HAND]), at(10));
     view.upsertNode(node('n1', [BY_HAND, { key: 'more', effect: 'NoExecute' }]), at(20));
     assert.equal(tainted(view, 20), '1 of 3');
   });
 
-  test('not by what the node controller sets, by out-of-service, or by another effect', () => {
+  test('not by taints of the node controller, out-of-service, or another effect', () => {
     const view = three();
     view.upsertNode(node('n1', [{ ...DOWN, effect: 'NoExecute' }]), at(1));
     view.upsertNode(node('n2', [{ key: NODE_OUT_OF_SERVICE, effect: 'NoExecute' }]), at(1));
@@ -127,7 +127,7 @@ describe('a node counts as tainted by people', () => {
     assert.equal(tainted(view), '0 of 4');
   });
 
-  test('from when its taints were written last, when it is found so in a list', () => {
+  test('from the last write of its taints, when a list finds it tainted', () => {
     const stamped = (second: number) => ({
       taintsStamp: `kubelet@${new Date(at(-999)).toISOString()},kubectl@${new Date(at(second)).toISOString()}`,
     });
@@ -142,10 +142,10 @@ describe('a node counts as tainted by people', () => {
   });
 });
 
-describe('of the nodes that count now, affected by a moment were', () => {
+describe('nodes that count now and were affected by a given time', () => {
   const since = (second: number) => [{ ...DOWN, timeAdded: at(second) }];
 
-  test('those that are down since then, in their zone or anywhere, by what their first taint says', () => {
+  test('include nodes that have been down since then, by zone or overall, by their first taint', () => {
     const [notReady] = since(-90).map((taint) => ({ ...taint, key: NODE_NOT_READY }));
     assert.ok(notReady);
     const view = listed(
@@ -169,7 +169,7 @@ describe('of the nodes that count now, affected by a moment were', () => {
     assert.equal(affected('a', 6), 1);
   });
 
-  test('those that people had tainted by then', () => {
+  test('include nodes that people had tainted by then', () => {
     const view = three();
     view.upsertNode(node('n1', [{ key: 'maintenance', effect: 'NoExecute' }]), at(1));
     view.upsertNode(node('n2', [{ key: 'maintenance', effect: 'NoExecute' }]), at(3));
@@ -177,7 +177,7 @@ describe('of the nodes that count now, affected by a moment were', () => {
   });
 });
 
-test('what is counted step by step is what counting everything gives', () => {
+test('incremental counts equal full counts', () => {
   const names = ['n1', 'n2', 'n3', 'n4', 'n5'];
   const seen = fc.record({
     name: fc.constantFrom(...names),
@@ -195,7 +195,7 @@ test('what is counted step by step is what counting everything gives', () => {
           view.deleteNode(nodeName(name), at(1));
           continue;
         }
-        // One that joins is up at first.
+        // A node that joins is up at first.
         if (!all.has(name)) view.upsertNode(node(name), at(1));
         const live = node(name, down ? [DOWN] : [], zone === undefined ? {} : { zone });
         all.set(name, live);

@@ -9,7 +9,7 @@ const NOW = 1_700_000_000_000;
 const node = nodeName('n1');
 const uid = podUid('u1');
 
-test('a pod that goes while what was told of it fails to be sent is told of as gone', () => {
+test('sends a pod as gone that is deleted while its delta fails', () => {
   const view = new ClusterView(clusterName('c1'), 1);
   view.replaceNodes([liveNode('n1', 'a')], NOW);
   view.replacePods(node, [livePod('u1')], NOW);

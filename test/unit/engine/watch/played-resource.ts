@@ -1,6 +1,6 @@
 import type { ListOptions, Page, Resource, WatchEvent, WatchOptions } from '#shared/kubernetes/api.ts';
 
-/** A watch that is open, into which a test tells what the server would. */
+/** An open watch, into which a test sends the events of the server. */
 export class PlayedWatch<T> {
   readonly options: WatchOptions;
   readonly #told: WatchEvent<T>[] = [];
@@ -21,7 +21,7 @@ export class PlayedWatch<T> {
     this.#wake();
   }
 
-  /** The server ends it, or it breaks with `error`. */
+  /** Ends the watch as the server does, or breaks it with `error`. */
   end(error?: Error): void {
     this.#end ??= error ? { error } : {};
     this.#wake();
@@ -38,7 +38,7 @@ export class PlayedWatch<T> {
   }
 }
 
-/** A kind of object whose lists a function answers, and into whose watches a test tells. */
+/** A kind of object whose lists a function answers. A test sends events into its watches. */
 export class PlayedResource<T> implements Resource<T> {
   readonly listed: ListOptions[] = [];
   readonly watched: PlayedWatch<T>[] = [];

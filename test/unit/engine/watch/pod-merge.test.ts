@@ -18,10 +18,10 @@ const removal = (uid: string, version: number): Change<LivePod> => ({
   kind: 'delete',
 });
 
-/** Each as its UID and version. */
+/** Returns each pod as its UID and version, sorted. */
 const brief = (pods: Iterable<LivePod>) => [...pods].map((pod) => `${pod.uid}@${pod.resourceVersion}`).sort();
 
-/** What a sink of the merge holds. */
+/** The pods that a sink of the merge has. */
 class Sink {
   readonly pods = new Map<string, LivePod>();
 
@@ -36,14 +36,17 @@ class Sink {
   }
 }
 
-/** What a node's pods were after so many of the changes. */
+/** Returns the pods of a node after `count` of the changes. */
 function stateAt(changes: readonly Change<LivePod>[], count: number): readonly LivePod[] {
   const state = new Sink();
   for (const change of changes.slice(0, count)) state.change(change);
   return [...state.pods.values()];
 }
 
-/** Writes to few pods, the first with version 8, so that versions get longer on the way. A pod that went does not come back. */
+/**
+ * Writes to few pods. The first has version 8, so that versions get longer on the way. A deleted pod does not
+ * return.
+ */
 const histories = fc
   .array(fc.record({ slot: fc.nat(3), goes: fc.boolean() }), { minLength: 1, maxLength: 30, size: 'max' })
   .map((writes) => {
@@ -58,7 +61,7 @@ const histories = fc
     });
   });
 
-/** How the merge hears of a history: the next event is told, a list is asked for, or answers as of a moment. */
+/** A step of the merge: the next event arrives, a list is requested, or a list answers as of a given time. */
 type Turn = 'hear' | 'ask' | { readonly asOf: number };
 
 const turns: fc.Arbitrary<Turn[]> = fc.array(
@@ -71,12 +74,12 @@ const turns: fc.Arbitrary<Turn[]> = fc.array(
 );
 
 describe('lists and events of a node in any order', () => {
-  test('leave neither a phantom nor a gap when all is heard', () => {
+  test('leave neither a phantom nor a gap after all events', () => {
     fc.assert(
       fc.property(histories, turns, fc.nat(30), (changes, order, missed) => {
         const merge = new PodMerge(new PassingPods());
         const sink = new Sink();
-        // A watch that begins in the middle: what was before is only in lists.
+        // A watch that begins in the middle: earlier changes are only in lists.
         let heard = Math.min(missed, changes.length);
         let asks: { readonly id: number; readonly floor: number }[] = [];
         const ask = () => asks.push({ id: merge.ask(), floor: heard });
@@ -84,7 +87,7 @@ describe('lists and events of a node in any order', () => {
           const [asked, ...later] = asks;
           if (!asked) return;
           asks = later;
-          // Not older than what was heard when it was asked for, and perhaps ahead of the events.
+          // Not older than the last event at the request, and perhaps ahead of the events.
           const count = asked.floor + Math.round(asOf * (changes.length - asked.floor));
           const version = changes[count - 1]?.object.resourceVersion ?? '7';
           const pods = merge.answer(asked.id, stateAt(changes, count), version);
@@ -112,7 +115,7 @@ describe('lists and events of a node in any order', () => {
   });
 });
 
-test('before a list has answered, no event counts', () => {
+test('ignores events before a list has answered', () => {
   const merge = new PodMerge(new PassingPods());
   assert.equal(merge.hear(upsert('u1', 5)), false);
   merge.ask();
@@ -120,21 +123,21 @@ test('before a list has answered, no event counts', () => {
   assert.equal(merge.listed, false);
 });
 
-test('a pod that went before an older list answers does not come back', () => {
+test('keeps a pod deleted that an older list still has', () => {
   const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   merge.hear(removal('u1', 9));
   assert.deepEqual(merge.answer(asked, [livePod('u1', { resourceVersion: '3' })], '8'), []);
 });
 
-test('a pod that came while a list was on its way is not lost to an older answer', () => {
+test('keeps a pod that an older list lacks', () => {
   const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   merge.hear(upsert('u1', 10));
   assert.deepEqual(brief(merge.answer(asked, [], '9') ?? []), ['u1@10']);
 });
 
-test('an event that a list has told already does not count, however long its number', () => {
+test('ignores an event that a list covers, for any length of its number', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '10');
   assert.equal(merge.hear(upsert('u1', 9)), false);
@@ -142,7 +145,7 @@ test('an event that a list has told already does not count, however long its num
   assert.equal(merge.hear(upsert('u1', 11)), true);
 });
 
-test('an answer to an earlier ask does not count', () => {
+test('ignores an answer to an earlier request', () => {
   const merge = new PodMerge(new PassingPods());
   const first = merge.ask();
   const second = merge.ask();
@@ -150,7 +153,7 @@ test('an answer to an earlier ask does not count', () => {
   assert.deepEqual(brief(merge.answer(second, [livePod('u2')], '6') ?? []), ['u2@1']);
 });
 
-test('an answer does not count when more was heard meanwhile than is kept; the next one does', () => {
+test('ignores an answer after more events than it keeps, and accepts the next answer', () => {
   const merge = new PodMerge(new PassingPods());
   const asked = merge.ask();
   for (let heard = 0; heard <= MAX_KEPT; heard++) merge.hear(upsert('u1', heard + 2));
@@ -159,7 +162,7 @@ test('an answer does not count when more was heard meanwhile than is kept; the n
   assert.deepEqual(merge.answer(merge.ask(), [], '10005'), []);
 });
 
-test('an answer does not count either when what was heard is larger than there is room for; what was taken for it is given back', () => {
+test('ignores an answer after events beyond the memory limit, and frees their memory', () => {
   const passing = new PassingPods();
   const [merge, other] = [new PodMerge(passing), new PodMerge(passing)];
   const larger = (uid: string, version: number): Change<LivePod> => {
@@ -178,7 +181,7 @@ test('an answer does not count either when what was heard is larger than there i
   assert.deepEqual(brief(other.answer(again, [], '1') ?? []), ['u2@10']);
 });
 
-test('a list that got no answer leaves what the one before it said', () => {
+test('keeps the previous list when a list gets no answer', () => {
   const merge = new PodMerge(new PassingPods());
   merge.answer(merge.ask(), [], '5');
   const asked = merge.ask();

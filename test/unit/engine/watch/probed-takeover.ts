@@ -42,7 +42,7 @@ const { cluster: CLUSTER } = ref;
 
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
-/** A queue that feeds a function, which takes a while. A function that is dead leaves its messages in the queue. */
+/** A queue that feeds a function, which takes a while. The messages of a dead function stay in the queue. */
 class FeedingQueue implements QueueSender {
   readonly #handler: () => Handler;
   readonly #waiting: OutgoingMessage[] = [];
@@ -50,7 +50,7 @@ class FeedingQueue implements QueueSender {
   refuses = false;
   takesMs = 200;
   sent = 0;
-  /** Messages that came back. */
+  /** The number of redelivered messages. */
   failed = 0;
 
   constructor(handler: () => Handler) {
@@ -82,8 +82,8 @@ class FeedingQueue implements QueueSender {
 }
 
 /**
- * A cluster that is taken over, with the relay's heartbeat and both functions as on AWS. `counted`: a table in which the functions read the rules
- * and the lease, too; absent: these are the test's.
+ * A cluster with a takeover, with the relay's heartbeat and both functions as on AWS. `counted`: a table from
+ * which the functions also read the rules and the lease; absent: the test sets these.
  */
 export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, counted?: DynamoDBClient) {
   const time = driveTimers(context, START);
@@ -95,9 +95,9 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
   const given = {
     rules: { ...rules, policy } as Rules,
     rulesError: undefined as Error | undefined,
-    /** How the API server answers `evict`; absent: it does. */
+    /** The error with which the API server answers `evict`; absent: it succeeds. */
     refusal: undefined as ApiError | undefined,
-    /** Whose calls of the table fail. */
+    /** The callers whose calls of the table fail. */
     refused: new Set<'deltas' | 'evict' | 'relay'>(),
   };
   const fake = new FakeDynamoDb(clock);
@@ -178,7 +178,9 @@ export function probedTakeover(context: Pick<TestContext, 'mock' | 'after'>, cou
     stopping.abort();
     await kept;
   });
-  /** Whether the built-in controller's taint is let in now: then it evicts. */
+  /**
+   * Reports whether the built-in controller's taint is admitted now, so that the built-in controller evicts.
+   */
   const isLetIn = () =>
     !cluster.keepsOut({ key: NODE_UNREACHABLE, effect: 'NoExecute', timeAdded: Date.now() });
   const suspensions = () =>

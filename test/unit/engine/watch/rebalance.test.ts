@@ -14,7 +14,7 @@ const leaseOf = (index: number, holder: string, nodes: number): LeaseRecord => (
   nodes,
 });
 
-/** Lets every relay ask in turn until nobody wants anything; returns how many clusters moved. */
+/** Lets the relays request leases in turn until no relay wants one. Returns how many clusters moved. */
 function settle(records: LeaseRecord[], relays: readonly string[], budget = Infinity): number {
   let moves = 0;
   for (let idle = 0; idle < relays.length; ) {
@@ -39,7 +39,7 @@ const fleet = fc.array(fc.record({ holder: fc.constantFrom(...relays), nodes: fc
 });
 
 describe('shares', () => {
-  test('become even, and nothing moves any more', () => {
+  test('become even, and then no cluster moves', () => {
     fc.assert(
       fc.property(fleet, (clusters) => {
         const records = clusters.map(({ holder, nodes }, index) => leaseOf(index, holder, nodes));
@@ -47,7 +47,7 @@ describe('shares', () => {
         assert.equal(settle(records, relays), 0);
         const loads = relays.map((relay) => loadOf(records, relay));
         const least = Math.min(...loads);
-        // What is left is less than any single cluster of the busier one would mend.
+        // No move of a single cluster would clearly reduce the load of the busier relay.
         for (const record of records) {
           const load = loadOf(records, String(record.holder));
           if (record.holder && load > least) assert.ok(least + clusterLoad(record) > load * 0.9);
@@ -56,7 +56,7 @@ describe('shares', () => {
     );
   });
 
-  test('of equal clusters differ by a tenth at most, or by one', () => {
+  test('differ by at most a tenth, or by one, for equal clusters', () => {
     fc.assert(
       fc.property(fc.nat(100), fc.integer({ min: 1, max: 4 }), (count, of) => {
         const records = Array.from({ length: count }, (_, index) => leaseOf(index, 'a', 50));
@@ -69,12 +69,12 @@ describe('shares', () => {
     );
   });
 
-  test('take few moves: hardly a cluster moves twice', () => {
+  test('need few moves, so that hardly any cluster moves twice', () => {
     const records = Array.from({ length: 12 }, (_, index) => leaseOf(index, 'a', 50));
     assert.ok(settle(records, ['a', 'b', 'c']) <= 10);
   });
 
-  test('stay within the budget of who asks', () => {
+  test('stay within the capacity of the requesting relay', () => {
     fc.assert(
       fc.property(fleet, fc.nat(20_000), (clusters, budget) => {
         const records = clusters.map(({ nodes }, index) => leaseOf(index, 'a', nodes));
@@ -85,7 +85,7 @@ describe('shares', () => {
   });
 });
 
-test('who was asked looks again: he gives nothing to one who has got enough meanwhile', () => {
+test('a holder decides again, and hands off nothing to a relay that got enough meanwhile', () => {
   const records = [leaseOf(1, 'a', 0), leaseOf(2, 'a', 0)];
   const [lease] = records;
   assert.ok(lease?.holder);
@@ -94,7 +94,7 @@ test('who was asked looks again: he gives nothing to one who has got enough mean
   assert.equal(isWorthGiving(records, asked, { holder: 'b', load: 100 }), false);
 });
 
-test('a lease that is asked for already, or free, is left to the others', () => {
+test('a relay requests no lease that is free or already requested', () => {
   const [free, asked] = [leaseOf(1, 'a', 0), leaseOf(2, 'a', 0)];
   const { holder: _holder, ...released } = free;
   const records = [released, { ...asked, bid: { holder: 'c', load: 0 } }, leaseOf(3, 'a', 2000)];

@@ -64,7 +64,7 @@ function bench(context: TestContext) {
   return { time, leases, relayOf, holderOf, clusterOf };
 }
 
-test('a cluster that cannot be entered has its faults on its lease and in the metrics, until it is added', async (context) => {
+test('reports the faults of a cluster without access on its lease and in metrics, until it is added', async (context) => {
   const { time, relayOf, leases, clusterOf } = bench(context);
   const { relay, registry } = relayOf('r1');
   const fault: Fault = { type: 'list-failing', since: 1, error: 'renew the credentials', status: 401 };
@@ -84,7 +84,7 @@ test('a cluster that cannot be entered has its faults on its lease and in the me
   assert.deepEqual(relay.states().get(C1), { kind: 'live' });
 });
 
-test('a relay that stops gives the lease of a cluster up that it could not enter', async (context) => {
+test('releases the lease of a cluster without access when it stops', async (context) => {
   const { time, relayOf, holderOf } = bench(context);
   const { relay } = relayOf('r1');
   relay.report(C1, () => []);
@@ -96,7 +96,7 @@ test('a relay that stops gives the lease of a cluster up that it could not enter
   assert.equal(await holderOf(C1), undefined);
 });
 
-test('a relay follows many clusters, each until it is removed', async (context) => {
+test('follows many clusters, each until it is removed', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const { relay, nodes } = relayOf('r1');
   relay.add(C1, clusterOf('a'));
@@ -126,7 +126,7 @@ test('a relay follows many clusters, each until it is removed', async (context) 
   assert.equal(await holderOf(C2), undefined);
 });
 
-test('a cluster that is to be reached otherwise is followed anew once its last words are said', async (context) => {
+test('follows a cluster with changed access again after its pending deltas are sent', async (context) => {
   const { time, relayOf, clusterOf } = bench(context);
   const { relay, nodes } = relayOf('r1');
   nodes.onSend = async () => {
@@ -148,7 +148,7 @@ test('a cluster that is to be reached otherwise is followed anew once its last w
   assert.equal(relay.states().get(C1)?.kind, 'live');
 });
 
-test('a relay that joins gets its share, one cluster at a time, and then nothing moves any more', async (context) => {
+test('gives a new relay its share, one cluster at a time, and then moves no cluster', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const names = ['c1', 'c2', 'c3', 'c4', 'c5', 'c6'].map((name) => clusterName(name));
   const holders = () => Promise.all(names.map(holderOf));
@@ -176,7 +176,7 @@ test('a relay that joins gets its share, one cluster at a time, and then nothing
   assert.deepEqual(await holders(), shared);
 });
 
-test('a relay whose budget is used up takes what nobody else does, later, and says so', async (context) => {
+test('exceeds its capacity only for clusters without another relay, with a delay and a log line', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const { relay, log, registry } = relayOf('small', 150);
   const over = async () => (await registry.getSingleMetric(OVER_BUDGET)?.get())?.values[0]?.value;
@@ -190,12 +190,12 @@ test('a relay whose budget is used up takes what nobody else does, later, and sa
   assert.deepEqual(await Promise.all([C1, C2].map(holderOf)), ['small', 'small']);
   const said = log.lines.filter(({ event }) => event === 'relay.over-capacity');
   assert.equal(said.length, 1);
-  // By its next look at its load the node of the second is listed.
+  // By the next check of the load, the node of the second cluster is listed.
   await time.pass(5 * SECOND);
   assert.equal(await over(), 52);
 });
 
-test('the mode in force of each cluster that it speaks for is told by metrics', async (context) => {
+test('reports the mode of each cluster whose lease it holds in metrics', async (context) => {
   const { time, relayOf, clusterOf } = bench(context);
   const { relay, rules, registry } = relayOf('r1');
   const modes = async () => {
@@ -217,7 +217,7 @@ test('the mode in force of each cluster that it speaks for is told by metrics', 
   assert.deepEqual(await modes(), ['stopped']);
 });
 
-test('what the guard of a cluster holds is told by metrics for as long as it does', async (context) => {
+test('reports the active trips of the guard in metrics', async (context) => {
   const { time, relayOf, clusterOf } = bench(context);
   const { relay, registry, written } = relayOf('r1');
   relay.add(C1, clusterOf(NODE_UNREACHABLE));
@@ -241,11 +241,11 @@ test('what the guard of a cluster holds is told by metrics for as long as it doe
   assert.ok(written.length > 1 && written.every((line) => line.includes(`"${GUARD_TRIPS}":[1]`)));
 });
 
-test('a takeover whose heartbeat is withheld is told by metrics for as long as it is', async (context) => {
+test('reports a suspended takeover heartbeat in metrics', async (context) => {
   const { time, relayOf, clusterOf } = bench(context);
   const { relay, registry, written } = relayOf('r1');
   const taken = clusterOf();
-  // Nothing makes its virtual keys those of policy.
+  // The virtual keys of the takeover are not in the policy.
   taken.putTakeover([NODE_UNREACHABLE], 90 * SECOND);
   relay.add(C1, taken);
   relay.add(C2, clusterOf());
@@ -267,7 +267,7 @@ test('a takeover whose heartbeat is withheld is told by metrics for as long as i
   ]);
 });
 
-test('a cluster goes to the relay that has room for it', async (context) => {
+test('leaves a cluster to the relay with enough capacity', async (context) => {
   const { time, relayOf, holderOf, clusterOf } = bench(context);
   const full = relayOf('full', 1);
   const free = relayOf('free', 1000);

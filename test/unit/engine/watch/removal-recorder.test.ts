@@ -30,7 +30,7 @@ function notesOf(context: TestContext) {
   return { time, stopping, written, outcomes, state, log, notes, gone };
 }
 
-test('pods that go within two seconds are noted by one write', async (context) => {
+test('records removals within two seconds by one write', async (context) => {
   const { time, written, gone } = notesOf(context);
   gone('a');
   await time.pass(SECOND);
@@ -41,7 +41,7 @@ test('pods that go within two seconds are noted by one write', async (context) =
   assert.deepEqual(written, [['a@0', 'b@1000'], ['c@3000']]);
 });
 
-test('what cannot be written is kept and written later, with its moment', async (context) => {
+test('keeps a failed write, and writes it later with its time', async (context) => {
   const { time, written, outcomes, state, log, gone } = notesOf(context);
   state.away = true;
   gone('a');
@@ -54,7 +54,7 @@ test('what cannot be written is kept and written later, with its moment', async 
   assert.equal(log.lines[0]?.event, 'history.write-failed');
 });
 
-test('what was seen until the end is written at once, and tried once', async (context) => {
+test('writes the last removals immediately when it stops, and tries once', async (context) => {
   const { stopping, written, state, notes, gone } = notesOf(context);
   gone('a');
   stopping.abort();

@@ -34,12 +34,12 @@ import { WatchedCluster } from './watched-cluster.ts';
 const SECOND = 1000;
 const CLUSTER = clusterName('c1');
 const START = Date.UTC(2026, 0, 1);
-/** Longer than any pause between two tries here, and between two renewals. */
+/** Longer than any pause between two tries here, and than the renewal interval. */
 const A_WHILE = 15 * SECOND;
 
 const refused = (status: number) => new ApiError(`Cannot list pods: ${status}`, status);
 
-/** A relay that holds the lease of a cluster with one tainted node. */
+/** Returns a relay that holds the lease of a cluster with one tainted node. */
 function bench(context: TestContext) {
   const time = driveTimers(context, START);
   const clock = { now: Date.now };
@@ -74,7 +74,7 @@ function bench(context: TestContext) {
     await rules.stop();
   });
   const look = async () => (await leases.look(CLUSTER))?.faults;
-  /** In short, as the lease says: what, of which objects, with which status. */
+  /** Returns the faults of the lease in short form: type, resource and status. */
   const told = async () =>
     (await look())?.map(({ type, resource, status }) => [type, resource, status].filter(Boolean).join(' '));
   const govern = (policy: Partial<Policy>) => {
@@ -85,7 +85,7 @@ function bench(context: TestContext) {
 }
 
 describe('the lease of a cluster reports', () => {
-  test('nothing, where nothing is wrong', async (context) => {
+  test('an empty list without faults', async (context) => {
     const { time, told } = bench(context);
     await time.pass(SECOND);
     assert.equal(await told(), undefined, 'it was not renewed yet');
@@ -94,7 +94,7 @@ describe('the lease of a cluster reports', () => {
   });
 
   for (const status of [401, 403, 500])
-    test(`that pods cannot be listed (${status}), since when, and no more once they are`, async (context) => {
+    test(`a failing list of pods (${status}) with its start, until it succeeds`, async (context) => {
       const { time, cluster, look, told } = bench(context);
       cluster.pods.lists = [refused(status)];
       await time.pass(A_WHILE);
@@ -107,7 +107,7 @@ describe('the lease of a cluster reports', () => {
       assert.deepEqual(await told(), []);
     });
 
-  test('that nodes cannot be listed, also where nobody answers', async (context) => {
+  test('a failing list of nodes, also without an answer', async (context) => {
     const { time, cluster, told } = bench(context);
     cluster.nodes.lists = [new ApiError('the connection was refused', 0)];
     await time.pass(A_WHILE);
@@ -118,7 +118,7 @@ describe('the lease of a cluster reports', () => {
   });
 
   for (const resource of ['nodes', 'pods'] as const)
-    test(`that a watch of ${resource} cannot be begun again, until one stands, however quiet`, async (context) => {
+    test(`a failing watch of ${resource}, until a watch opens, even a quiet one`, async (context) => {
       const { time, cluster, told } = bench(context);
       cluster[resource].watches = [
         { events: [], end: undefined, afterMs: 5 * SECOND },
@@ -143,14 +143,14 @@ describe('the lease of a cluster reports', () => {
       ],
       ['is not mended', [{ events: [], end: refused(410) }], [`watch-failing ${resource} 410`]],
     ] as const)
-      test(`that the version of ${resource} is too old, where that ${when} by a new list`, async (context) => {
+      test(`an expired version of ${resource}, when it ${when} by a new list`, async (context) => {
         const { time, cluster, told } = bench(context);
         cluster[resource].watches = [...watches];
         await time.pass(A_WHILE);
         assert.deepEqual(await told(), expected);
       });
 
-  test('rights that were lost while every watch goes on and no node is tainted', async (context) => {
+  test('permissions that were lost while every watch is open and no node is tainted', async (context) => {
     const { time, cluster, told } = bench(context);
     cluster.nodes.lists = [{ items: [liveNode('n1')], resourceVersion: '1' }];
     await time.pass(A_WHILE);
@@ -170,7 +170,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('that the queue of deltas takes nothing', async (context) => {
+  test('a failing queue of deltas', async (context) => {
     const { time, nodes, told } = bench(context);
     nodes.onSend = () => Promise.reject(new QueueError('the queue is away'));
     await time.pass(A_WHILE);
@@ -184,7 +184,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('that what governs the cluster, or what is stored of it, cannot be read', async (context) => {
+  test('unreadable rules, and an unreadable store', async (context) => {
     const { time, governing, store, told } = bench(context);
     const away = async (): Promise<never> => {
       throw new StoreError('the table is away');
@@ -203,7 +203,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('that what is decided cannot be stored, as the process that decides it tells', async (context) => {
+  test('failing writes, as reported by the process that decides', async (context) => {
     const { time, relay, told } = bench(context);
     await time.pass(SECOND);
     relay.stored(new StoreError('the disk is full'));
@@ -214,7 +214,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('that the guard cannot be saved', async (context) => {
+  test('a guard that cannot be saved', async (context) => {
     const { time, cluster, rulesStore, told } = bench(context);
     cluster.nodes.lists = [
       { items: Array.from({ length: 6 }, (_, i) => liveNode(`n${i}`, NODE_NOT_READY)), resourceVersion: '1' },
@@ -227,7 +227,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('which clocks differ by more than 30 s, and by how much; the log says it once for each time', async (context) => {
+  test('clocks that differ by more than 30 s, with the difference; the log reports them once', async (context) => {
     const { time, cluster, log, nodes, look, told } = bench(context);
     cluster.skewMs = 20_000;
     await time.pass(A_WHILE);
@@ -255,14 +255,14 @@ describe('the lease of a cluster reports', () => {
     assert.equal(lines(), 2);
   });
 
-  test('no difference that a slow answer leaves open', async (context) => {
+  test('no clock difference that a slow answer may explain', async (context) => {
     const { time, cluster, told } = bench(context);
     cluster.otherSkews = [{ leastMs: -45_000, mostMs: 500 }];
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), []);
   });
 
-  test('wakes what was held because clocks differed once they agree', async (context) => {
+  test('a wake of held pods once the clocks agree', async (context) => {
     const { time, cluster, nodes } = bench(context);
     cluster.skewMs = -240_000;
     await time.pass(A_WHILE);
@@ -275,7 +275,7 @@ describe('the lease of a cluster reports', () => {
     );
   });
 
-  test('which taint names a time in the future, and no more once it does not', async (context) => {
+  test('a taint with a time in the future, until it is corrected', async (context) => {
     const { time, cluster, log, look, told } = bench(context);
     const tainted = (timeAdded: number) => ({
       ...liveNode('n1'),
@@ -299,7 +299,7 @@ describe('the lease of a cluster reports', () => {
     assert.equal(log.lines.filter(({ event }) => event === 'node.taint-time-in-future').length, 1);
   });
 
-  test('that the heartbeat of a takeover is suspended, and why', async (context) => {
+  test('a suspended heartbeat of a takeover, with the reason', async (context) => {
     const { time, cluster, govern, look, told } = bench(context);
     cluster.skewMs = 0;
     cluster.putTakeover([NODE_NOT_READY], 90 * SECOND);
@@ -312,7 +312,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('no suspended heartbeat in a cluster that nobody took over, though it cannot be asked', async (context) => {
+  test('no suspended heartbeat in a cluster without a takeover, although it cannot be read', async (context) => {
     const { time, cluster, log, told } = bench(context);
     cluster.getTakeover = () => Promise.reject(refused(401));
     await time.pass(2 * HEARTBEAT_MS);
@@ -320,7 +320,7 @@ describe('the lease of a cluster reports', () => {
     assert.ok(!log.lines.some(({ event }) => event === 'takeover.heartbeat-suspended'));
   });
 
-  test('that nobody evicts, and the log says why', async (context) => {
+  test('a missing eviction controller, with the reason in the log', async (context) => {
     const { time, govern, log, told } = bench(context);
     govern({ mode: 'observe' });
     await time.pass(12 * 60 * SECOND);
@@ -332,7 +332,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('that the built-in controller evicts what is held, for an hour', async (context) => {
+  test('evictions of held pods by the built-in controller, for an hour', async (context) => {
     const { time, cluster, governing, log, look } = bench(context);
     const act = { who: 'anna', at: START, why: 'it is busy' };
     const [kept, free] = [livePod('u1'), livePod('u2')].map((pod) => ({ ...pod, tolerations: [] }));
@@ -373,7 +373,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await look(), []);
   });
 
-  test('that another installation evicts there, for an hour, but not who led before', async (context) => {
+  test('another installation that evicts there, for an hour, but no former leader', async (context) => {
     const { time, cluster, look, told } = bench(context);
     cluster.lastRival = { installation: 'former', markedAt: START + 5 * SECOND };
     await time.pass(A_WHILE);
@@ -386,7 +386,7 @@ describe('the lease of a cluster reports', () => {
     assert.deepEqual(await told(), []);
   });
 
-  test('nothing that a holder before found', async (context) => {
+  test('no faults of a former holder', async (context) => {
     const { time, cluster, relay, leases, told } = bench(context);
     cluster.pods.lists = [refused(403)];
     await time.pass(A_WHILE);
@@ -398,7 +398,7 @@ describe('the lease of a cluster reports', () => {
   });
 });
 
-test('while the lease cannot be renewed, the relay itself says so, and the lease once it can', async (context) => {
+test('a relay reports a failing renewal itself, and then on the lease', async (context) => {
   const { time, relay, leases, told } = bench(context);
   await time.pass(SECOND);
   const renew = leases.renew.bind(leases);

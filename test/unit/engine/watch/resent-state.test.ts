@@ -13,7 +13,7 @@ import { liveNode, livePod } from './live-objects.ts';
 const NODES = ['n1', 'n2', 'n3'].map(nodeName);
 const KEYS = ['a', 'b'];
 
-/** A cluster, the view of a relay that hears of it, and what a store holds that takes what it tells. */
+/** A cluster, the view of a relay that follows it, and a store that applies its deltas. */
 class Scene {
   readonly view = new ClusterView(clusterName('c1'), 1);
   readonly #outbox = new FreeOutbox(this.view);
@@ -42,7 +42,7 @@ class Scene {
     this.#hear(this.view.deleteNode(name, this.now));
   }
 
-  /** A pod is bound to a node that is there. */
+  /** Binds a pod to a node that exists. */
   addPod(uid: string, node: NodeName): void {
     const pod = livePod(uid, { node });
     if (!this.#nodes.has(node) || this.#pods.has(pod.uid)) return;
@@ -50,7 +50,10 @@ class Scene {
     this.#hear(this.view.upsertPod(pod, this.now));
   }
 
-  /** `ends`: by a deletion; else it begins to terminate. `disrupted`: by a taint manager, who records that. */
+  /**
+   * `ends`: the pod is deleted; otherwise it starts to terminate. `disrupted`: a taint manager deleted and
+   * recorded it.
+   */
   removePod(uid: string, ends: boolean, disrupted: boolean): void {
     const pod = [...this.#pods.values()].find((each) => each.uid === uid);
     if (!pod) return;
@@ -62,7 +65,7 @@ class Scene {
     );
   }
 
-  /** The list of a node's pods answers. */
+  /** Answers the list of a node's pods. */
   list(node: NodeName): void {
     if (this.view.follows(node)) this.#hear(this.view.replacePods(node, this.#podsOn(node), this.now));
   }
@@ -77,7 +80,7 @@ class Scene {
     }
   }
 
-  /** What is stored and what there is, of tainted nodes; of one that is gone while it has pods. */
+  /** Returns the stored state and the real state of tainted nodes; a deleted node counts while it has pods. */
   settled() {
     for (const node of this.view.followed()) if (!this.view.tells(node)) this.list(node);
     this.send();
@@ -148,7 +151,7 @@ const step = fc.oneof(
   fc.constant((scene: Scene) => scene.send()),
 );
 
-test('whatever happens, and whenever lists answer and words are sent, the store is told what there is', () => {
+test('the store gets the real state, for any changes and any times of lists and sends', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const scene = new Scene();

@@ -38,7 +38,7 @@ function bench(context: TestContext) {
   return { time, written, asked, log, away, told, follow };
 }
 
-test('whoever begins to follow a cluster hears its rules at once, and then only what is new', async (context) => {
+test('delivers the rules immediately to a new follower of a cluster, and then only changes', async (context) => {
   const { time, written, told, follow } = bench(context);
   follow(C1);
   await time.pass(1);
@@ -50,7 +50,7 @@ test('whoever begins to follow a cluster hears its rules at once, and then only 
   assert.deepEqual(told, ['c1 enforce', 'c1 observe']);
 });
 
-test('a cluster whose rules cannot be read keeps those of before, is complained of once, and keeps no other waiting', async (context) => {
+test('keeps the last rules of a cluster that cannot be read, logs it once, and delays no other cluster', async (context) => {
   const { time, written, told, log, away, follow } = bench(context);
   follow(C1);
   follow(C2);
@@ -65,7 +65,7 @@ test('a cluster whose rules cannot be read keeps those of before, is complained 
   );
 });
 
-test('nobody is asked while nothing is followed, and all clusters are asked for in one call', async (context) => {
+test('reads nothing without followers, and reads all clusters in one call', async (context) => {
   const { time, asked, follow } = bench(context);
   await time.pass(10 * SECOND);
   assert.deepEqual(asked, []);
@@ -79,7 +79,7 @@ test('nobody is asked while nothing is followed, and all clusters are asked for 
   assert.deepEqual(asked.at(-1), [C2]);
 });
 
-test('what ends by itself is told when its time is over', async (context) => {
+test('reports the end of a rule that expires', async (context) => {
   const { time, written, told, follow } = bench(context);
   const pausedUntil = START + 30 * SECOND;
   written.set(C1, { ...rules, policy: { ...rules.policy, mode: 'paused', pausedUntil } });
@@ -92,7 +92,7 @@ test('what ends by itself is told when its time is over', async (context) => {
   assert.equal(told.length, 2);
 });
 
-test('while nothing can be read, what was read last stands', async (context) => {
+test('keeps the last rules while nothing can be read', async (context) => {
   const { time, away, written, log, told, follow } = bench(context);
   follow(C1);
   await time.pass(SECOND);
@@ -106,7 +106,7 @@ test('while nothing can be read, what was read last stands', async (context) => 
   assert.equal(told.length, 2);
 });
 
-test('a word that was taken back before anybody read it is told all the same: what it held meanwhile is to be woken', async (context) => {
+test('reports a rule that was canceled before it was read, because it may have held pods', async (context) => {
   const { time, written, told, follow } = bench(context);
   follow(C1);
   await time.pass(SECOND);

@@ -9,23 +9,23 @@ const BOOKMARK_MS = 60_000;
 interface ScriptedWatch<T> {
   readonly events: readonly WatchEvent<T>[];
   /**
-   * 'quiet': it stays open, with a bookmark every minute, until its signal aborts, and then ends without an error,
-   * as the real one does; 'hang': the same without bookmarks; `undefined`: the server ends it.
+   * 'quiet': the watch stays open, with a bookmark every minute, until its signal aborts, and then ends without
+   * an error, as a real watch does; 'hang': the same without bookmarks; `undefined`: the server ends it.
    */
   readonly end: Error | 'quiet' | 'hang' | undefined;
-  /** How long after the events it ends. */
+  /** The time from the events to the end, in ms. */
   readonly afterMs?: number;
 }
 
 /**
- * A kind of object whose lists and watches are answered by a script, the last answer again and again. A list is streamed by
- * the watch that begins with what is there, if it does.
+ * A kind of object whose lists and watches follow a script. The last answer repeats. A watch with initial
+ * events streams a list.
  */
 export class ScriptedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
   readonly listed: ListOptions[] = [];
   readonly watched: WatchOptions[] = [];
   lists: (Page<T> | Error | 'hang')[] = [{ items: [], resourceVersion: '1' }];
-  /** Whether a watch that is to begin with what there is takes that from `lists`; else its script says all. */
+  /** `true`: a watch with initial events takes them from `lists`; otherwise its script has them. */
   streams = true;
   watches: ScriptedWatch<T>[] = [{ events: [], end: 'quiet' }];
 

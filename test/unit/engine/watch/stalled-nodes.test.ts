@@ -11,7 +11,10 @@ const STORED = after(nodeDelta(1));
 const NOTHING = after();
 const N1: DownNode = { node: ref.node, taints: [taint('a')], pods: [pod()] };
 
-/** A check that begins with a lease of that second; what is down and stored, and both clocks, are the test's. */
+/**
+ * Returns a check that starts with a lease of second `begun`. The test sets the nodes that are down, the store,
+ * and both clocks.
+ */
 function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
   const given = { down, stored, second: begun, stopwatchSecond: begun, reads: 0, most: 0, fails: false };
   let under = 0;
@@ -39,20 +42,20 @@ function bench({ down = [N1], stored = STORED, begun = 0 } = {}) {
   return { given, why };
 }
 
-test('a relay that has just taken the lease has a minute to store what is down', async () => {
+test('gives a new relay a minute to store nodes that are down', async () => {
   const { why } = bench({ stored: NOTHING, begun: 300 });
   assert.equal(await why(360), undefined);
   assert.match((await why(361)) ?? '', /^node n1 is down, and its stored state is out of date/);
 });
 
-test('a minute passes by the stopwatch where the clock is set back', async () => {
+test('measures the minute by the stopwatch where the clock is set back', async () => {
   const { why } = bench({ stored: NOTHING });
   assert.equal(await why(20), undefined);
   assert.equal(await why(-3600, 80), undefined);
   assert.match((await why(-3599, 81)) ?? '', /^node n1 is down/);
 });
 
-test('a pod that has just come has a minute to get a deadline, and each has its own', async () => {
+test('gives each new pod its own minute to get a deadline', async () => {
   const long = pod('u1', { tolerations: [tolerating('a', 600)] });
   const { given, why } = bench({ stored: after(nodeDelta(1, { pods: [long] })) });
   const more = (...uids: readonly string[]) => {
@@ -66,20 +69,20 @@ test('a pod that has just come has a minute to get a deadline, and each has its 
   assert.match((await why(161)) ?? '', /has no stored deadline$/);
 });
 
-test('a storm of a thousand nodes is read eight nodes at a time, and stalls nothing when all is stored', async () => {
+test('reads a thousand nodes eight at a time, and reports no stall when all are stored', async () => {
   const down = Array.from({ length: 1000 }, (_, index) => ({ ...N1, node: nodeName(`n${index}`) }));
   const { given, why } = bench({ down });
   assert.equal(await why(90), undefined);
   assert.deepEqual([given.reads, given.most], [1000, 8]);
 });
 
-test('nothing is read while no node is down', async () => {
+test('reads nothing while no node is down', async () => {
   const { given, why } = bench({ down: [] });
   assert.equal(await why(90), undefined);
   assert.equal(given.reads, 0);
 });
 
-test('what cannot be read is not known to proceed', async () => {
+test('rejects when the store cannot be read', async () => {
   const { given, why } = bench();
   given.fails = true;
   await assert.rejects(why(1), StoreError);

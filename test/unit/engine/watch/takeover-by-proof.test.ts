@@ -22,7 +22,7 @@ const govern = (given: ProbedTakeover['given'], ruled: Partial<Rules>) => {
 
 const ACT = { who: 'anna', at: START, why: 'because' };
 
-/** What keeps every pod, as somebody asked for. */
+/** Rules by which an operator holds every pod. */
 const HELD: readonly [string, Partial<Rules>][] = [
   ['during a stop', { stops: [{ ...ACT, scope: 'fleet' }] }],
   ['during a pause', { policy: { ...rules.policy, virtualKeys: [NODE_UNREACHABLE], mode: 'paused' } }],
@@ -33,7 +33,7 @@ const HELD: readonly [string, Partial<Rules>][] = [
   ],
 ];
 
-/** What keeps evictions from working, and what the relay then says. */
+/** The obstacles to evictions, and the reason that the relay reports. */
 const OBSTACLES: readonly [string, (takeover: ProbedTakeover) => void, RegExp][] = [
   [
     'the delta function is dead',
@@ -128,7 +128,7 @@ describe('the heartbeat of a takeover', () => {
   });
 
   for (const [what, obstruct, reason] of OBSTACLES) {
-    test(`stops where ${what}, names that, and goes on afterwards`, async (context) => {
+    test(`stops where ${what}, with this reason, and continues afterwards`, async (context) => {
       const made = probedTakeover(context);
       const { time, cluster, given, nodeDeltas, dueQueue, isLetIn, suspensions } = made;
       await time.pass(30 * SECOND);
@@ -150,7 +150,7 @@ describe('the heartbeat of a takeover', () => {
   }
 
   for (const [what, ruled] of HELD) {
-    test(`goes on ${what}`, async (context) => {
+    test(`continues ${what}`, async (context) => {
       const { time, given, isLetIn, suspensions } = probedTakeover(context);
       govern(given, ruled);
       await time.pass(3 * MINUTE);
@@ -159,7 +159,7 @@ describe('the heartbeat of a takeover', () => {
     });
   }
 
-  test('goes on in a storm, in which what is due waits for 40 s', async (context) => {
+  test('continues in a storm, in which due messages wait for 40 s', async (context) => {
     const { time, dueQueue, isLetIn } = probedTakeover(context);
     dueQueue.takesMs = 40 * SECOND;
     await time.pass(2 * MINUTE);
@@ -169,7 +169,7 @@ describe('the heartbeat of a takeover', () => {
     }
   });
 
-  test('in observe mode is not renewed, and no probe is sent', async (context) => {
+  test('is not renewed in observe mode, without probes', async (context) => {
     const { time, given, nodeDeltas, isLetIn } = probedTakeover(context);
     govern(given, { policy: { ...given.rules.policy, mode: 'observe' } });
     await time.pass(MINUTE);
@@ -178,14 +178,14 @@ describe('the heartbeat of a takeover', () => {
 });
 
 describe('probes', () => {
-  test('become rare where none comes back, so that few become dead letters', async (context) => {
+  test('become rare without answers, so that few become dead letters', async (context) => {
     const { time, nodeDeltas } = probedTakeover(context);
     nodeDeltas.isDead = true;
     await time.pass(30 * MINUTE);
     assert.ok(nodeDeltas.sent <= 15, `${nodeDeltas.sent} probes`);
   });
 
-  test('that cannot be carried out end all the same, and are logged', async (context) => {
+  test('end also when they fail, and are logged', async (context) => {
     const { time, given, nodeDeltas, dueQueue, log } = probedTakeover(context);
     given.refused.add('deltas');
     await time.pass(MINUTE);
@@ -197,7 +197,7 @@ describe('probes', () => {
     assert.ok(failures.length > 3);
   });
 
-  test('leave nothing but the proof', async (context) => {
+  test('store only the proof', async (context) => {
     const { time, fake } = probedTakeover(context);
     await time.pass(2 * MINUTE);
     assert.deepEqual(

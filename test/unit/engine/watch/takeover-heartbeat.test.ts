@@ -46,7 +46,7 @@ function bench(context: TestContext, given: Partial<TakeoverHeartbeatDeps> = {})
   return { time, api, told, beats, states };
 }
 
-/** Lets a fake cluster's policy work, or not, and counts how often a node is tried. */
+/** Lets a test break and repair the admission policy of a fake cluster, and counts the dry runs of nodes. */
 function tried(api: FakeCluster) {
   const works = api.keepsOut;
   let tries = 0;
@@ -64,7 +64,7 @@ function tried(api: FakeCluster) {
   };
 }
 
-test('a takeover is renewed every twenty seconds from its first moment, and said once', async (context) => {
+test('renews a takeover every twenty seconds from its start, and logs it once', async (context) => {
   const { time, api, told, beats } = bench(context);
   await time.pass(HEARTBEAT_MS);
   assert.deepEqual([told(), beats()], [[], undefined]);
@@ -75,7 +75,7 @@ test('a takeover is renewed every twenty seconds from its first moment, and said
   assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
-test('what it says is the API server’s time, as of before anything was looked at', async (context) => {
+test('writes the API server’s time as of before any check', async (context) => {
   const { time, api, beats } = bench(context, {
     whyStalled: () => new Promise((resolve) => setTimeout(resolve, 5_000, undefined)),
   });
@@ -85,7 +85,7 @@ test('what it says is the API server’s time, as of before anything was looked 
   assert.equal(beats(), START + HEARTBEAT_MS - 20_000);
 });
 
-test('it waits for some answers to know the API server’s time, and says nothing without', async (context) => {
+test('waits for answers that show the API server’s time, and writes no heartbeat before', async (context) => {
   const { time, api, told, beats } = bench(context);
   let gets = 0;
   api.skewMs = undefined;
@@ -104,7 +104,7 @@ test('it waits for some answers to know the API server’s time, and says nothin
   assert.deepEqual(told().slice(1), ['takeover.heartbeat-renewed']);
 });
 
-test('it is withheld while the clocks differ by more than 30 s, for nobody knows what is due', async (context) => {
+test('suspends the heartbeat while the clocks differ by more than 30 s, because deadlines are uncertain', async (context) => {
   const { time, api, told, beats } = bench(context);
   api.putTakeover(['a'], LAPSE_MS);
   api.skewMs = -120_000;
@@ -119,7 +119,7 @@ test('it is withheld while the clocks differ by more than 30 s, for nobody knows
   ]);
 });
 
-test('it is withheld while something is amiss, which is said once, and goes on when that is over', async (context) => {
+test('suspends the heartbeat during a fault, logs it once, and continues afterwards', async (context) => {
   let connectionState: 'live' | 'disconnected' = 'live';
   const { time, api, told, beats, states } = bench(context, { connectionState: () => connectionState });
   api.putTakeover(['a'], LAPSE_MS);
@@ -144,7 +144,7 @@ test('it is withheld while something is amiss, which is said once, and goes on w
   assert.equal(states.at(-1), 'renewed');
 });
 
-test('it is withheld when it is not known whether evictions proceed', async (context) => {
+test('suspends the heartbeat when it cannot determine that evictions proceed', async (context) => {
   const { time, api, told } = bench(context, {
     whyStalled: () => Promise.reject(new Error('the table is away')),
   });
@@ -153,7 +153,7 @@ test('it is withheld when it is not known whether evictions proceed', async (con
   assert.deepEqual(told(), ['takeover.heartbeat-suspended Error: the table is away']);
 });
 
-test('it is not renewed once the lease ran out, be it while all was looked at', async (context) => {
+test('does not renew after the lease expired, also during the checks', async (context) => {
   let holdsLease = true;
   const { time, api, told, beats } = bench(context, {
     holdsLease: () => holdsLease,
@@ -170,7 +170,7 @@ test('it is not renewed once the lease ran out, be it while all was looked at', 
   ]);
 });
 
-test('nothing is asked for a heartbeat that policy forbids', async (context) => {
+test('makes no checks for a heartbeat that policy forbids', async (context) => {
   let asked = 0;
   const { time, api } = bench(context, {
     policy: () => ({ ...rules.policy, virtualKeys: ['a'], mode: 'observe' }),
@@ -184,7 +184,7 @@ test('nothing is asked for a heartbeat that policy forbids', async (context) => 
   assert.equal(asked, 0);
 });
 
-test('a refusal is met with the next try, and the end of a takeover with silence', async (context) => {
+test('retries after a rejected write, and logs nothing at the end of a takeover', async (context) => {
   const { time, api, told, beats } = bench(context);
   api.putTakeover(['a'], LAPSE_MS);
   api.beforeRequest = (verb) => {
@@ -202,7 +202,7 @@ test('a refusal is met with the next try, and the end of a takeover with silence
   );
 });
 
-test('a takeover that does not keep a taint out of a node written by dry run is never renewed, and its object says why', async (context) => {
+test('never renews a takeover that admits a taint in a dry run, and writes the reason to its object', async (context) => {
   const { time, api, told, beats, states } = bench(context);
   const { breaks, mended } = tried(api);
   breaks();
@@ -218,7 +218,7 @@ test('a takeover that does not keep a taint out of a node written by dry run is 
   assert.ok(beats() !== undefined);
 });
 
-test('it is proven when a relay begins, and every ten minutes from then on', async (context) => {
+test('verifies the takeover when a relay starts, and every ten minutes', async (context) => {
   const { time, api, beats } = bench(context);
   const { tries, breaks } = tried(api);
   api.putTakeover(['a'], LAPSE_MS);
@@ -240,7 +240,7 @@ for (const [what, keys, lapseMs] of [
   ['keys', ['a', 'b'], LAPSE_MS],
   ['lapse', ['a'], 2 * LAPSE_MS],
 ] as const) {
-  test(`it is proven anew when its ${what} change`, async (context) => {
+  test(`verifies the takeover again when its ${what} change`, async (context) => {
     const { time, api, states } = bench(context, {
       policy: () => ({ ...rules.policy, virtualKeys: ['a', 'b'] }),
     });
@@ -255,7 +255,7 @@ for (const [what, keys, lapseMs] of [
   });
 }
 
-test('an API server that knows a new policy a moment later is asked again before anything is withheld', async (context) => {
+test('retries before it suspends the heartbeat, because the API server may apply a new policy late', async (context) => {
   const { time, api, told } = bench(context);
   const { breaks, mended, tries } = tried(api);
   breaks();
@@ -269,7 +269,7 @@ test('an API server that knows a new policy a moment later is asked again before
   assert.deepEqual(told(), ['takeover.heartbeat-renewed']);
 });
 
-test('a proof that the relay has no right to is none', async (context) => {
+test('suspends the heartbeat without the permission to verify the takeover', async (context) => {
   const { time, api, beats, told } = bench(context);
   api.beforeRequest = (verb) => {
     if (verb === 'try') throw new ApiError('nodes is forbidden', 403, 'Forbidden');
@@ -282,7 +282,7 @@ test('a proof that the relay has no right to is none', async (context) => {
   ]);
 });
 
-test('each new reason is told, but not how long an eviction is overdue by now', async (context) => {
+test('logs each new reason, but not each delay of an overdue eviction', async (context) => {
   let overdueMs = 0;
   let connectionState: 'syncing' | 'live' = 'syncing';
   const { time, api, told } = bench(context, {
@@ -300,7 +300,7 @@ test('each new reason is told, but not how long an eviction is overdue by now', 
   assert.equal(api.takeover?.withheld, 'an eviction is overdue by 61 s');
 });
 
-test('beside a relay that renews it another one notes nothing, until that one is silent', async (context) => {
+test('writes no reason while another relay renews the takeover', async (context) => {
   const { time, api } = bench(context, { policy: () => rules.policy });
   api.putTakeover(['a'], LAPSE_MS);
   const renew = async () => {

@@ -9,7 +9,7 @@ import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
 
-/** Evicted at second 0, with a grace period of 30 seconds. */
+/** Returns a pod that was evicted at second 0 with a grace period of 30 seconds. */
 const leaving = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
   livePod(uid, {
     terminating: true,
@@ -18,7 +18,7 @@ const leaving = (uid = 'u1', fields: Partial<LivePod> = {}): LivePod =>
     ...fields,
   });
 
-/** A view of the node `n1` with this taint and these pods. */
+/** Returns a view of the node `n1` with this taint and these pods. */
 function viewOf(key: string, ...pods: readonly LivePod[]): ClusterView {
   const view = new ClusterView(clusterName('c1'), 1);
   view.replaceNodes([liveNode('n1', key)], at(0));
@@ -29,7 +29,7 @@ function viewOf(key: string, ...pods: readonly LivePod[]): ClusterView {
 const stuckAt = (view: ClusterView, second: number) => view.stuck(at(second)).map(({ uid }) => uid);
 
 describe('an evicted pod', () => {
-  test('is stuck when it is there a minute after its grace period, until it is gone', () => {
+  test('is stuck from a minute after its grace period until it is gone', () => {
     const view = viewOf('a', livePod());
     view.upsertPod(leaving(), at(1));
     assert.deepEqual([stuckAt(view, 90), stuckAt(view, 91)], [[], ['u1']]);
@@ -48,18 +48,18 @@ describe('an evicted pod', () => {
     assert.deepEqual([view.watches(N1), view.watched()], [false, []]);
   });
 
-  test('that a list lacks is gone', () => {
+  test('is gone when a list lacks it', () => {
     const view = viewOf('a', leaving());
     view.replacePods(N1, [], at(2));
     assert.deepEqual(stuckAt(view, 91), []);
   });
 
-  test('of another node is not taken from the list of this one', () => {
+  test('is not taken from a list of another node', () => {
     const view = viewOf('a', leaving('u1'), leaving('u2', { node: nodeName('n2') }));
     assert.deepEqual([stuckAt(view, 91), view.watched()], [['u1'], [N1]]);
   });
 
-  test('is told of with its finalizers, and with how its node is', () => {
+  test('is reported with its finalizers and the state of its node', () => {
     const finalizers = ['example.com/backup'];
     const pod = leaving('u1', { leaving: { overAt: at(30), finalizers } });
     const states = (view: ClusterView) => view.stuck(at(91)).map(({ nodeState }) => nodeState);
@@ -75,7 +75,7 @@ describe('an evicted pod', () => {
     assert.deepEqual(states(view), ['gone']);
   });
 
-  test('that a relay before this one told of is looked for on its node', () => {
+  test('is checked on its node when an earlier relay reported it', () => {
     const view = new ClusterView(clusterName('c1'), 1);
     view.replaceNodes([liveNode('n1')], at(0));
     view.expectLeaving([N1]);
@@ -87,7 +87,7 @@ describe('an evicted pod', () => {
   });
 });
 
-test('evicted pods that are gone are told of once, with or without a grace period, also those that only a list lacks', () => {
+test('reports each removed pod once, with or without a grace period, also if only a list lacks it', () => {
   const view = viewOf('a', leaving('u1'), leaving('u2'), livePod('u3'), livePod('u4'), livePod('u5'));
   view.deletePod(leaving('u1'));
   view.deletePod(livePod('u3', { disrupted: true }));
@@ -98,7 +98,7 @@ test('evicted pods that are gone are told of once, with or without a grace perio
   assert.deepEqual([view.takeGone(), view.takeGone()], [['u2'], []]);
 });
 
-test('a pod that was deleted otherwise is not followed when its node loses its taints', () => {
+test('does not follow a pod with another deletion when its node loses its taints', () => {
   const view = viewOf('a', leaving('u1', { disrupted: false }));
   view.upsertNode(liveNode('n1'), at(1));
   assert.deepEqual([view.watches(N1), stuckAt(view, 91)], [false, []]);

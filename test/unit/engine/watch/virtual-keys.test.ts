@@ -35,7 +35,7 @@ describe('a view with virtual keys', () => {
   const taintsOf = (view: ClusterView) =>
     view.nodeDelta(N1, at(99), false).taints.map(({ effect, virtual, seenAt }) => [effect, virtual, seenAt]);
 
-  test('follows nodes with a NoSchedule taint of such a key, and tells it as virtual', () => {
+  test('follows nodes with a NoSchedule taint of such a key, and sends it as virtual', () => {
     const view = viewOf();
     assert.equal(view.follows(N1), false);
     assert.deepEqual(view.upsertNode(nodeWith(twin), at(2)), [{ node: N1 }]);
@@ -44,7 +44,7 @@ describe('a view with virtual keys', () => {
     assert.equal(view.follows(nodeName('n2')), false);
   });
 
-  test('counts on when the NoExecute taint comes, and when it goes again', () => {
+  test('continues the countdown when the NoExecute taint appears and when it is removed', () => {
     const view = viewOf();
     view.upsertNode(nodeWith(twin), at(2));
     view.upsertNode(nodeWith(twin, real), at(20));
@@ -53,7 +53,7 @@ describe('a view with virtual keys', () => {
     assert.deepEqual(taintsOf(view), [['NoSchedule', true, at(2)]]);
   });
 
-  test('tells with a pod what tolerates the taint as NoSchedule', () => {
+  test('sends the NoSchedule toleration of a pod', () => {
     const view = viewOf(twin);
     const tolerations = [{ key: 'x' }, { key: NODE_NOT_READY, operator: 'Exists', effect: 'NoSchedule' }];
     view.replacePods(N1, [livePod('u1', { tolerations })], at(3));
@@ -62,7 +62,7 @@ describe('a view with virtual keys', () => {
   });
 });
 
-test('a change of the virtual keys has the nodes listed anew, and those told that it concerns', async (context) => {
+test('lists the nodes again after a change of the virtual keys, and sends the affected nodes', async (context) => {
   const time = driveTimers(context, at(0));
   const cluster = new WatchedCluster(Date.now);
   cluster.nodes.lists = [{ items: [nodeWith(twin)], resourceVersion: '7' }];

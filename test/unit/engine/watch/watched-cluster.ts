@@ -3,7 +3,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { ScriptedResource } from './scripted-resource.ts';
 
-/** A cluster whose lists and watches are answered by scripts. */
+/** A cluster whose lists and watches follow scripts. */
 export class WatchedCluster extends FakeCluster {
   readonly #nodes = new ScriptedResource<LiveNode>();
   readonly #pods = new ScriptedResource<LivePod>();

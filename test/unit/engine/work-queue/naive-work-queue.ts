@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 
-/** Key `2b`: of cluster 2. */
+/** Returns the cluster of a key: key `2b` belongs to cluster 2. */
 export const clusterOf = (key: string): string => key.slice(0, 1);
 
-/** What a work queue has to do, in lists that are searched: slow, and short enough to be read. */
+/** A model of a work queue, with lists that are searched: slow, and short enough to review. */
 export class NaiveWorkQueue {
   #now: number;
   readonly #restMs: (failures: number) => number;
@@ -12,7 +12,10 @@ export class NaiveWorkQueue {
   #alarms: { readonly key: string; readonly at: number }[] = [];
   #resting: { readonly key: string; readonly at: number }[] = [];
   readonly #failures: string[] = [];
-  /** From which clusters keys were taken while another one's waited, since that one's began to wait or had its turn. */
+  /**
+   * The clusters whose keys were taken while a key of this cluster waited, since that key began to wait or was
+   * last taken.
+   */
   readonly #passed = new Map<string, string[]>();
 
   constructor(now: number, restMs: (failures: number) => number) {
@@ -29,7 +32,7 @@ export class NaiveWorkQueue {
     else if (!this.#alarms.some((each) => each.key === key && each.at === at)) this.#alarms.push({ key, at });
   }
 
-  /** A key was taken, or none: says whether that was right. */
+  /** Asserts that `key`, or no key, was the right one to take. */
   taken(key: string | undefined): void {
     if (key === undefined) {
       assert.deepEqual(this.#waiting, []);
@@ -83,7 +86,7 @@ export class NaiveWorkQueue {
     this.#waiting.unshift(key);
   }
 
-  /** Time passes, a millisecond at a time. */
+  /** Advances the time, one millisecond at a time. */
   pass(ms: number): void {
     for (let passed = 0; passed < ms; passed++) {
       this.#now += 1;

@@ -18,7 +18,7 @@ const newQueue = (clock: Clock = systemClock) =>
     clusterOf: (key) => clusterName(clusterOf(key)),
   });
 
-/** All that may be taken now, which stays taken. */
+/** Takes all available keys without marking them as done. */
 function takeAll(queue: WorkQueue<string>): readonly string[] {
   const taken: string[] = [];
   for (let key = queue.take(); key !== undefined; key = queue.take()) taken.push(key);
@@ -37,11 +37,11 @@ describe('WorkQueue', () => {
 
   const pass = (ms: number) => mock.timers.tick(ms);
 
-  test('does what a naive queue does, whatever happens', () => {
+  test('behaves like the naive queue, for any steps', () => {
     const key = fc.constantFrom('1a', '1b', '1c', '2a', '2b', '3a');
     const step = fc.oneof(
       fc.record({ does: fc.constant('add' as const), key }),
-      // Never at the moment at which a rest ends: those come in no order.
+      // Never the time at which a pause ends: keys of the same time have no order.
       fc.record({ does: fc.constant('addAt' as const), key, inMs: fc.constantFrom(-7, 3, 13, 33, 83) }),
       fc.record({ does: fc.constant('take' as const) }),
       fc.record({
@@ -94,7 +94,7 @@ describe('WorkQueue', () => {
     assert.ok(rests > 100 && again > 100, 'the histories had failures, and keys that were added meanwhile');
   });
 
-  test('has a key wait once, and come back once when it was added while it was worked on', () => {
+  test('queues a key once, and once more when it was added during its work', () => {
     const queue = newQueue();
     for (let times = 0; times < 3; times++) queue.add('1a');
     assert.deepEqual(takeAll(queue), ['1a']);
@@ -106,7 +106,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.size, 0);
   });
 
-  test('brings back what failed, later each time, and as soon as at first once it was done', () => {
+  test('requeues a failed key after growing pauses, which start over after a success', () => {
     const queue = newQueue();
     queue.add('1a');
     for (const restMs of [5, 10, 20, 40, 40]) {
@@ -130,7 +130,7 @@ describe('WorkQueue', () => {
     ['forward', DAY_MS],
     ['back', -DAY_MS],
   ] as const)
-    test(`brings back what failed no sooner and no later when the clock is set ${how}`, () => {
+    test(`requeues a failed key on time when the clock is set ${how}`, () => {
       let byMs = 0;
       const queue = newQueue({ now: () => Date.now() + byMs });
       queue.add('1a');
@@ -143,7 +143,7 @@ describe('WorkQueue', () => {
       assert.deepEqual(takeAll(queue), ['1a']);
     });
 
-  test('brings a key that failed back for a moment of its own, and not once more when it would have come', () => {
+  test('requeues a failed key at its own time, and not again at the end of its pause', () => {
     const queue = newQueue();
     queue.add('1a');
     takeAll(queue);
@@ -156,7 +156,7 @@ describe('WorkQueue', () => {
     assert.deepEqual(takeAll(queue), []);
   });
 
-  test('wakes for moments in their order, on the millisecond, with one timer for all', () => {
+  test('fires in order, on the millisecond, with a single timer for all times', () => {
     const queue = newQueue();
     const timers = new Set<unknown>();
     const { setTimeout: real, clearTimeout: clear } = globalThis;
@@ -178,7 +178,7 @@ describe('WorkQueue', () => {
     }
   });
 
-  test('reaches further than setTimeout does', () => {
+  test('supports delays beyond the setTimeout maximum', () => {
     const queue = newQueue();
     queue.addAt('1a', NOW + 100 * DAY_MS);
     for (let day = 0; day < 99; day++) pass(DAY_MS);
@@ -187,7 +187,7 @@ describe('WorkQueue', () => {
     assert.deepEqual(takeAll(queue), ['1a']);
   });
 
-  test('lets no cluster with much to do keep another waiting', () => {
+  test('alternates between clusters, so that a busy cluster delays no other', () => {
     const queue = newQueue();
     for (let index = 0; index < 100; index++) queue.add(`1${index}`);
     queue.add('2a');
@@ -200,7 +200,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.take(), '2b');
   });
 
-  test('leaves keys of a cluster that may not be worked on where they are', () => {
+  test('keeps keys of a cluster that is not permitted', () => {
     const queue = newQueue();
     for (const key of ['1a', '2a', '1b']) queue.add(key);
     const isSecond = (cluster: string) => cluster === '2';
@@ -210,7 +210,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.take(), '1a');
   });
 
-  test('has a key that was not begun after all be the next of its cluster', () => {
+  test('makes a key that was returned the next of its cluster', () => {
     const queue = newQueue();
     for (const key of ['1a', '1b', '2a']) queue.add(key);
     assert.equal(queue.take(), '1a');
@@ -218,7 +218,7 @@ describe('WorkQueue', () => {
     assert.deepEqual(takeAll(queue), ['2a', '1a', '1b']);
   });
 
-  test('once stopped, hands nothing out and has nothing come back', () => {
+  test('hands out and requeues nothing once stopped', () => {
     const queue = newQueue();
     for (const key of ['1a', '1b', '1c']) queue.add(key);
     queue.addAt('1d', NOW + 10);

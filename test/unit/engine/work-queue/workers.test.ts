@@ -13,7 +13,7 @@ describe('Workers', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: NOW }));
   afterEach(() => mock.timers.reset());
 
-  /** Work on each key begins, and goes on until it is ended. */
+  /** Starts work on each key, which lasts until the test ends it. */
   function working(atOnce: number, mayWork?: (cluster: string) => boolean) {
     const clusterOfKey = (key: string) => clusterName(clusterOf(key));
     const backoff = { firstMs: 10, longestMs: 1_000 };
@@ -42,7 +42,7 @@ describe('Workers', () => {
     for (let turn = 0; turn < 20; turn++) await nextTurn();
   }
 
-  test('work on so many keys at a time, and on the next as soon as one is done', async () => {
+  test('work on a limited number of keys at a time, and start the next as soon as one is done', async () => {
     const { queue, begun, end } = working(2);
     for (const key of ['1a', '1b', '1c']) queue.add(key);
     await turns();
@@ -52,14 +52,14 @@ describe('Workers', () => {
     assert.deepEqual(begun, ['1a', '1b', '1c']);
   });
 
-  test('leave the process to others between two keys', async () => {
+  test('yield to the event loop between two keys', async () => {
     const { queue, begun } = working(10);
     for (const key of ['1a', '1b', '1c']) queue.add(key);
     await nextTurn();
     assert.deepEqual(begun, ['1a']);
   });
 
-  test('come back to a key when its work says so', async () => {
+  test('return to a key at the time that its work returns', async () => {
     const { queue, begun, end } = working(1);
     queue.add('1a');
     await turns();
@@ -73,7 +73,7 @@ describe('Workers', () => {
     assert.deepEqual(begun, ['1a', '1a']);
   });
 
-  test('report work that failed, and try it again', async () => {
+  test('report failed work, and retry it', async () => {
     const { queue, begun, failures, fail } = working(1);
     const error = new Error('the table is away');
     queue.add('1a');
@@ -86,7 +86,7 @@ describe('Workers', () => {
     assert.deepEqual(begun, ['1a', '1a']);
   });
 
-  test('leave a cluster alone until it may be worked on', async () => {
+  test('skip a cluster until it is permitted', async () => {
     let may = false;
     const { queue, workers, begun } = working(2, (cluster) => may || cluster !== '1');
     for (const key of ['1a', '2a']) queue.add(key);
@@ -98,7 +98,7 @@ describe('Workers', () => {
     assert.deepEqual(begun, ['2a', '1a']);
   });
 
-  test('stop when what is under way has ended, and begin nothing more', async () => {
+  test('stop after running work has ended, and start nothing more', async () => {
     const { queue, workers, begun, end } = working(1);
     for (const key of ['1a', '1b']) queue.add(key);
     await turns();

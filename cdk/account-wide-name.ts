@@ -2,8 +2,8 @@ import { Stack } from 'aws-cdk-lib';
 import type { IConstruct } from 'constructs';
 
 /**
- * The name of something that has one namespace in all regions of an account, as managed policies and dashboards do: with the
- * region, so that a stack of the same name can stand in another.
+ * Returns a name for a resource whose names are shared by all regions of an account, for example a managed policy or dashboard.
+ * The name contains the region, so that a stack of the same name can exist in another region.
  */
 export function accountWideName(scope: IConstruct, name: string): string {
   return `${name}-${Stack.of(scope).region}`;

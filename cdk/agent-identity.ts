@@ -16,19 +16,19 @@ export interface AgentIdentityProps {
   readonly names: AgentNames;
 }
 
-/** As whom an agent acts: a role that the pods of one service account become, or a policy for a role that somebody brings. */
+/** The identity of an agent: a role for the pods of one service account, or a policy to attach to an existing role. */
 export class AgentIdentity extends Construct implements Grantee {
   readonly grantPrincipal: IPrincipal;
-  /** `undefined`: somebody brings one, and attaches the policy to it. */
+  /** `undefined`: the user brings a role and attaches the policy to it. */
   readonly role: Role | undefined;
   readonly policy: ManagedPolicy | undefined;
-  /** What the agent is told. */
+  /** The agent's environment variables. */
   readonly environment: Record<string, string> = {};
 
   constructor(scope: Construct, id: string, { agent, names }: AgentIdentityProps) {
     super(scope, id);
     const trusted = trustedBy(agent);
-    // Of a role and of a policy alike the name is the account's, whatever the region.
+    // Names of roles and of policies are unique in the account, across all regions.
     const [name, description] = [names.role, `What ${names.prefix} may do.`];
     this.role = trusted && new Role(this, 'Role', { roleName: name, description, assumedBy: trusted });
     this.policy = trusted
@@ -44,7 +44,7 @@ export class AgentIdentity extends Construct implements Grantee {
   }
 }
 
-/** Who becomes the agent; `undefined`: nothing is said about that. */
+/** Returns the principal that may assume the agent's role; `undefined`: the configuration does not name one. */
 function trustedBy({ podIdentity, irsa, namespace, serviceAccount }: AgentConfig): IPrincipal | undefined {
   if (podIdentity) return podsOf(podIdentity.clusterArns, namespace, serviceAccount);
   if (irsa) return accountOf(irsa.oidcProvider, namespace, serviceAccount);
@@ -53,7 +53,8 @@ function trustedBy({ podIdentity, irsa, namespace, serviceAccount }: AgentConfig
 
 /**
  * EKS Pod Identity names the pod by session tags (EKS User Guide, "Create IAM role with trust policy required by EKS Pod
- * Identity"). The cluster by its tag, too, and not by `aws:SourceArn`: of what that holds for pods EKS says nothing.
+ * Identity"). The cluster is also matched by its tag and not by `aws:SourceArn`, because EKS does not document the value of that
+ * for pods.
  */
 const podsOf = (clusterArns: readonly string[], namespace: string, serviceAccount: string): IPrincipal =>
   new ServicePrincipal('pods.eks.amazonaws.com', {
@@ -67,7 +68,10 @@ const podsOf = (clusterArns: readonly string[], namespace: string, serviceAccoun
     },
   }).withSessionTags();
 
-/** The token of a service account names its issuer, itself and for whom it is (EKS User Guide, "Assign IAM roles to Kubernetes service accounts"). */
+/**
+ * The token of a service account names its issuer, itself and its audience (EKS User Guide, "Assign IAM roles to Kubernetes
+ * service accounts").
+ */
 function accountOf(oidcProvider: string, namespace: string, serviceAccount: string): IPrincipal {
   const issuer = oidcProvider.slice(oidcProvider.indexOf('/') + 1);
   return new WebIdentityPrincipal(oidcProvider, {

@@ -23,16 +23,17 @@ import { Timers } from './timers.ts';
 
 export interface AgentStackProps extends StackProps {
   readonly config: Config;
-  /** One of those of `config`. */
+  /** One of the agents of `config`. */
   readonly agent: AgentConfig;
 }
 
 /**
- * What one agent has: a queue of what is due in its cluster, schedules that send there, an identity whose rights end at that
- * cluster, and alarms. Nothing refers to the service's stack but by name, so that either is deployed without the other.
+ * The resources of one agent: a queue of due messages for its cluster, schedules that send to this queue, an identity limited to
+ * that cluster, and alarms. The stack refers to the service's stack only by name, so that either can be deployed without the
+ * other.
  */
 export class AgentStack extends Stack {
-  /** `id`: the agent's. */
+  /** `id`: the agent's ID. */
   constructor(scope: Construct, id: string, { config, agent, ...props }: AgentStackProps) {
     const prefix = agentsPrefix(config.name);
     super(scope, id, {
@@ -54,7 +55,7 @@ export class AgentStack extends Stack {
     this.#sayHowToGoOn(identity, id, agent, config.name);
   }
 
-  /** Queues cannot be divided by cluster: who speaks for one is held against its lease. */
+  /** Queues cannot be divided by cluster: the delta functions check a message's sender against the cluster's lease. */
   #bindDeltas(identity: AgentIdentity, installation: string): void {
     const queue = ({ name }: QueueSpec) =>
       Queue.fromQueueArn(this, name, this.formatArn({ service: 'sqs', resource: `${installation}-${name}` }));
@@ -70,7 +71,7 @@ export class AgentStack extends Stack {
     });
   }
 
-  /** What gives access to nothing. */
+  /** Sets the environment variables that give no access. */
   #tell(identity: AgentIdentity, id: string, { cluster }: AgentConfig, config: Config): void {
     setEndpoint(identity, config);
     identity.setEnvironment({
@@ -88,8 +89,9 @@ export class AgentStack extends Stack {
   }
 
   /**
-   * Whatever rights somebody has or is given later: nobody but the agent takes what is due in its cluster, and no other agent of
-   * the installation does anything with its queues. The service, operators and the schedules send, whose roles have any name.
+   * Restricts the queues regardless of other permissions: only the agent receives the due messages of its cluster, and no other
+   * agent of the installation uses its queues. The service, operators and schedules may send, because their roles have arbitrary
+   * names.
    */
   #closeQueues({ due }: Timers, role: Role, names: AgentNames, prefix: string): void {
     const roleNamed = (resourceName: string) =>

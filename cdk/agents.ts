@@ -7,7 +7,7 @@ import { type Grantee, grantWildcard } from './grantee.ts';
 const REASON =
   'Agents have stacks of their own, which come and go without this one; theirs are all of these.';
 
-/** What the service may do with what agents have, by the beginning of its names: nobody keeps a list of agents. */
+/** The service's permissions for resources of agents. They match by the prefix of names, because no list of agents exists. */
 export class Agents extends Construct {
   readonly #prefix: string;
 
@@ -17,7 +17,7 @@ export class Agents extends Construct {
     this.#prefix = agentsPrefix(installation);
   }
 
-  /** Lets a function arm timers of agents: delayed messages and one-time schedules. */
+  /** Allows a function to arm timers of agents: delayed messages and one-time schedules. */
   bindArm(grantee: Grantee): void {
     this.bindSend(grantee);
     const { scheduleGroup, scheduleRole } = this.#all;
@@ -42,19 +42,19 @@ export class Agents extends Construct {
     });
   }
 
-  /** Lets a function tell agents that something is due at once. */
+  /** Allows a function to send agents a message that is due immediately. */
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({ AGENT_PREFIX: this.#prefix } satisfies ValuesOf<typeof agentsVariables>);
     this.#grant(grantee, ['sqs:SendMessage'], 'dueQueue');
   }
 
-  /** Lets somebody at a terminal see whether an agent is there, and how many messages its queues hold. */
+  /** Allows an operator to see whether an agent is installed, and how many messages its queues hold. */
   bindCount(grantee: Grantee): void {
     for (const queue of ['dueQueue', 'dueDeadLetters'] as const)
       this.#grant(grantee, ['sqs:GetQueueUrl', 'sqs:GetQueueAttributes'], queue);
   }
 
-  /** Lets somebody at a terminal have something tried again, read dead letters of agents, and send them again. */
+  /** Allows an operator to retry evictions, and to read and resend dead letters of agents. */
   bindRedrive(grantee: Grantee): void {
     this.bindSend(grantee);
     this.#grant(
@@ -72,7 +72,7 @@ export class Agents extends Construct {
     for (const action of actions) grantWildcard(grantee, { action, resources, reason: REASON });
   }
 
-  /** The names of all of them. */
+  /** The name patterns that match all agents. */
   get #all(): AgentNames {
     return agentNames(this.#prefix, '*', Stack.of(this).region);
   }

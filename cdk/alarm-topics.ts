@@ -3,10 +3,10 @@ import { type ITopic, Topic } from 'aws-cdk-lib/aws-sns';
 import type { Construct } from 'constructs';
 import type { Config } from './config.ts';
 
-/** The topic of the service's stack that mails alarms; by name, so that other stacks find it. */
+/** Returns the name of the topic by which the service's stack mails alarms. Other stacks find the topic by this name. */
 export const mailTopicName = (installation: string): string => `${installation}-alarms`;
 
-/** Whom alarms of another stack than the service's tell: those that the service's own tell. */
+/** Returns the topics for alarms of another stack than the service's: the topics of the service's own alarms. */
 export function topicsBeside(
   scope: Construct,
   { name, alarmTopicArn, alarmEmail }: Config,

@@ -24,76 +24,83 @@ import type { DeadLetterQueue, ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** When an alarm rings: `points` of `outOf` looks in a row, each at a metric over its period, reach the threshold. */
+/** The condition under which an alarm fires: `points` of the last `outOf` data points reach the threshold. */
 interface Lasting {
   readonly points: number;
   readonly outOf: number;
-  /** Over which the metric is taken, if not over its own minute. */
+  /** The period of the metric, if not its own period of one minute. */
   readonly period?: Duration;
 }
 
-/** At once: it is not to be even once. */
+/** Fires immediately, because a single occurrence is a failure. */
 const ONCE: Lasting = { points: 1, outOf: 1 };
-/** What must not be: longer than a hand-over between relays, or one count that was missed. */
+/** For states that must not last: longer than a lease hand-over between relays, or one missed count. */
 const SOME_MINUTES: Lasting = { points: 3, outOf: 3 };
-/** What is measured all the time and may heal by itself. */
+/** For values that are measured continuously and may recover without action. */
 const LASTING: Lasting = { points: 10, outOf: 10 };
-/** What happens when something is tried: a message that crashed its function comes again after minutes. */
+/** For failures of single attempts: SQS redelivers a message that crashed its function after minutes. */
 const NOW_AND_THEN: Lasting = { points: 3, outOf: 30 };
-/** Likewise, of what is tried again every five minutes at the latest: at least once in each ten minutes, if it lasts. */
+/**
+ * For failures of attempts that are retried at least every five minutes: at least one in each 10-minute period while the failure
+ * lasts.
+ */
 const AT_EACH_TRY: Lasting = { points: 2, outOf: 2, period: Duration.minutes(10) };
 
-/** A value that a busy minute may exceed: five minutes in a row are a failure. */
+/** For values that a busy minute may exceed: five minutes in a row are a failure. */
 const MINUTES_ON_END: Lasting = { points: 5, outOf: 5 };
-/** A value that alternates, as while a task starts and fails repeatedly; a task that is replaced is back in two minutes. */
+/**
+ * For values that alternate, for example while a task starts and fails repeatedly. A replaced task is back within two minutes.
+ */
 const HALF_THE_TIME: Lasting = { points: 5, outOf: 10 };
 
-/** Normally it is under a second; a minute late means that something is retried or throttled. */
+/** The normal delay is below one second; a delay of a minute means retries or throttling. */
 const LATE_SECONDS = 60;
-/** Clocks that are kept in step differ by milliseconds. */
+/** The maximum clock skew: synchronized clocks differ by milliseconds. */
 const MAX_SKEW_SECONDS = 1;
-/** An API server sends a bookmark every minute; another relay has tried to hear it by then. */
+/** An API server sends a bookmark every minute; within this time, another relay has tried to connect as well. */
 const DISCONNECTED_SECONDS = 300;
-/** A delta is handled at once; one that waits this long holds its node up. */
+/** A delta is handled immediately; a delta that waits this long delays its node. */
 const OLDEST_DELTA_SECONDS = 300;
-/** A message that waits for its moment may be this old, and then some. */
+/** A waiting message may reach the maximum delay of the queue, plus some minutes. */
 const OLDEST_DUE_SECONDS = MAX_DELAY_SECONDS + 600;
-/** Lambda reads the stream immediately. What is in it is a day late already. */
+/** Lambda reads the stream immediately. The records in the stream are already a day late. */
 const OLDEST_RECORD_MS = 15 * 60_000;
-/** An agent asks its queue again and again; it finds nothing within so long, unless more falls due than it can carry out. */
+/**
+ * An agent polls its queue continuously. It finds no message for this long only if more evictions are due than it can carry out.
+ */
 const SILENT_MINUTES = 15;
 
-/** What rings, and when. */
+/** An alarm and its condition. */
 export interface AlarmSpec {
   readonly id: string;
-  /** Its heading in docs/how-to/runbooks.md, which says what it means and what to do. */
+  /** The heading in docs/how-to/runbooks.md, which describes the meaning and the remediation. */
   readonly title: string;
-  /** Which of several: a queue, a function. */
+  /** The resource that the alarm is for, for example a queue or a function. */
   readonly of?: string;
-  /** The same in a sentence. */
+  /** The description in one sentence. */
   readonly says: string;
   readonly metric: Metric;
-  /** It rings at this value, */
+  /** The alarm fires at or above this value, */
   readonly threshold: number;
-  /** or, with this, below it. */
+  /** or, with this property, below the value. */
   readonly below?: true;
   readonly lasting: Lasting;
-  /** Absent: no data is no news. */
+  /** The treatment of missing data; absent: missing data does not count as a failure. */
   readonly whenMissing?: TreatMissingData;
 }
 
-/** What can go wrong. */
+/** The parts of the service that have alarms. */
 export interface AlarmedProps {
   readonly config: Config;
   readonly state: State;
   readonly deltas: Deltas;
   readonly timers: Timers;
   readonly functions: Functions;
-  /** Absent: somebody else runs the relays. */
+  /** Absent: the user runs the relays. */
   readonly relay?: FargateRelay;
 }
 
-/** All alarms, the most urgent first. */
+/** Returns all alarms, the most urgent first. */
 export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
   ...clusterAlarms(props),
   ...evictionAlarms(props),
@@ -101,10 +108,10 @@ export const alarmSpecs = (props: AlarmedProps): readonly AlarmSpec[] => [
   ...platformAlarms(props),
 ];
 
-/** What has a queue of what is due, and schedules. */
+/** A part that has a queue of due messages, and schedules. */
 type Timed = Pick<Timers, 'due' | 'groupName'>;
 
-/** Those of one agent, by its ID. What relays count and `evict` measures it has in its own log and metrics. */
+/** Returns the alarms of one agent, by its ID. Metrics of relays and of `evict` are in the agent's own log and metrics. */
 export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpec[] {
   const { queue, deadLetters } = timers.due;
   const of = `agent ${agent}`;
@@ -126,7 +133,7 @@ export function agentAlarmSpecs(agent: string, timers: Timed): readonly AlarmSpe
   ];
 }
 
-/** Of clusters, and of relays, which watch them. */
+/** Returns the alarms for clusters, and for the relays that watch them. */
 function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
@@ -207,7 +214,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
   ];
 }
 
-/** A standby that never starts is missed by nobody else. */
+/** Only this alarm detects a standby that never starts. */
 const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): AlarmSpec => ({
   id: 'MissingRelays',
   title: 'Relays missing',
@@ -219,7 +226,7 @@ const missingRelays = ({ service }: FargateRelay, { relayCount }: Config): Alarm
   whenMissing: TreatMissingData.BREACHING,
 });
 
-/** Of evictions. */
+/** Returns the alarms for evictions. */
 function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   const own = ownMetrics(config.name);
   return [
@@ -274,7 +281,7 @@ function evictionAlarms({ config }: AlarmedProps): readonly AlarmSpec[] {
   ];
 }
 
-/** Of queues. */
+/** Returns the alarms for queues. */
 function queueAlarms({ config, deltas, timers, functions }: AlarmedProps): readonly AlarmSpec[] {
   const ofDeltas = [deltas.nodes, deltas.pods];
   const deadLetters = [...ofDeltas, timers.due].map((each) => each.deadLetters);
@@ -332,7 +339,7 @@ const droppedAlarm = (timers: Timed): AlarmSpec => ({
   lasting: ONCE,
 });
 
-/** Of what it all runs on. */
+/** Returns the alarms for the AWS services in use. */
 function platformAlarms({ functions, state, timers }: AlarmedProps): readonly AlarmSpec[] {
   const kinds = ['Read', 'Write'] as const;
   return [

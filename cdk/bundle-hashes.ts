@@ -6,7 +6,7 @@ import { bundleFunction, FUNCTION_NAMES } from '#deploy/build/bundle.ts';
 import { bundleImage } from './bundle-image.ts';
 
 /*
- * What `npm run bundles` calls: builds all that is deployed, into the directory that is given or into none that stays, and prints
+ * The program of `npm run bundles`. It builds all deployed bundles, into the given directory or into a temporary one, and prints
  * the SHA-256 of each file, as `sha256sum` does.
  */
 const [, , given] = process.argv;

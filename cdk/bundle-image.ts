@@ -5,18 +5,19 @@ import { bundleProgram, PROGRAM_NAMES, PROJECT_DIR, type ProgramName } from '#de
 import { LICENCE_TEXTS_FILE, licenceTexts } from '#deploy/build/licence-texts.ts';
 import { PAGE_PACKAGES, writePage } from '#shared/console/page-files.ts';
 
-/** What the simulated cluster reads beside its code. */
+/** The files that the simulated cluster reads beside its code. */
 const READ_BY_SERVICE = ['simulator/api/protobuf-messages.json'];
 
-/** What is beside a program that has something beside it. */
+/** The files beside a program, for the programs that need any. */
 const BESIDE: Partial<Record<ProgramName, readonly string[]>> = { service: PAGE_PACKAGES };
 
-/** The file of a program's bill of materials, CycloneDX: what scans images reads it by that name. */
+/** The file of a program's bill of materials in CycloneDX; image scanners read it by this name. */
 export const billFile = (name: ProgramName): string => `${name}.cdx.json`;
 
 /**
- * Puts all that the image has but Node into `outDir`: each program with its source map and its bill of materials, the console's page and
- * what else is read beside them, and the licences of the packages within. The same sources give the same files.
+ * Writes the content of the image except Node.js into `outDir`. This is each program with its source map and its bill of
+ * materials, the console's page and other data files, and the licenses of the packages within. The same sources give the same
+ * files.
  */
 export function bundleImage(outDir: string): void {
   const made = PROGRAM_NAMES.map((name): Made => {

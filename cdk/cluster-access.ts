@@ -5,15 +5,18 @@ import type { Part } from '#shared/state/registry.ts';
 import type { Config } from './config.ts';
 import { type Grantee, grantWildcard } from './grantee.ts';
 
-/** Of which secrets and roles a part of the service may make use. */
+/** The secrets and roles that a part of the service may use. */
 export interface Ways {
-  /** Names, or beginnings of names, of the secrets that hold kubeconfigs. */
+  /** Names, or prefixes of names, of the secrets that hold kubeconfigs. */
   readonly secrets: readonly string[];
   /** ARNs of the roles that may be assumed. */
   readonly roles: readonly string[];
 }
 
-/** What reaching the registered clusters takes of AWS, for each part. Who may do what in them is the clusters' own RBAC. */
+/**
+ * The AWS permissions that each part needs to reach the registered clusters. The clusters' own RBAC defines the permissions
+ * inside.
+ */
 export class ClusterAccess extends Construct {
   readonly #ways: { readonly [P in Part]: Ways };
   readonly #secretKeys: readonly string[];
@@ -36,12 +39,14 @@ export class ClusterAccess extends Construct {
     };
   }
 
-  /** Lets a process find and enter the clusters that are registered, as that part. `instead`: of the ways that part has. */
+  /**
+   * Allows a process to find and access the registered clusters as that part. `instead` replaces secrets or roles of the part.
+   */
   bind(grantee: Grantee, part: Part, instead: Partial<Ways> = {}): void {
     this.#bind(grantee, { ...this.#ways[part], ...instead });
   }
 
-  /** Lets somebody find and enter them as either part, to see whether they can be managed. */
+  /** Allows an operator to find and access the clusters as either part, to check whether they can be managed. */
   bindBoth(grantee: Grantee): void {
     const { relay, evict } = this.#ways;
     this.#bind(grantee, {
@@ -61,7 +66,7 @@ export class ClusterAccess extends Construct {
     grantWildcard(grantee, {
       action: 'sts:AssumeRole',
       resources: roles,
-      // Secrets are named with this account; a role of that name anybody can make in theirs.
+      // Names of secrets include this account, but any other account can contain a role of that name.
       ...(this.#organization === undefined
         ? {}
         : { conditions: { StringEquals: { 'aws:ResourceOrgID': this.#organization } } }),
@@ -73,7 +78,7 @@ export class ClusterAccess extends Construct {
       resources: secrets.map((name) =>
         stack.formatArn({
           service: 'secretsmanager',
-          // Secrets Manager appends a dash and six characters of its own to a name.
+          // Secrets Manager appends a dash and six random characters to a name.
           resource: `secret:${name.endsWith('*') ? name : `${name}-??????`}`,
         }),
       ),
@@ -84,7 +89,7 @@ export class ClusterAccess extends Construct {
       grantee,
       actions: ['kms:Decrypt'],
       resourceArns: [...this.#secretKeys],
-      // For what Secrets Manager was asked for, and nothing else that the keys encrypt.
+      // The keys may be used for requests of Secrets Manager only, and for no other data that they encrypt.
       conditions: {
         StringEquals: { 'kms:ViaService': `secretsmanager.${Stack.of(this).region}.amazonaws.com` },
       },

@@ -11,8 +11,8 @@ import type { Grantee } from './grantee.ts';
 import { onlyKeys } from './state.ts';
 
 /**
- * By which partition keys one cluster's agent may do what, as patterns of IAM. The name has nothing in it that IAM would take for
- * a pattern (`agentClusterSchema`), and no `#`, which names end at.
+ * Returns the partition keys that one cluster's agent may access, as patterns of IAM, by operation. The name contains no pattern
+ * characters of IAM (`agentClusterSchema`), and no `#`, which ends names.
  */
 export const clusterKeys = (cluster: ClusterName) => ({
   /** Table items: the cluster's nodes, rules, lease, and the proof that evictions work. */
@@ -23,9 +23,9 @@ export const clusterKeys = (cluster: ClusterName) => ({
     `${RATE_PREFIX}${cluster}`,
     FLEET_KEY,
   ],
-  /** Of the index: where the cluster's tainted nodes and its history are found. */
+  /** Index items: the cluster's tainted nodes and its history. */
   found: indexedUnder(cluster).map((beginning) => `${beginning}*`),
-  /** Whole items: what is known of nodes, scheduled, and ended. */
+  /** Complete items: observed nodes, scheduled evictions, and ended ones. */
   put: [nodeKey({ cluster, node: nodeName('*') })],
   /** Items updated by attribute: the lease, the guard's trips, permits, and the proof that evictions work. */
   updated: [
@@ -36,8 +36,8 @@ export const clusterKeys = (cluster: ClusterName) => ({
 });
 
 /**
- * Lets an agent read and write what the installation's table holds of its cluster, and of no other. It is told how long history
- * is kept by the table's tag, which says nothing of clusters.
+ * Allows an agent to read and write the items of its cluster in the installation's table, and no others. The agent reads the
+ * retention of history from a tag of the table, which contains no cluster data.
  */
 export function bindItemsOf(cluster: ClusterName, agent: Grantee, tableName: string): void {
   agent.setEnvironment({ TABLE_NAME: tableName } satisfies ValuesOf<typeof tableVariables>);

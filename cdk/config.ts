@@ -6,7 +6,7 @@ import { LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { agentIdSchema } from '#shared/state/registry.ts';
 import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 
-/** Our keys in the CDK context start with this, so that a misspelt one is told from the CDK's own. */
+/** The prefix of our keys in the CDK context. It distinguishes misspelled keys from the CDK's own. */
 const PREFIX = 'taintward:';
 
 /** A configuration that cannot be deployed; the message names the key and the fix. */
@@ -14,10 +14,13 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
-/** Days for which CloudWatch can keep a log. */
+/** The retention periods in days that CloudWatch offers for logs. */
 const LOG_RETENTION_DAYS = [1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 3653];
 
-/** Memory in MiB that Fargate has for a task of so many vCPU (in 1/1024): from, to, in steps of; 512 is the smallest by itself. */
+/**
+ * The memory in MiB that Fargate offers for a task with this vCPU (in 1/1024), as minimum, maximum and step. 512 is an additional
+ * value.
+ */
 const FARGATE_MEMORY: Readonly<Record<number, readonly [from: number, to: number, step: number]>> = {
   256: [1_024, 2_048, 1_024],
   512: [1_024, 4_096, 1_024],
@@ -30,11 +33,11 @@ const FARGATE_MEMORY: Readonly<Record<number, readonly [from: number, to: number
 const FARGATE_CPUS = Object.keys(FARGATE_MEMORY).map(Number);
 const SMALLEST_FARGATE = { cpu: 256, memoryMiB: 512 };
 
-/** What every table on demand takes from the start, and by default at the most; less or more is not to be had by a setting. */
+/** The warm throughput that every on-demand table has from the start, and the default maximum. No setting allows less or more. */
 const MIN_WARM_WRITES = 4_000;
 const MAX_WARM_WRITES = 40_000;
 
-/** Values given on the command line (`-c key=value`) are text; a list is separated by commas. */
+/** Values on the command line (`-c key=value`) are text; commas separate the items of a list. */
 const count = (from: number, to: number) => {
   const error = `must be a whole number from ${from} to ${to}`;
   return z.coerce.number(error).int(error).min(from, error).max(to, error);
@@ -44,7 +47,7 @@ const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) =
 });
 const list = (item: z.ZodType<string>) =>
   z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1));
-/** Text that is no JSON is left for the schema to refuse. */
+/** Text that is not JSON is passed on, for the schema to reject. */
 function parsedJson(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   try {
@@ -62,31 +65,34 @@ const roleArns = list(
 );
 const ALL_ROLES = `arn:${Aws.PARTITION}:iam::*:role/`;
 
-/** A relay of your own that follows some clusters alone. */
+/** A relay that the user runs, and that follows some clusters only. */
 const ownRelay = z.strictObject({
-  /** Their names, without commas and what patterns of IAM make something else of; `*` at the end of a beginning. */
+  /** The names of its clusters, without commas and without pattern characters of IAM; `*` at the end matches a prefix. */
   clusters: list(matching(/^[!"%-)+\x2d->@-~]+\*?$/, 'edge-1 or edge-*')),
-  /** In place of what all relays have. */
+  /** Replaces the setting that all relays share. */
   clusterRoles: roleArns.exactOptional(),
   kubeconfigSecrets: secretNames.exactOptional(),
 });
 
-/** What IAM lets a role be called, and the longest name of a region, which those of agents bear. */
+/** IAM's maximum length of a role name, and the longest name of a region, which names of agents' roles contain. */
 const MAX_ROLE_NAME_CHARACTERS = 64;
 const LONGEST_REGION = 'ap-southeast-1';
 
-/** As Kubernetes names what has to be a DNS label or subdomain; slashes and colons would say something else where IAM compares. */
+/** A name in the format of a DNS label or subdomain, as in Kubernetes. IAM would interpret slashes and colons in comparisons. */
 const kubernetesName = matching(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/, 'taintward-agent');
 
-/** An agent, which is relay and evictor of the cluster that it runs in, and as whom it does so. */
+/** An agent, which is relay and evictor of the cluster that it runs in, and its identity. */
 const agent = z
   .strictObject({
-    /** The name that it is registered by. */
+    /** The name under which the cluster is registered. */
     cluster: z.string('must be the name that the cluster is registered by').pipe(agentClusterSchema),
-    /** Of its pods. */
+    /** The namespace of its pods. */
     namespace: kubernetesName.default('taintward'),
     serviceAccount: kubernetesName.default('taintward-agent'),
-    /** Its role is for its pods in an EKS cluster of this account; more than one ARN while a cluster takes another's place. */
+    /**
+     * The role is for the agent's pods in an EKS cluster of this account. Several ARNs are allowed while one cluster replaces
+     * another.
+     */
     podIdentity: z
       .strictObject(
         {
@@ -100,7 +106,9 @@ const agent = z
         'must be like {"clusterArns": "arn:aws:eks:…"}',
       )
       .exactOptional(),
-    /** Its role is for its service account, by tokens of a cluster whose issuer is known to IAM in this account. */
+    /**
+     * The role is for the agent's service account, by tokens of a cluster whose issuer is registered with IAM in this account.
+     */
     irsa: z
       .strictObject(
         {
@@ -236,10 +244,10 @@ const schema = z
 export type OwnRelay = z.output<typeof ownRelay>;
 export type AgentConfig = z.output<typeof agent>;
 
-/** What can be chosen about a deployment. */
+/** The settings of a deployment. */
 export type Config = z.output<typeof schema>;
 
-/** The purpose of each key, as the page of settings prints it. */
+/** The purpose of each key, as printed on the page of settings. */
 export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
   name: 'Name of the stack and its resources. Two installations in one account and region need two names.',
   relay: 'fargate: the stack runs the relays. external: you run them.',
@@ -288,15 +296,15 @@ export const PURPOSES: Readonly<Record<keyof typeof schema.shape, string>> = {
     'localstack: the stack is for LocalStack, where it runs no relay. cdk and the deployed components reject it in any account but 000000000000.',
 };
 
-/** The value of a key that is not set, as text; absent: it has none. */
+/** Returns the default value of a key, as text; `undefined`: it has none. */
 export function defaultOf(key: keyof typeof schema.shape): string | undefined {
   const value: unknown = schema.shape[key].safeParse(undefined).data;
   if (value === undefined) return undefined;
-  // The partition is known to a deployment only.
+  // The partition is only known during a deployment.
   return [value].flat().join(', ').replaceAll(Aws.PARTITION, 'aws');
 }
 
-/** Keys by their former names. */
+/** The current names of renamed keys, by former name. */
 const RENAMED: Readonly<Record<string, string>> = {
   warmWrites: 'warmWriteUnitsPerSecond',
   fixedAddresses: 'staticEgressIps',
@@ -308,8 +316,8 @@ const impliedBy = ({ endpoint }: Readonly<Record<string, unknown>>): Readonly<Re
   endpoint === 'localstack' ? { relay: 'external' } : {};
 
 /**
- * Reads the configuration: the keys of the CDK context that start with `taintward:`, from `cdk.json` or the command
- * line. `account`: the one that is deployed to, as the CDK tells the app, where it knows. Throws `ConfigError`.
+ * Reads the configuration: the keys of the CDK context that start with `taintward:`, from `cdk.json` or the command line.
+ * `account`: the target of the deployment, if the CDK provides it. Throws `ConfigError`.
  */
 export function readConfig(node: Node, account = process.env['CDK_DEFAULT_ACCOUNT']): Config {
   const config = parsed(node);
@@ -344,7 +352,7 @@ function parsed(node: Node): Config {
   throw new ConfigError(`The context key ${PREFIX}${key}${where} ${fault}.`);
 }
 
-/** The CDK ignores keys that nobody reads, so a setting without its prefix would be ignored in silence. Throws `ConfigError`. */
+/** Rejects settings without their prefix, which the CDK would ignore silently. Throws `ConfigError`. */
 function refuseWithoutPrefix(key: string): void {
   if (key.startsWith(PREFIX)) return;
   const name = key.replace(/^taintward[^a-z]*/i, '');
@@ -360,7 +368,7 @@ function fargateHas(cpu: number, memoryMiB: number): boolean {
   return memoryMiB >= from && memoryMiB <= to && memoryMiB % step === 0;
 }
 
-/** The amounts of memory that Fargate runs with that CPU. */
+/** Returns the amounts of memory that Fargate offers with this CPU. */
 function memoryText(cpu: number): string {
   const [from, to, step] = FARGATE_MEMORY[cpu] ?? [0, 0, 1];
   if (cpu === SMALLEST_FARGATE.cpu) return `${SMALLEST_FARGATE.memoryMiB}, ${from}, or ${to}`;
@@ -370,7 +378,7 @@ function memoryText(cpu: number): string {
 const clustersOf = (agents: Readonly<Record<string, AgentConfig>>): readonly string[] =>
   Object.values(agents).map(({ cluster }) => cluster);
 
-/** How many characters the ID of an agent of such an installation may have. */
+/** Returns the maximum length of an agent's ID in this installation. */
 function charactersOfId(name: string): number {
   return MAX_ROLE_NAME_CHARACTERS - agentNames(agentsPrefix(name), '', LONGEST_REGION).scheduleRole.length;
 }

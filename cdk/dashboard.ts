@@ -33,7 +33,7 @@ import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** What the dashboard tells of each cluster. */
+/** The log events that the dashboard counts by cluster. */
 const TOLD_BY_CLUSTER: readonly LogEvent[] = [
   'eviction.scheduled',
   'eviction.blocked',
@@ -46,7 +46,10 @@ const TOLD_BY_CLUSTER: readonly LogEvent[] = [
 const DONE: LogEvent = 'pod.evicted';
 const RETRIED: LogEvent = 'eviction.retrying';
 
-/** The tables by cluster. From the log and not from metrics: one for each cluster would cost more than the rest of the service. */
+/**
+ * The tables by cluster. They read the log and not metrics: metrics for each cluster would cost more than the rest of the
+ * service.
+ */
 export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lines: readonly string[] }[] = [
   {
     title: 'Evictions by cluster and event',
@@ -75,7 +78,7 @@ export const BY_CLUSTER_QUERIES: readonly { readonly title: string; readonly lin
   },
 ];
 
-/** Widths and heights are counted in grid units; a row has 24. */
+/** Widths and heights in grid units; a row has 24. */
 const HALF = 12;
 const THIRD = 8;
 const HEIGHT = 6;
@@ -231,7 +234,7 @@ function platform({ state, timers }: ServiceDashboardProps): IWidget[] {
   ];
 }
 
-/** A graph of metrics by their labels. */
+/** Returns a graph of metrics by their labels. */
 function graph(title: string, metrics: Readonly<Record<string, Metric>>, width: number = THIRD): GraphWidget {
   const left = Object.entries(metrics).map(([label, metric]) => metric.with({ label }));
   return new GraphWidget({ title, left, width, height: HEIGHT });

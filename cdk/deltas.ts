@@ -4,7 +4,7 @@ import { QUEUES } from '#shared/aws/queue-set.ts';
 import type { Grantee } from './grantee.ts';
 import { ServiceQueue } from './service-queue.ts';
 
-/** The queues from the relay to the delta functions: a node's deltas stay in order, nodes do not wait for each other. */
+/** The queues from the relay to the delta functions. A node's deltas stay in order, and nodes do not wait for each other. */
 export class Deltas extends Construct {
   readonly nodes: ServiceQueue;
   readonly pods: ServiceQueue;
@@ -15,7 +15,7 @@ export class Deltas extends Construct {
     this.pods = new ServiceQueue(this, 'Pods', { spec: QUEUES.podDeltas, prefix });
   }
 
-  /** Lets the relay send deltas. */
+  /** Allows the relay to send deltas. */
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       NODE_DELTAS_URL: this.nodes.queue.queueUrl,

@@ -32,11 +32,11 @@ import { DeadLetterQueue, type ServiceQueue } from './service-queue.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** Invocations of `evict` beside those of its queue: `clusters add` asks it whether it reaches a cluster. */
+/** Concurrent invocations of `evict` beside those for its queue: `clusters add` asks `evict` whether it reaches a cluster. */
 const ASKED_BESIDE = 5;
-/** `expiry` writes to the table and sends to a queue, for a hundred records at most. */
+/** The timeout of `expiry`, which writes to the table and sends to a queue for at most a hundred records. */
 const EXPIRY_TIMEOUT_SECONDS = 60;
-/** The stream keeps a record for a day; what was not put back by then is a dead letter. */
+/** The stream keeps a record for a day; a record that `expiry` has not put back by then is a dead letter. */
 const EXPIRY_MAX_RECORD_AGE = Duration.hours(23);
 const HEARTBEAT_TIMEOUT_SECONDS = 30;
 const HEARTBEAT_PERIOD = Duration.minutes(1);
@@ -49,18 +49,18 @@ export interface FunctionsProps {
   readonly agents: Agents;
   readonly clusters: ClusterAccess;
   readonly notices: Notices;
-  /** Where `evict` reaches the clusters from; absent: the internet. */
+  /** The network from which `evict` reaches the clusters; absent: the internet. */
   readonly network?: Network;
 }
 
-/** The Lambda functions with what feeds them. */
+/** The Lambda functions and their event sources. */
 export class Functions extends Construct {
   readonly nodeDelta: ServiceFunction;
   readonly podDelta: ServiceFunction;
   readonly evict: ServiceFunction;
   readonly expiry: ServiceFunction;
   readonly heartbeat: ServiceFunction;
-  /** What `expiry` could not read or put back. */
+  /** The dead letters of `expiry`: records that it could not read or put back. */
   readonly expiryDeadLetters: DeadLetterQueue;
   readonly #props: FunctionsProps;
 
@@ -146,7 +146,7 @@ export class Functions extends Construct {
     this.expiryDeadLetters.bindSend(fn);
     fn.lambda.addEventSourceMapping('Stream', {
       eventSourceArn: state.bindStream(fn),
-      // From the start, so that nothing is missed while the event source is being made.
+      // Start at the oldest record, so that no record is missed while the event source is created.
       startingPosition: StartingPosition.TRIM_HORIZON,
       batchSize: EXPIRY_BATCH_SIZE,
       reportBatchItemFailures: true,
@@ -179,13 +179,16 @@ export class Functions extends Construct {
     new Rule(this, 'EveryMinute', {
       description: `Calls ${fn.lambda.functionName}.`,
       schedule: Schedule.rate(HEARTBEAT_PERIOD),
-      // A minute later the next call tells the same.
+      // The next call, a minute later, reports the same.
       targets: [new LambdaFunction(fn.lambda, { retryAttempts: 0 })],
     });
     return fn;
   }
 
-  /** `most`: invocations that it is to have at a time; absent: those that others leave, whatever is configured. */
+  /**
+   * `most`: the maximum number of concurrent invocations; absent: the unreserved concurrency of the account, regardless of
+   * `reserveConcurrency`.
+   */
   #function(
     id: string,
     name: FunctionName,
@@ -203,8 +206,8 @@ export class Functions extends Construct {
       tracing: config.tracing,
       ...(config.reserveConcurrency && most !== undefined ? { reserved: most } : {}),
       ...(network && name === 'evict' ? { network } : {}),
-      // It alone arms timers that lead back to it. The delta functions and `expiry` lead to it and stop there: nothing of `evict` comes
-      // back to them but by the table's stream, which carries no chain of invocations, and a day later at the earliest.
+      // Only `evict` arms timers that lead back to itself. The chains of the delta functions and of `expiry` end at `evict`.
+      // `evict` reaches them only by the table's stream, which carries no chain of invocations, and a day later at the earliest.
       wakesItself: name === 'evict',
     });
   }
@@ -231,8 +234,8 @@ export class Functions extends Construct {
 }
 
 /**
- * Has a function handle a queue. The concurrency is the event source's: less reserved concurrency would throttle, and a
- * throttled batch uses up its messages' receives. As much or more only keeps it free.
+ * Connects a function to a queue. The concurrency limit is the event source's: a lower reserved concurrency would throttle, and a
+ * throttled batch uses up its messages' receives. A reserved concurrency of at least the limit only keeps capacity free.
  */
 function feed(fn: ServiceFunction, source: ServiceQueue, batchSize: number, maxConcurrency: number): void {
   source.bindSource(fn);

@@ -5,14 +5,14 @@ import type { endpointVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
 
 /**
- * What runs our code. A construct that gives it access sets the environment variables that say where to in the same
- * place, so that permission and configuration cannot drift apart.
+ * A construct that runs our code. A construct that grants it access also sets the environment variables that name the target, so
+ * that permission and configuration stay consistent.
  */
 export interface Grantee extends IGrantable, IConstruct {
   setEnvironment(values: Readonly<Record<string, string>>): void;
 }
 
-/** Says to what runs our code that LocalStack is in place of AWS, where it is. */
+/** Sets the variable by which our code uses LocalStack in place of AWS, if configured. */
 export function setEndpoint(
   grantee: Pick<Grantee, 'setEnvironment'>,
   { endpoint }: Pick<Config, 'endpoint'>,
@@ -23,14 +23,14 @@ export function setEndpoint(
 
 export interface WildcardGrant {
   readonly action: string;
-  /** ARNs of which at least some hold a wildcard. */
+  /** ARNs, at least some of them with a wildcard. */
   readonly resources: readonly string[];
   readonly conditions?: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** Why nothing narrower will do. */
+  /** The reason why nothing narrower works. */
   readonly reason: string;
 }
 
-/** Grants what cannot be granted without a wildcard, and puts the reason down where cdk-nag looks for it. */
+/** Grants a permission that needs a wildcard, and records the reason in the place where cdk-nag looks for it. */
 export function grantWildcard(
   grantee: IGrantable & IConstruct,
   { action, resources, conditions, reason }: WildcardGrant,
@@ -49,7 +49,7 @@ export function grantWildcard(
   }
 }
 
-/** An ARN as cdk-nag prints it: what CloudFormation fills in stands in angle brackets. */
+/** Returns an ARN as printed by cdk-nag, with angle brackets around values that CloudFormation fills in. */
 function asPrinted(arn: string, { partition, region, account }: Stack): string {
   const filledIn = { '<AWS::Partition>': partition, '<AWS::Region>': region, '<AWS::AccountId>': account };
   return Object.entries(filledIn)

@@ -27,15 +27,15 @@ import type { ServiceFunction } from './service-function.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-/** Short, so that what goes wrong shows within a minute or two. */
+/** A short period, so that failures appear within a minute or two. */
 const period = Duration.minutes(1);
 
 /*
- * None of them is metric math, and their labels are the dashboard's: an alarm on a labelled metric or on math is of
- * another form, which stand-ins for AWS do not know.
+ * None of these metrics uses metric math, and their labels are the dashboard's. Alarms on a labeled metric or on math have
+ * another form, which emulators of AWS do not support.
  */
 
-/** What `evict`, `heartbeat` and the relay write into their logs. */
+/** The metrics that `evict`, `heartbeat` and the relay write into their logs. */
 export function ownMetrics(namespace: string) {
   const metric = (metricName: string, statistic: string) =>
     new Metric({ namespace, metricName, statistic, period });
@@ -62,7 +62,7 @@ export function ownMetrics(namespace: string) {
   };
 }
 
-/** What `evict` counts, for each cluster by itself; they are there with `taintward:metricsByCluster`. */
+/** The metrics of `evict` for each cluster; they exist with `taintward:metricsByCluster`. */
 export function metricsByCluster(namespace: string) {
   const search = (metricName: string, statistic: string) =>
     new MathExpression({
@@ -83,40 +83,40 @@ export function metricsByCluster(namespace: string) {
 export const waiting = (queue: Queue): Metric =>
   queue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MAXIMUM });
 
-/** The fewest messages that waited at any time. */
+/** The minimum number of waiting messages. */
 export const neverFewerWaiting = (queue: Queue): Metric =>
   queue.metricApproximateNumberOfMessagesVisible({ period, statistic: Stats.MINIMUM });
 
 export const oldest = (queue: Queue): Metric =>
   queue.metricApproximateAgeOfOldestMessage({ period, statistic: Stats.MAXIMUM });
 
-/** Calls that asked a queue for messages and found none: somebody asks. */
+/** Receive calls that found no message; they show that a process polls the queue. */
 export const emptyReceives = (queue: Queue): Metric =>
   queue.metricNumberOfEmptyReceives({ period, statistic: Stats.SUM });
 
-/** Invocations that crashed or timed out; what a handler copes with itself does not count. */
+/** Invocations that crashed or timed out. Failures that a handler copes with itself do not count. */
 export const errors = ({ lambda }: ServiceFunction): Metric =>
   lambda.metricErrors({ period, statistic: Stats.SUM });
 
 export const throttles = ({ lambda }: ServiceFunction): Metric =>
   lambda.metricThrottles({ period, statistic: Stats.SUM });
 
-/** Invocations that Lambda refused as part of a loop; a function that allows loops has none. */
+/** Invocations that Lambda dropped as part of a loop; a function that allows loops has none. */
 export const droppedAsLoops = ({ lambda }: ServiceFunction): Metric =>
   lambda.metric('RecursiveInvocationsDropped', { period, statistic: Stats.SUM });
 
-/** Of a function that reads a stream: how old the last record of a batch was when the function got it. */
+/** The age of the last record of a batch when a function that reads a stream received it. */
 export const recordAge = ({ lambda }: ServiceFunction): Metric =>
   lambda.metric('IteratorAge', { period, statistic: Stats.MAXIMUM });
 
-/** How many tasks of a service run: each tells its processor's load once a minute. */
+/** The number of running tasks of a service: each task reports its processor load once a minute. */
 export const runningTasks = (service: FargateService): Metric =>
   service.metricCpuUtilization({ period, statistic: Stats.SAMPLE_COUNT });
 
 export const tableThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, { period, statistic: Stats.SUM });
 
-/** The table's own metric knows nothing of its index: that one has a dimension more. */
+/** The table's own metric excludes its index, whose metric has one more dimension. */
 export const indexThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric =>
   table.metric(`${kind}ThrottleEvents`, {
     period,
@@ -124,7 +124,7 @@ export const indexThrottles = ({ table }: State, kind: 'Read' | 'Write'): Metric
     dimensionsMap: { TableName: table.tableName, GlobalSecondaryIndexName: CLUSTER_INDEX },
   });
 
-/** Of EventBridge Scheduler, about our schedules. */
+/** A metric of EventBridge Scheduler for our schedules. */
 export function scheduler(timers: Pick<Timers, 'groupName'>, metricName: string): Metric {
   return new Metric({
     namespace: 'AWS/Scheduler',

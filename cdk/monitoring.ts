@@ -11,10 +11,10 @@ import { serviceAlarm } from './service-alarm.ts';
 const NOBODY =
   'nobody: set taintward:alarmEmail to an address, or taintward:alarmTopicArn to an SNS topic, and deploy again';
 
-/** What tells an operator that something is wrong, and where to look. */
+/** The alarms and the dashboard, by which an operator sees and locates failures. */
 export class Monitoring extends Construct {
   readonly dashboard: ServiceDashboard;
-  /** Who is told when an alarm rings, for people. */
+  /** The recipients of alarms, as text for people. */
   readonly told: string;
 
   constructor(scope: Construct, id: string, props: AlarmedProps) {
@@ -39,8 +39,8 @@ export class Monitoring extends Construct {
   }
 
   /**
-   * A topic that only alarms of this account may publish to, and only by TLS. It has no key: CloudWatch cannot use that of
-   * AWS, one of its own costs a dollar a month, and what alarms say is no secret.
+   * Returns a topic that only alarms of this account may publish to, and only over TLS. It is not encrypted with a key:
+   * CloudWatch cannot use the AWS managed one, and a customer managed key costs a dollar a month. Texts of alarms are not secret.
    */
   #mailTo(address: string, name: string): ITopic {
     const topic = new Topic(this, 'Mail', {

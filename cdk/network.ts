@@ -15,20 +15,20 @@ import {
 import { Construct } from 'constructs';
 import type { Config } from './config.ts';
 
-/** Zones of the stack's own VPC: one that fails is just what evictions are needed for. */
+/** Zones of the stack's own VPC: the failure of a zone is the case that needs evictions most. */
 const ZONES = 2;
 const RELAY_SUBNET = { name: 'relay', subnetType: SubnetType.PUBLIC, cidrMask: 26 } as const;
 const PRIVATE_SUBNET = { name: 'private', subnetType: SubnetType.PRIVATE_WITH_EGRESS, cidrMask: 26 } as const;
 
-/** Where the relay runs; and, unless it is public, `evict` with it. */
+/** The network of the relay and, unless the network is public, of `evict`. */
 export class Network extends Construct {
   readonly vpc: IVpc;
   readonly subnets: ISubnet[];
-  /** Whether the subnets are ours and public, so that tasks need addresses of their own. */
+  /** True if the subnets are ours and public, so that tasks need addresses of their own. */
   readonly isPublic: boolean;
-  /** The addresses by which everything leaves that calls out, where they are ours and stay; else none. */
+  /** The source addresses of all outgoing connections, if they are ours and static; otherwise empty. */
   readonly addresses: readonly string[];
-  /** Nobody calls in, everything is called: clusters may listen on any port. */
+  /** The security group allows no incoming connections, and outgoing ones to any port: clusters may listen on any. */
   readonly securityGroup: SecurityGroup;
 
   constructor(
@@ -49,11 +49,11 @@ export class Network extends Construct {
       allowAllOutbound: false,
     });
     this.securityGroup.addEgressRule(Peer.anyIpv4(), Port.allTcp(), 'API servers and the AWS APIs');
-    // The resolver of the VPC itself is reached whatever the rules say.
+    // The VPC's own resolver is reachable regardless of the rules.
     this.securityGroup.addEgressRule(Peer.anyIpv4(), Port.udp(53), 'DNS servers of a network of yours');
   }
 
-  /** One for the NAT gateway of each zone. */
+  /** Returns one address for the NAT gateway of each zone. */
   #addresses(): readonly CfnEIP[] {
     return Array.from(
       { length: ZONES },
@@ -62,8 +62,8 @@ export class Network extends Construct {
   }
 
   /**
-   * Without addresses two public subnets, no NAT: the relay has nothing to hide but its own doors, and those are shut. With them
-   * two private subnets, each behind a NAT gateway of its own.
+   * Returns a VPC. Without addresses it has two public subnets and no NAT: the relay's own ports are the only ones to protect,
+   * and they are closed. With addresses it has two private subnets, each behind a NAT gateway of its own.
    */
   #smallVpc(addresses: readonly CfnEIP[]): IVpc {
     const isPublic = addresses.length === 0;
@@ -78,10 +78,10 @@ export class Network extends Construct {
             }),
           }),
       subnetConfiguration: isPublic ? [RELAY_SUBNET] : [RELAY_SUBNET, PRIVATE_SUBNET],
-      // By a function of the CDK's own, with more rights than all of ours.
+      // The CDK would use a function of its own for this, with more permissions than all of ours.
       restrictDefaultSecurityGroup: false,
     });
-    // Free, and not by way of NAT, which is paid for by the byte.
+    // Gateway endpoints are free, and avoid NAT, which is billed by the byte.
     vpc.addGatewayEndpoint('Table', { service: GatewayVpcEndpointAwsService.DYNAMODB });
     if (!isPublic) vpc.addGatewayEndpoint('Images', { service: GatewayVpcEndpointAwsService.S3 });
     Validations.of(vpc).acknowledge({

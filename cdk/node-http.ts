@@ -1,8 +1,8 @@
 const http = process.getBuiltinModule('node:http');
 
 /**
- * What a bundle has in place of `node:http`. An `import` of that reads each of its exports, and for `WebSocket` among them Node loads all of
- * `fetch`, which nothing here needs: a tenth of a function's cold start.
+ * The replacement of `node:http` in a bundle. An `import` of `node:http` reads each of its exports. For the export `WebSocket`,
+ * Node.js loads all of `fetch`, which no code here needs: a tenth of a function's cold start.
  */
 export const {
   Agent,

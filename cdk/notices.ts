@@ -5,7 +5,10 @@ import type { noticeVariables, ValuesOf } from '#shared/aws/environment.ts';
 import type { Config } from './config.ts';
 import type { Grantee } from './grantee.ts';
 
-/** The event bus that is told what becomes of evictions, if one is named. It is not ours: nothing is made here. */
+/**
+ * The event bus that receives the results of evictions, if configured. The bus belongs to the user, so this construct creates no
+ * resource.
+ */
 export class Notices extends Construct {
   readonly #busArn: string | undefined;
 
@@ -25,7 +28,7 @@ export class Notices extends Construct {
           );
   }
 
-  /** Lets a function tell the bus; nothing, if none is named. */
+  /** Allows a function to send to the bus; does nothing if none is configured. */
   bind(grantee: Grantee): void {
     if (this.#busArn === undefined) return;
     grantee.setEnvironment({ EVENT_BUS: this.#busArn } satisfies ValuesOf<typeof noticeVariables>);

@@ -20,7 +20,7 @@ export interface OperatorRightsProps {
   readonly clusters: ClusterAccess;
 }
 
-/** What people may do by the command line, in three sizes: a managed policy each, to attach to their roles. */
+/** The permissions of command line users, in three sizes: a managed policy each, to attach to their roles. */
 export class OperatorRights extends Construct {
   constructor(
     scope: Construct,
@@ -32,7 +32,7 @@ export class OperatorRights extends Construct {
       this,
       'Viewer',
       `${prefix}-viewer`,
-      // Another description would replace the policy, which CloudFormation refuses for one with a name.
+      // A new description would replace the policy, and CloudFormation rejects that for a resource with a fixed name.
       'May see what Taintward does and is told to do.',
     );
     const operator = new Size(
@@ -65,12 +65,13 @@ export class OperatorRights extends Construct {
     state.bindHolding(operator);
     state.bindRuling(admin);
     clusters.bindBoth(admin);
-    // Whether evict reaches a cluster that is to be registered. As an event it takes no more than who may send to its queue.
+    // Checks whether `evict` reaches a cluster before the cluster is registered. As an event, the call gives no more permissions
+    // than sending to the queue.
     functions.evict.bindInvoke(admin);
   }
 }
 
-/** Lets somebody see what limits the service in its account, and its alarms. */
+/** Allows an operator to see the quotas of the account that limit the service, and its alarms. */
 function bindAccount(size: Size): void {
   grantWildcard(size, {
     action: 'cloudwatch:DescribeAlarms',
@@ -91,7 +92,7 @@ function bindAccount(size: Size): void {
   }
 }
 
-/** Rights as a policy. Who sits at a terminal tells the command line the table's name by an option. */
+/** Permissions as a policy. A user passes the table's name to the command line as an option. */
 class Size extends Construct implements Grantee {
   readonly grantPrincipal: IPrincipal;
 

@@ -42,13 +42,13 @@ export interface RelayProps {
   readonly clusters: ClusterAccess;
 }
 
-/** Lines that CloudWatch Logs has not taken yet: some 40,000. Those beyond are lost. */
+/** The buffer for log lines that CloudWatch Logs has not accepted yet: some 40,000. Further lines are lost. */
 const LOG_BUFFER = Size.mebibytes(10);
 
-/** A private repository of ECR: account, region, its name, and the image's digest. */
+/** An image in a private repository of ECR: account, region, repository, and the image's digest. */
 const ECR_IMAGE = /^(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[a-z.]+\/([^@]+)@(sha256:.+)$/;
 
-/** Gives a relay, wherever it runs, what it needs: for all clusters, or for those of `own`. */
+/** Gives a relay its permissions and variables, wherever it runs: for all clusters, or for the clusters of `own`. */
 function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayProps, own?: OwnRelay): void {
   state.bindLeases(relay, own?.clusters);
   deltas.bindSend(relay);
@@ -67,7 +67,7 @@ function bindRelay(relay: Grantee, { config, state, deltas, clusters }: RelayPro
   } satisfies ValuesOf<typeof installationVariables>);
 }
 
-/** The relays, run by the stack. */
+/** The relays that the stack runs. */
 export class FargateRelay extends Construct implements Grantee {
   readonly grantPrincipal: IPrincipal;
   readonly logGroup: LogGroup;
@@ -98,12 +98,12 @@ export class FargateRelay extends Construct implements Grantee {
       logging: LogDriver.awsLogs({
         logGroup: this.logGroup,
         streamPrefix: 'relay',
-        // Else a write to standard output waits for CloudWatch Logs, and with it every eviction.
+        // Otherwise a write to standard output would wait for CloudWatch Logs, and delay every eviction.
         mode: AwsLogDriverMode.NON_BLOCKING,
         maxBufferSize: LOG_BUFFER,
       }),
       readonlyRootFilesystem: true,
-      // Also the image's own; said here too, because nobody who reads this knows.
+      // The image sets the same user; repeated here to make the user visible to readers.
       user: 'node',
       healthCheck: {
         command: ['CMD', 'bash', '-c', HEALTH_CHECK],
@@ -141,7 +141,7 @@ export class FargateRelay extends Construct implements Grantee {
       cluster: cluster as ICluster,
       taskDefinition: task,
       desiredCount: config.relayCount,
-      // A new relay is there before an old one goes, and takes its leases as it does.
+      // A new relay starts before an old one stops, and takes over its leases meanwhile.
       minHealthyPercent: 100,
       maxHealthyPercent: 200,
       circuitBreaker: { enable: true, rollback: true },
@@ -150,12 +150,15 @@ export class FargateRelay extends Construct implements Grantee {
       assignPublicIp: network.isPublic,
       propagateTags: PropagatedTagSource.SERVICE,
     });
-    // Tasks that stop need their way out: without it they neither drain nor end, and the stack cannot be destroyed. And
-    // whoever starts them needs the right to pull their image.
+    // Tasks that stop need network access: without it they neither drain nor end, and the stack cannot be destroyed. The
+    // execution role needs the permission to pull their image.
     this.runWithin(network, task.obtainExecutionRole());
   }
 
-  /** A released image, by its digest; `undefined`: built here. Of a registry of ECR in any account the task may pull that repository. */
+  /**
+   * Returns a released image, by its digest; `undefined`: the image is built here. A task may pull images from a repository of
+   * ECR in any account.
+   */
   #image(released: string | undefined): ContainerImage {
     if (released === undefined)
       return ContainerImage.fromAsset(PROJECT_DIR, { platform: Platform.LINUX_ARM64 });
@@ -173,7 +176,7 @@ export class FargateRelay extends Construct implements Grantee {
     );
   }
 
-  /** Has the relays started, and replaced, when `others` are there, and stopped before they go. */
+  /** Starts or replaces the relays after `others` exist, and stops them before `others` are deleted. */
   runWithin(...others: readonly IDependable[]): void {
     this.service.node.addDependency(...others);
   }
@@ -184,8 +187,8 @@ export class FargateRelay extends Construct implements Grantee {
 }
 
 /**
- * Asks `/healthz`, and ends with 0 if the answer is 200. By bash, which Debian cannot be without: another Node.js would take 80 ms of
- * the processor and 60 MB of memory every ten seconds, where the image has neither curl nor wget.
+ * Requests `/healthz`, and exits with 0 if the status is 200. Uses bash, which is always part of Debian; the image has neither
+ * curl nor wget. A second Node.js would take 80 ms of the processor and 60 MB of memory every ten seconds.
  */
 const HEALTH_CHECK = [
   `exec 3<>/dev/tcp/127.0.0.1/${PROBE_PORT}`,
@@ -194,13 +197,13 @@ const HEALTH_CHECK = [
   '[ "$status" = 200 ]',
 ].join(' && ');
 
-/** Relays run by somebody else: the policy to attach to whoever they run as, and what they are to be told. */
+/** Relays that the user runs: a policy for their role, and their environment variables. */
 export class ExternalRelay extends Construct implements Grantee {
   readonly policy: ManagedPolicy;
   readonly grantPrincipal: IPrincipal;
   readonly environment: Record<string, string> = {};
 
-  /** `name`: of one of `taintward:relays`; absent: for relays that follow all clusters. */
+  /** `name`: one of `taintward:relays`; absent: for relays that follow all clusters. */
   constructor(scope: Construct, id: string, { name, ...props }: RelayProps & { readonly name?: string }) {
     super(scope, id);
     const { config } = props;

@@ -5,17 +5,17 @@ import type { Construct } from 'constructs';
 import { alarmName } from '#shared/telemetry/alarm-name.ts';
 import type { AlarmSpec } from './alarms.ts';
 
-/** The page of the repository with a paragraph for each alarm. */
+/** The page of the repository with a section for each alarm. */
 const PAGE = 'docs/how-to/runbooks.md';
 
 export interface ServiceAlarmProps {
-  /** The installation's name, which the names of its alarms begin with. */
+  /** The installation's name, which is the prefix of alarm names. */
   readonly prefix: string;
-  /** Who is told when it rings, and when that is over. */
+  /** The recipients when the alarm fires and when it recovers. */
   readonly topics: readonly ITopic[];
 }
 
-/** An alarm of the installation, which leads to the paragraph on what to do. */
+/** Creates an alarm of the installation, with a link to its section in the runbooks. */
 export function serviceAlarm(
   scope: Construct,
   { id, title, of, says, metric, threshold, below, lasting, whenMissing }: AlarmSpec,
@@ -42,5 +42,5 @@ export function serviceAlarm(
   return alarm;
 }
 
-/** The anchor of a heading, as Markdown is shown everywhere. */
+/** Returns the anchor of a heading, as Markdown renderers create it. */
 const anchorOf = (heading: string): string => heading.toLowerCase().replaceAll(' ', '-');

@@ -23,12 +23,13 @@ import { BUNDLE_FILE, bundleFunction, type FunctionName, PROJECT_DIR, roomOf } f
 import type { Grantee } from './grantee.ts';
 import type { Network } from './network.ts';
 
-/** Enough that TLS and parsing are not starved: a function's share of a processor grows with its memory. */
+/** Enough memory for TLS and parsing: a function's share of a processor grows with its memory. */
 const MEMORY_MIB = 512;
 
 /**
- * What Lambda does in a VPC with the function's role, as AWS lists it ("Giving Lambda functions access to resources in an Amazon VPC",
- * Required IAM permissions). It knows no resources beforehand; subnets that are shared are even another account's.
+ * The permissions that Lambda needs in a VPC with the function's role. Source: AWS, "Giving Lambda functions access to resources
+ * in an Amazon VPC", Required IAM permissions. The resources are not known beforehand; shared subnets even belong to another
+ * account.
  */
 const NETWORK_ACTIONS = [
   ...['CreateNetworkInterface', 'DescribeNetworkInterfaces', 'DescribeSubnets', 'DeleteNetworkInterface'],
@@ -41,20 +42,20 @@ export interface ServiceFunctionProps {
   readonly prefix: string;
   readonly timeoutSeconds: number;
   readonly logRetention: RetentionDays;
-  /** Whether X-Ray shows each invocation that it samples: when its message waited, began, ended, failed. */
+  /** True if X-Ray records each sampled invocation: the times when its message waited, began, ended, or failed. */
   readonly tracing: boolean;
-  /** Invocations at a time that Lambda keeps for it, and that it never exceeds; absent: what other functions leave. */
+  /** The concurrency that Lambda reserves for it and that it never exceeds; absent: the unreserved concurrency of the account. */
   readonly reserved?: number;
   /** Absent: in no VPC. */
   readonly network?: Network;
   /**
-   * Whether it sends messages that lead back to itself for as long as there is something to try. Lambda otherwise takes that for
-   * a mistake: it stops the 17th invocation of a chain, and the message is lost but for its dead letter.
+   * True if the function sends messages that lead back to itself as long as evictions are to be retried. Otherwise Lambda treats
+   * them as a mistake: it stops the 17th invocation of a chain, and the message survives only as a dead letter.
    */
   readonly wakesItself?: boolean;
 }
 
-/** One of our functions: its bundle, its role without any right but to write its log, and its log. */
+/** One of our functions: its bundle, its log, and a role that may only write the log. */
 export class ServiceFunction extends Construct implements Grantee {
   readonly name: FunctionName;
   readonly lambda: LambdaFunction;
@@ -117,7 +118,10 @@ export class ServiceFunction extends Construct implements Grantee {
     this.grantPrincipal = this.lambda.grantPrincipal;
   }
 
-  /** Has Lambda put the function into a VPC, and its code do nothing with these rights: a call of the code's own names the function. */
+  /**
+   * Allows Lambda to put the function into a VPC. The function's code can't use these permissions: calls by the code are denied
+   * by the function's ARN.
+   */
   #letLambdaConnect(role: Role, functionName: string): void {
     role.addToPolicy(new PolicyStatement({ actions: NETWORK_ACTIONS, resources: ['*'] }));
     role.addToPolicy(
@@ -125,7 +129,7 @@ export class ServiceFunction extends Construct implements Grantee {
         effect: Effect.DENY,
         actions: [...NETWORK_ACTIONS, 'ec2:DetachNetworkInterface'],
         resources: ['*'],
-        // By its name: the function waits for this policy.
+        // The ARN is built from the name, because the function waits for this policy.
         conditions: {
           ArnEquals: {
             'lambda:SourceFunctionArn': Stack.of(this).formatArn({
@@ -143,7 +147,7 @@ export class ServiceFunction extends Construct implements Grantee {
     });
   }
 
-  /** Lets somebody at a terminal ask it something. */
+  /** Allows an operator to invoke the function. */
   bindInvoke(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,
@@ -152,7 +156,7 @@ export class ServiceFunction extends Construct implements Grantee {
     });
   }
 
-  /** Lets somebody see how many invocations are reserved for it. */
+  /** Allows an operator to see the function's reserved concurrency. */
   bindReserved(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,
@@ -166,13 +170,16 @@ export class ServiceFunction extends Construct implements Grantee {
   }
 }
 
-/** Built by esbuild in this process; named after what comes out, so that only a changed function is deployed. */
+/**
+ * Bundles the function by esbuild in this process. The asset is named after the output, so that only changed functions are
+ * deployed.
+ */
 function bundledCode(name: FunctionName): Code {
-  // The function's own folder, not the project's: the CDK bundles once for all that have the same path and options.
+  // The path is the function's own folder and not the project's, because the CDK bundles only once for the same path and options.
   return Code.fromAsset(join(PROJECT_DIR, roomOf(name)), {
     assetHashType: AssetHashType.OUTPUT,
     bundling: {
-      // Asked for by the type; nothing is built in a container.
+      // The type requires an image; nothing is built in a container.
       image: DockerImage.fromRegistry('none'),
       local: {
         tryBundle(outputDir) {

@@ -21,11 +21,11 @@ import type { Grantee } from './grantee.ts';
 
 export interface ServiceQueueProps {
   readonly spec: QueueSpec;
-  /** What the names of everything in the stack start with. */
+  /** The prefix of all names in the stack. */
   readonly prefix: string;
 }
 
-/** A queue and its dead-letter queue, which takes from no other. */
+/** A queue and its dead-letter queue, which accepts messages from no other queue. */
 export class ServiceQueue extends Construct {
   readonly spec: QueueSpec;
   readonly queue: Queue;
@@ -49,7 +49,9 @@ export class ServiceQueue extends Construct {
     });
   }
 
-  /** Lets a function take the queue's messages (the event source adds that right) and set unreadable ones aside. */
+  /**
+   * Allows a function to set unreadable messages of the queue aside. The event source adds the permission to receive messages.
+   */
   bindSource(grantee: Grantee): void {
     grantee.setEnvironment({ SOURCE_QUEUE_URL: this.queue.queueUrl } satisfies ValuesOf<
       typeof sourceVariables
@@ -57,7 +59,7 @@ export class ServiceQueue extends Construct {
     this.deadLetters.bindSend(grantee);
   }
 
-  /** Lets a process of its own take the queue's messages, and set unreadable ones aside. */
+  /** Allows another process to receive the queue's messages, and to set unreadable ones aside. */
   bindTake(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,
@@ -71,12 +73,12 @@ export class ServiceQueue extends Construct {
     grantSend(this.queue, grantee);
   }
 
-  /** Lets somebody at a terminal see how many messages it and its dead letters hold. */
+  /** Allows an operator to see how many messages the queue and its dead-letter queue hold. */
   bindCount(grantee: Grantee): void {
     grantCount([this.queue, this.deadLetters.queue], grantee);
   }
 
-  /** Lets somebody at a terminal read its dead letters, and send them again. */
+  /** Allows an operator to read its dead letters, and to resend them. */
   bindRedrive(grantee: Grantee): void {
     this.deadLetters.bindRead(grantee);
     Grant.addToPrincipal({
@@ -93,13 +95,13 @@ export interface DeadLetterQueueProps {
   readonly prefix: string;
   readonly fifo: boolean;
   /**
-   * The full name of the queue that gives up messages to this one (by name: that queue refers to this one); absent:
-   * functions alone send here.
+   * The full name of the queue that moves failed messages to this one. It is a name because that queue refers to this one.
+   * Absent: only functions send here.
    */
   readonly source?: string;
 }
 
-/** A queue for what nobody could read or do. */
+/** A queue for messages that could not be read or handled. */
 export class DeadLetterQueue extends Construct {
   readonly name: string;
   readonly queue: Queue;
@@ -126,12 +128,12 @@ export class DeadLetterQueue extends Construct {
     }
   }
 
-  /** Lets somebody at a terminal see how many messages it holds. */
+  /** Allows an operator to see how many messages it holds. */
   bindCount(grantee: Grantee): void {
     grantCount([this.queue], grantee);
   }
 
-  /** Lets somebody at a terminal read its messages, and have others see them again. */
+  /** Allows an operator to read its messages, and to make them visible again. */
   bindRead(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,
@@ -140,7 +142,7 @@ export class DeadLetterQueue extends Construct {
     });
   }
 
-  /** Lets somebody at a terminal delete what was read. */
+  /** Allows an operator to delete messages after reading them. */
   bindPurge(grantee: Grantee): void {
     Grant.addToPrincipal({
       grantee,

@@ -4,21 +4,21 @@ import { AgentStack } from './agent-stack.ts';
 import type { Config } from './config.ts';
 import { TaintwardStack } from './taintward-stack.ts';
 
-/** What agents' stacks are called on the command line begins with this: `cdk deploy agents/edge-1`. */
+/** The prefix of agents' stacks on the command line: `cdk deploy agents/edge-1`. */
 const STAGE = 'agents';
 
 export interface Stacks {
   readonly service: TaintwardStack;
-  /** By the agent's ID. */
+  /** The stacks of the agents, by ID. */
   readonly agents: ReadonlyMap<string, AgentStack>;
 }
 
 /**
- * Adds the stacks of an installation to an app: the service's, and one for each agent. Those are in a stage, so that commands of
- * the CDK that name no stack mean the service's.
+ * Adds the stacks of an installation to an app: the service's stack, and one for each agent. Agents' stacks are in a stage, so
+ * that CDK commands without a stack name mean the service's stack.
  */
 export function addStacks(app: App, config: Config): Stacks {
-  // What is for LocalStack names its account, and the CDK deploys it to no other.
+  // A deployment to LocalStack names its account, so that the CDK deploys it to no other.
   const place = config.endpoint === 'localstack' ? { env: { account: LOCALSTACK_ACCOUNT } } : {};
   const service = new TaintwardStack(app, config.name, { config, ...place });
   const agents = Object.entries(config.agents ?? {});

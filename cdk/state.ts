@@ -24,40 +24,42 @@ import { type Grantee, grantWildcard } from './grantee.ts';
 
 export interface StateProps {
   readonly tableName: string;
-  /** Whether the table outlives the stack, and nobody but the stack's own deployment may delete it. */
+  /** True if the table outlives the stack, and only the stack's own deployment may delete it. */
   readonly retain: boolean;
-  /** For how many days history and audit are kept. */
+  /** The number of days for which history and audit are kept. */
   readonly historyDays: number;
-  /** Write units a second that it takes from one moment to the next; absent: what a table on demand has grown to. */
+  /**
+   * The write units a second that the table sustains without ramp-up; absent: the throughput that an on-demand table has reached.
+   */
   readonly warmWriteUnitsPerSecond?: number;
 }
 
 type Conditions = Readonly<Record<string, Readonly<Record<string, string | readonly string[]>>>>;
 
 /**
- * What a condition on partition keys takes besides: `ForAllValues` is true of a request that names no key at all, as an
- * empty set has no member that is not as it should be (IAM User Guide, "Single-valued vs. multivalued context keys").
+ * A supplement to conditions on partition keys. `ForAllValues` is true for a request without any key, because an empty set has no
+ * wrong member (IAM User Guide, "Single-valued vs. multivalued context keys").
  */
 const NAMES_KEYS = { Null: { 'dynamodb:LeadingKeys': 'false' } } as const;
 
-/** The partitions that match one of the patterns, and no others. */
+/** Returns a condition for the partitions that match one of the patterns, and no others. */
 export const onlyKeys = (...patterns: readonly string[]): Conditions => ({
   ...NAMES_KEYS,
   'ForAllValues:StringLike': { 'dynamodb:LeadingKeys': patterns },
 });
 
 const KEY_ATTRIBUTES = ['pk', 'sk', 'clusterKey', 'clusterSort'];
-/** What is written of stops, holds and releases, and of each in the audit. */
+/** The attributes written for stops, holds and releases, and for each in the audit log. */
 const HOLDING_ATTRIBUTES = [
   ...KEY_ATTRIBUTES,
   ...['revision', 'stop', 'stoppedAt', 'holds', 'trips'],
   ...['cluster', 'who', 'at', 'kind', 'does', 'what', 'why', 'ttl'],
 ];
-/** What is written of a policy beside, and of that in the audit. */
+/** The additional attributes written for a policy, and for it in the audit log. */
 const POLICY_ATTRIBUTES = ['policy', 'before', 'after'];
 const REGISTRATION_ATTRIBUTES = [...KEY_ATTRIBUTES, 'addedAt', 'access'];
 
-/** The one table: timed evictions, leases, the registry of clusters, and what governs them. */
+/** The only table: scheduled evictions, leases, the registry of clusters, and their rules. */
 export class State extends Construct {
   readonly table: Table;
   readonly #tableName: string;
@@ -70,7 +72,7 @@ export class State extends Construct {
     super(scope, id);
     this.#tableName = tableName;
     const text = (name: string) => ({ name, type: AttributeType.STRING });
-    // The index too: one that takes less throttles what is written to the table.
+    // The index needs the same throughput: a slower index throttles writes to the table.
     const warm =
       warmWriteUnitsPerSecond === undefined
         ? {}
@@ -82,11 +84,11 @@ export class State extends Construct {
       billingMode: BillingMode.PAY_PER_REQUEST,
       ...warm,
       timeToLiveAttribute: TTL_ATTRIBUTE,
-      // What expired must be readable, and nothing else is of interest.
+      // Expired items must be readable, and other images are not needed.
       stream: StreamViewType.OLD_IMAGE,
       pointInTimeRecoverySpecification: { pointInTimeRecoveryEnabled: true },
       encryption: TableEncryption.DEFAULT,
-      // A first deployment that fails takes its empty table back, which else would stand in the way of the next one.
+      // A failed first deployment deletes its empty table again, which otherwise would block the next one.
       removalPolicy: retain ? RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE : RemovalPolicy.DESTROY,
       resourcePolicy: new PolicyDocument({
         statements: [overTlsOnly(), ...(retain ? [deletedByDeploymentsOnly(Stack.of(this))] : [])],
@@ -104,8 +106,8 @@ export class State extends Construct {
   }
 
   /**
-   * Lets a function write the partitions of nodes, and read them and what governs clusters. Transactions need the rights of
-   * what they do (DynamoDB Developer Guide, "Using IAM with DynamoDB transactions").
+   * Allows a function to write the partitions of nodes, and to read them and the rules of clusters. Transactions need the
+   * permissions of the operations within (DynamoDB Developer Guide, "Using IAM with DynamoDB transactions").
    */
   bindPartitions(grantee: Grantee): void {
     const reads = ['GetItem', 'BatchGetItem', 'Query'];
@@ -125,9 +127,9 @@ export class State extends Construct {
   }
 
   /**
-   * Lets the relay keep leases and what the guards hold, of all clusters or of those of these names, write nothing else, and
-   * read the registry, what governs clusters, and the partitions of nodes: what is tainted, what is overdue there, and what
-   * was evicted lately. Who may write a cluster's lease speaks for it.
+   * Allows the relay to write leases and the guards' holds, of all clusters or of the named ones, and nothing else. It may read
+   * the registry, the clusters' rules, and the partitions of nodes: tainted nodes, overdue evictions, and recent ones. A process
+   * that may write a cluster's lease can act as its leader.
    */
   bindLeases(grantee: Grantee, clusters: readonly string[] = ['*']): void {
     this.bindRegistry(grantee);
@@ -141,30 +143,33 @@ export class State extends Construct {
     );
   }
 
-  /** Lets somebody know which release was deployed, and for how long what he writes into the audit is kept. */
+  /** Allows an operator to see the deployed release, and how long entries in the audit log are kept. */
   #bindTags(grantee: Grantee): void {
     this.#bind(grantee, ['DescribeTable', 'ListTagsOfResource'], [this.table.tableArn]);
   }
 
-  /** Lets a process read the registry and what else is found by the index. */
+  /** Allows a process to read the registry and the other items of the index. */
   bindRegistry(grantee: Grantee): void {
     this.#bind(grantee, ['BatchGetItem'], [this.table.tableArn]);
     this.#bind(grantee, ['Query'], [`${this.table.tableArn}/index/${CLUSTER_INDEX}`]);
   }
 
-  /** Lets somebody see everything: the table holds no secrets. */
+  /** Allows an operator to read everything: the table holds no secrets. */
   bindView(grantee: Grantee): void {
     this.bindRegistry(grantee);
     this.#bindTags(grantee);
     this.#bind(grantee, ['GetItem', 'Query'], [this.table.tableArn]);
   }
 
-  /** Lets somebody stop, hold and release, and note it in the audit, but neither write policies nor register clusters. */
+  /**
+   * Allows an operator to stop, hold and release, and to record these in the audit log, but neither to write policies nor to
+   * register clusters.
+   */
   bindHolding(grantee: Grantee): void {
     this.#bindRulings(grantee, HOLDING_ATTRIBUTES);
   }
 
-  /** Lets somebody write all that governs clusters, and register them. */
+  /** Allows an operator to write all rules of clusters, and to register clusters. */
   bindRuling(grantee: Grantee): void {
     this.#bindRulings(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
     this.#bind(grantee, ['PutItem', 'DeleteItem'], [this.table.tableArn], {
@@ -173,7 +178,7 @@ export class State extends Construct {
     });
   }
 
-  /** Orders and entries of the audit are changed by attribute, and never put whole. */
+  /** Operator controls and audit entries are updated by attribute and never written as a whole. */
   #bindRulings(grantee: Grantee, attributes: readonly string[]): void {
     this.#bindTags(grantee);
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
@@ -182,7 +187,7 @@ export class State extends Construct {
     });
   }
 
-  /** Lets a function be fed by the table's stream; returns its ARN. */
+  /** Allows a function to read the table's stream; returns its ARN. */
   bindStream(grantee: Grantee): string {
     const streamArn = this.table.tableStreamArn;
     if (streamArn === undefined) throw new Error('the table was made without a stream');
@@ -212,7 +217,7 @@ export class State extends Construct {
   }
 }
 
-/** Nobody may do anything to the table in the clear. */
+/** Denies all requests to the table without TLS. */
 function overTlsOnly(): PolicyStatement {
   return new PolicyStatement({
     sid: 'TlsOnly',
@@ -225,8 +230,8 @@ function overTlsOnly(): PolicyStatement {
 }
 
 /**
- * Nobody may delete the table but CloudFormation, as the role that `cdk deploy` gives it or as its caller. DynamoDB's own
- * deletion protection would keep a failed first deployment, too, from taking its table back.
+ * Denies deletion of the table except by CloudFormation, with the role that `cdk deploy` gives it or as its caller. DynamoDB's
+ * own deletion protection would also prevent a failed first deployment from deleting its table.
  */
 function deletedByDeploymentsOnly({ synthesizer }: Stack): PolicyStatement {
   if (!(synthesizer instanceof DefaultStackSynthesizer))

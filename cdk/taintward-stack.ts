@@ -38,7 +38,7 @@ export class TaintwardStack extends Stack {
       network && config.relay === 'fargate'
         ? new FargateRelay(this, 'Relay', { ...shared, network })
         : undefined;
-    // Clusters that let in a network or addresses alone let in `evict` only there.
+    // Clusters that admit only a network or certain addresses admit `evict` only from there.
     const closed = network?.isPublic === false ? network : undefined;
     const functions = new Functions(this, 'Functions', {
       ...shared,
@@ -47,7 +47,7 @@ export class TaintwardStack extends Stack {
       ...(closed ? { network: closed } : {}),
     });
     if (relay) {
-      // Functions that read what a new relay sends are there before it; and ECS has had a moment to make its own role.
+      // Functions that read a new relay's messages are deployed before it, and ECS has time to create its service-linked role.
       relay.runWithin(...functions.all.map(({ lambda }) => lambda));
     } else if (config.relays) {
       for (const name of Object.keys(config.relays)) {
@@ -65,7 +65,7 @@ export class TaintwardStack extends Stack {
       ...{ ...shared, functions },
       ...(relay ? { relay } : {}),
     });
-    // LocalStack has no console of AWS.
+    // LocalStack has no AWS console.
     if (config.endpoint === 'aws')
       this.#say('Dashboard', 'Dashboard of the service.', this.#dashboardUrl(dashboard.name));
     this.#say('AlarmsTell', 'Recipients of alarms.', told);

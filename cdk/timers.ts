@@ -9,11 +9,11 @@ import { ServiceQueue } from './service-queue.ts';
 
 export interface TimersProps {
   readonly prefix: string;
-  /** Of the schedules' role; absent: CloudFormation names it. */
+  /** The name of the schedules' role; absent: CloudFormation chooses a name. */
   readonly roleName?: string;
 }
 
-/** What says "look at this node at that time": the queue of what is due, and the schedules that send to it. */
+/** The timers that report due nodes: the queue of due messages, and the schedules that send to it. */
 export class Timers extends Construct {
   readonly due: ServiceQueue;
   readonly groupName: string;
@@ -22,7 +22,7 @@ export class Timers extends Construct {
   constructor(scope: Construct, id: string, { prefix, roleName }: TimersProps) {
     super(scope, id);
     this.due = new ServiceQueue(this, 'Due', { spec: QUEUES.evictionsDue, prefix });
-    // With the group go its schedules, so a destroyed stack leaves none behind.
+    // Deleting the group deletes its schedules, so a destroyed stack leaves none behind.
     const group = new ScheduleGroup(this, 'Group', {
       scheduleGroupName: prefix,
       removalPolicy: RemovalPolicy.DESTROY,
@@ -47,7 +47,7 @@ export class Timers extends Construct {
     });
   }
 
-  /** Lets a function arm timers: delayed messages and one-time schedules. */
+  /** Allows a function to arm timers: delayed messages and one-time schedules. */
   bindArm(grantee: Grantee): void {
     this.bindSend(grantee);
     grantee.setEnvironment({
@@ -70,7 +70,7 @@ export class Timers extends Construct {
     });
   }
 
-  /** Lets somebody at a terminal have something tried again. */
+  /** Allows an operator to retry evictions. */
   bindRetry(grantee: Grantee): void {
     this.bindSend(grantee);
     Grant.addToPrincipal({
@@ -80,7 +80,7 @@ export class Timers extends Construct {
     });
   }
 
-  /** Lets a function say that something is due at once. */
+  /** Allows a function to report that a node is due immediately. */
   bindSend(grantee: Grantee): void {
     grantee.setEnvironment({
       EVICTIONS_DUE_URL: this.due.queue.queueUrl,

@@ -3,14 +3,14 @@ import { dirname, join } from 'node:path';
 import { renderChart, type Values } from './helm.ts';
 
 /*
- * Writes what kustomize takes: the chart, rendered file by file. What a folder has besides, its kustomization and its namespace, is
+ * Generates the manifests for kustomize: the chart, rendered file by file. The kustomization and the namespace of each folder are
  * written by hand.
  */
 
 const HEADER = '# Made of deploy/chart by npm run manifests: change it there.\n';
 const SOURCE = '# Source: taintward/templates/';
 
-/** Of each folder the values; every file that is left to choice is among them, and those that are not are as by default. */
+/** The chart's values for each folder. All optional files are enabled, and all other values are the defaults. */
 export const FOLDERS: Readonly<Record<string, Values>> = {
   'in-cluster': {
     mode: 'service',
@@ -25,12 +25,12 @@ export const FOLDERS: Readonly<Record<string, Values>> = {
     serviceMonitor: { enabled: true },
     flowControl: { enabled: true },
     admissionPolicy: { enabled: true, nodes: true },
-    // To be told apart from anybody's own: settings.yaml beside it says these.
+    // Placeholders that differ from all real values; settings.yaml in that folder lists them.
     agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
   },
 };
 
-/** The text of each file, by its path in this folder. Throws `HelmError`. */
+/** Returns the text of each file, by its path in this folder. Throws `HelmError`. */
 export function manifests(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   for (const [folder, values] of Object.entries(FOLDERS)) {

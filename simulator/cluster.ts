@@ -21,15 +21,15 @@ import { ObjectStore } from './objects/store.ts';
 
 export interface SimulatedClusterOptions {
   readonly clock: Clock;
-  /** Made if need be; holds the kubeconfig and the cluster's state, for this process alone. */
+  /** The directory of the kubeconfig and the cluster's state, for this process alone. It is created if it is missing. */
   readonly dir: string;
-  /** Told of what goes wrong in the cluster itself. */
+  /** Receives failures inside the cluster. */
   readonly log?: StateFileLog & ApiServerLog & ControllerLog;
 }
 
 export interface SimulatedNode {
   readonly name: string;
-  /** As kubectl prints them. */
+  /** The taints in kubectl's notation. */
   readonly taints: readonly string[];
 }
 
@@ -39,30 +39,30 @@ export interface SimulatedPod {
   readonly uid: string;
   /** `undefined` until it is scheduled. */
   readonly node: string | undefined;
-  /** `Pending`, `Running` or `Terminating`, unless somebody set another phase. */
+  /** `Pending`, `Running` or `Terminating`, unless a client has set another phase. */
   readonly status: string;
 }
 
-/** A running cluster of nothing but API objects. */
+/** A running cluster that consists of API objects only. */
 export interface SimulatedCluster {
   /** The path of a kubeconfig that only its owner can read. */
   readonly kubeconfig: string;
   readonly context: string;
-  /** `key=value:Effect` or `key:Effect`; replaces the value of one that is there. Throws one clear sentence. */
+  /** Adds a taint: `key=value:Effect` or `key:Effect`. Replaces the value of an existing taint. Throws one clear sentence. */
   taint(node: string, taint: string): void;
-  /** `key-`, `key:Effect-`, or either without the `-`. Throws one clear sentence. */
+  /** Removes taints: `key-`, `key:Effect-`, or either without the `-`. Throws one clear sentence. */
   untaint(node: string, taint: string): void;
-  /** By name. */
+  /** The nodes, ordered by name. */
   nodes(): readonly SimulatedNode[];
-  /** By name. */
+  /** The pods, ordered by name. */
   pods(): readonly SimulatedPod[];
-  /** Stops it; its state stays in the directory. */
+  /** Stops the cluster; its state stays in the directory. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the simulated cluster of a directory: the demo's fleet the first time, and then as it was left. Rejects with `ForeignFileError` when the
- * directory or its files are somebody else's.
+ * Starts the simulated cluster of a directory: with the demo's fleet the first time, and with the stored state afterwards.
+ * Rejects with `ForeignFileError` when another user owns the directory or its files.
  */
 export async function startSimulatedCluster({
   clock,
@@ -101,7 +101,7 @@ export async function startSimulatedCluster({
   };
 }
 
-/** Who taints at the prompt, as a node's `managedFields` tell. */
+/** The actor of taints set at the prompt, as recorded in a node's `managedFields`. */
 const PROMPT_MANAGER = 'prompt';
 
 function changeTaints(

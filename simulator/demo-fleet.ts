@@ -7,7 +7,7 @@ const NODES = ['node-1', 'node-2', 'node-3', 'node-4'];
 const ZONES = ['zone-a', 'zone-b'];
 const MAINTENANCE = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute' };
 
-/** How a workload's pods take the taint `maintenance:NoExecute`. */
+/** Returns the selector and the template of a workload's pods, with their tolerations of `maintenance:NoExecute`. */
 const pods = (app: string, image: string, tolerations: readonly object[]) => ({
   selector: { matchLabels: { app } },
   template: {
@@ -16,7 +16,7 @@ const pods = (app: string, image: string, tolerations: readonly object[]) => ({
   },
 });
 
-/** Four ways to take it, and a budget for who drains. */
+/** Four ways to tolerate the taint, and a budget for drains. */
 const WORKLOADS: readonly {
   readonly resource: ResourceName;
   readonly name: string;
@@ -58,9 +58,9 @@ interface NamedBody {
 }
 
 /**
- * Puts the demo's namespaces, nodes and workloads into a cluster that was never seeded to the end; its controllers make
- * the pods. Namespaces are never deleted and the last one comes last, so it tells: what somebody deletes later stays
- * deleted.
+ * Creates the demo's namespaces, nodes and workloads in a cluster that was never seeded completely; the controllers create the
+ * pods. Namespaces are never deleted and the last one is created last, so its presence proves that seeding is complete. Objects
+ * that a user deletes later are not created again.
  */
 export function seedDemoFleet(store: ObjectStore): void {
   const last = NAMESPACES.at(-1) ?? '';

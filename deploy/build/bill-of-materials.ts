@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Metafile } from 'esbuild';
 import { PROJECT_DIR } from './bundle.ts';
 
-/** What of a CycloneDX document is looked at; the rest is handed on. */
+/** The fields of a CycloneDX document that are used; the others are kept unchanged. */
 interface BillOfMaterials {
   readonly metadata: { readonly component: Component; readonly timestamp?: string };
   readonly serialNumber?: string;
@@ -13,10 +13,10 @@ interface BillOfMaterials {
 }
 
 interface Component {
-  /** `NAME@VERSION`, as npm has it. */
+  /** `NAME@VERSION`, as in npm. */
   readonly 'bom-ref': string;
   readonly name: string;
-  /** Of the archive that it comes in. */
+  /** The hashes of the package's archive. */
   readonly hashes?: readonly { readonly alg: string; readonly content: string }[];
 }
 
@@ -27,25 +27,25 @@ interface Lockfile {
 interface LockedPackage {
   readonly version?: string;
   readonly integrity?: string;
-  /** Nothing that is deployed or run needs it. */
+  /** True: only development needs the package. */
   readonly dev?: boolean;
 }
 
 const readLockfile = (): Lockfile => JSON.parse(readFileSync(join(PROJECT_DIR, 'package-lock.json'), 'utf8'));
 
-/** A package by its folder, as `NAME@VERSION`. */
+/** Returns a package, given by its folder, as `NAME@VERSION`. */
 const refOf = (folder: string, { version }: LockedPackage): string =>
   `${folder.slice(folder.lastIndexOf('node_modules/') + 'node_modules/'.length)}@${version}`;
 
-/** What is passed on as one: what went into a bundle, and what lies beside it, as paths from the repository. */
+/** One redistributed artifact: the inputs of a bundle, and the files beside it, as paths from the repository. */
 export interface Made {
   readonly metafile: Pick<Metafile, 'outputs'>;
   readonly beside?: readonly string[];
 }
 
 /**
- * The folders of the packages of which something is in it, from the repository. Throws when it has one that the lockfile does not
- * know.
+ * Returns the folders of the packages that the artifact contains parts of, from the repository. Throws if the lockfile lacks one
+ * of them.
  */
 export function packageFolders({ metafile, beside = [] }: Made): readonly string[] {
   const { packages } = readLockfile();
@@ -63,34 +63,40 @@ export function packageFolders({ metafile, beside = [] }: Made): readonly string
   return [...new Set(folders)].toSorted();
 }
 
-/** The packages of which something is in it, as `NAME@VERSION`, by the lockfile. Throws as `packageFolders` does. */
+/**
+ * Returns the packages that the artifact contains parts of, as `NAME@VERSION`, from the lockfile. Throws as `packageFolders`
+ * does.
+ */
 export function packagesIn(made: Made): ReadonlySet<string> {
   const { packages } = readLockfile();
   return new Set(packageFolders(made).map((folder) => refOf(folder, packages[folder] ?? {})));
 }
 
-/** The bill of materials of what is passed on, as CycloneDX: of the packages of which something is in it. */
+/** Returns the bill of materials of an artifact, as CycloneDX: the packages that it contains parts of. */
 export const billOfMaterials = (made: Made): BillOfMaterials => billOf(packagesIn(made));
 
-/** The bill of materials of the whole project but its tools, likewise: it runs from its sources, too. */
+/**
+ * Returns the bill of materials of the whole project without its development tools, as CycloneDX. The project also runs from its
+ * sources.
+ */
 export function billOfProject(): BillOfMaterials {
   const { '': _project, ...packages } = readLockfile().packages;
   const kept = Object.entries(packages).filter(([, { dev }]) => !dev);
   return billOf(new Set(kept.map(([folder, each]) => refOf(folder, each))));
 }
 
-/** Writes the bill of materials of what is passed on into `file`. */
+/** Writes the bill of materials of an artifact into `file`. */
 export function writeBill(made: Made, file: string): void {
   writeFileSync(file, JSON.stringify(billOfMaterials(made), undefined, 2));
 }
 
-/** What npm says of the whole lockfile: asking it takes a second. */
+/** The output of npm for the whole lockfile, cached because npm takes a second. */
 let printed: BillOfMaterials | undefined;
 
 /**
- * What npm says of the lockfile, of these packages. npm leaves out the hash of a package that comes within another one, too, and with
- * `--omit=dev` those that a tool needs, too. The same packages have the same bill: without the moment, the random number and
- * the folder's name that npm puts there.
+ * Returns npm's bill of materials of the lockfile, reduced to these packages. npm omits the hash of a package that is bundled
+ * within another one, and with `--omit=dev` also the packages that a tool needs too. The same packages have the same bill: npm's
+ * timestamp, random number and folder name are removed.
  */
 function billOf(refs: ReadonlySet<string>): BillOfMaterials {
   printed ??= JSON.parse(
@@ -118,7 +124,7 @@ function billOf(refs: ReadonlySet<string>): BillOfMaterials {
   return { ...locked, metadata: { ...rest, component: ours }, components, dependencies };
 }
 
-/** An integrity of the lockfile, `sha512-BASE64`, in the words of CycloneDX. */
+/** Returns an integrity of the lockfile, `sha512-BASE64`, in the format of CycloneDX. */
 function hashOf(integrity: string): { readonly alg: string; readonly content: string } {
   const [algorithm = '', digest = ''] = integrity.split('-');
   return {

@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type BuildOptions, buildSync, type Metafile } from 'esbuild';
 
-/** The repository. */
+/** The repository's root. */
 export const PROJECT_DIR = join(import.meta.dirname, '../..');
 
-/** The functions that are deployed, and the folder each one's entry `lambda.ts` is in. */
+/** The deployed functions, each with the folder of its entry `lambda.ts`. */
 const ROOMS = {
   'node-delta': 'deltas',
   'pod-delta': 'deltas',
@@ -18,13 +18,13 @@ export type FunctionName = keyof typeof ROOMS;
 
 export const FUNCTION_NAMES = Object.keys(ROOMS) as readonly FunctionName[];
 
-/** The folder of a function's code, from the repository. */
+/** Returns the folder of a function's code, from the repository. */
 export const roomOf = (name: FunctionName): string => `functions/${ROOMS[name]}`;
 
 /** The file of a function's bundle that Lambda loads. */
 export const BUNDLE_FILE = 'lambda.mjs';
 
-/** What the image runs, one program each: the entry that it is made of. */
+/** The programs of the image, each with its entry. */
 const PROGRAMS = {
   relay: 'functions/relay/main.ts',
   agent: 'functions/agent/main.ts',
@@ -35,30 +35,30 @@ export type ProgramName = keyof typeof PROGRAMS;
 
 export const PROGRAM_NAMES = Object.keys(PROGRAMS) as readonly ProgramName[];
 
-/** The file of a program's bundle. */
+/** Returns the file name of a program's bundle. */
 export const programFile = (name: ProgramName): string => `${name}.mjs`;
 
 const NODE_HTTP = './cdk/node-http.ts';
 
 /**
- * Bundles a function with all it imports, the AWS SDK too (Lambda's own is of no fixed version and loads slower), into
- * one file and its source map in `outDir`. Throws when it cannot be built. Returns what went into it.
+ * Bundles a function with all its imports into one file and its source map in `outDir`. The AWS SDK is included, because Lambda's
+ * own has no fixed version and loads slower. Throws when the bundle cannot be built. Returns the inputs of the bundle.
  */
 export function bundleFunction(name: FunctionName, outDir: string): Metafile {
   return bundle(`${roomOf(name)}/lambda.ts`, BUNDLE_FILE, outDir);
 }
 
-/** Bundles a program of the image, likewise, in parts. */
+/** Bundles a program of the image in parts. Throws and returns as `bundleFunction` does. */
 export function bundleProgram(name: ProgramName, outDir: string): Metafile {
   return bundleInParts(PROGRAMS[name], name, outDir);
 }
 
-/** CommonJS packages inside call `require`, which an ESM file does not have by itself. */
+/** Bundled CommonJS packages call `require`, which an ESM file lacks. */
 const REQUIRE = "import{createRequire}from'node:module';const require=createRequire(import.meta.url);";
 
 /**
- * Bundles the command line into `outDir`/`outfile`, likewise, as a program for whichever Node is at hand, from 22.13 on. It has no
- * source map, for nobody starts it with one.
+ * Bundles the command line into `outDir`/`outfile`, as a program for Node.js 22.13 or later. Users start it without source maps,
+ * so it has none.
  */
 export function bundleCommandLine(outfile: string, outDir: string): Metafile {
   const metafile = bundle('functions/cli/main.ts', outfile, outDir, {
@@ -70,7 +70,7 @@ export function bundleCommandLine(outfile: string, outDir: string): Metafile {
   return metafile;
 }
 
-/** Bundles what `entry`, a path from the repository, imports into `outDir`/`outfile`, likewise; `other` is what differs. */
+/** Bundles the imports of `entry`, a path from the repository, into `outDir`/`outfile`; `other` overrides the options. */
 export function bundle(
   entry: string,
   outfile: string,
@@ -81,8 +81,9 @@ export function bundle(
 }
 
 /**
- * Bundles what `entry` imports into `outDir`/`name`.mjs, likewise, but what it loads only when it needs it, and what both need, into files
- * of their own beside it, named after it: the generated Kubernetes client alone is 4 MB of text, which V8 keeps in memory whether or not it is used.
+ * Bundles the imports of `entry` into `outDir`/`name`.mjs. Code that is loaded on demand, and code that both parts need, is put
+ * into files of their own beside it, named after it. The generated Kubernetes client alone is 4 MB of text, which V8 keeps in
+ * memory even if it is unused.
  */
 export function bundleInParts(entry: string, name: string, outDir: string): Metafile {
   return build(outDir, {
@@ -94,26 +95,27 @@ export function bundleInParts(entry: string, name: string, outDir: string): Meta
   });
 }
 
-/** Builds as `options` say, whose paths are as if all went into the project, so that a source map says the same wherever it goes. */
+/** Builds with `options`, whose paths are relative to the project, so that a source map is the same for any output directory. */
 function build(outDir: string, options: Omit<BuildOptions, 'write' | 'metafile'>): Metafile {
   const { metafile, outputFiles } = buildSync({
     absWorkingDir: PROJECT_DIR,
     write: false,
     bundle: true,
     minify: true,
-    // A stack trace names classes and functions even where the source map is not at hand.
+    // Stack traces name classes and functions even without the source map.
     keepNames: true,
     platform: 'node',
     target: 'node24',
     format: 'esm',
-    // Wherever the packages are linked from, they are those of `node_modules`, in the source map too.
+    // Packages have their path in `node_modules`, also in the source map, even if they are links.
     preserveSymlinks: true,
-    // What packages offer for ESM is smaller, because what is not used can be left out.
+    // The ESM entry of a package is smaller, because unused code can be removed.
     mainFields: ['module', 'main'],
     alias: { http: NODE_HTTP, 'node:http': NODE_HTTP },
     banner: { js: REQUIRE },
-    // For whoever reads a stack trace. Nobody is to run this with --enable-source-maps: pino asks for its caller, so Node would parse
-    // the whole map at each start, which takes a cold function half as long again and costs a relay 17 MB.
+    // The source map is for developers who read a stack trace. Don't run bundles with --enable-source-maps: pino asks for its
+    // caller, so Node would parse the whole map at each start. A cold start would take half as long again, and a relay would use
+    // 17 MB more.
     sourcemap: 'linked',
     sourcesContent: false,
     legalComments: 'none',

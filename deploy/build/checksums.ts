@@ -6,7 +6,7 @@ export const CHECKSUMS_FILE = 'checksums.txt';
 
 export const sha256 = (file: string): string => createHash('sha256').update(readFileSync(file)).digest('hex');
 
-/** Writes the SHA-256 of each file in `directory` into one more, as `sha256sum --check` reads it. */
+/** Writes the SHA-256 of each file in `directory` into another file there, in the format of `sha256sum --check`. */
 export function writeChecksums(directory: string): void {
   const lines = readdirSync(directory)
     .filter((name) => name !== CHECKSUMS_FILE)

@@ -5,14 +5,14 @@ import { writeBill } from './bill-of-materials.ts';
 import { bundleCommandLine, PROJECT_DIR } from './bundle.ts';
 import { LICENCE_TEXTS_FILE, licenceTexts } from './licence-texts.ts';
 
-/** The Node that the command line runs on, or a newer one. */
+/** The oldest Node.js on which the command line runs. */
 export const NEEDS_NODE = '22.13';
 
 const BILL_FILE = 'taintward.cdx.json';
 
 /**
- * Puts the command line into `directory` as one program named `program`, with the console's page, its bill of materials and what licences
- * want to be passed on. Returns the names of all that is directly in there.
+ * Writes the command line into `directory` as one program named `program`, with the console's page, its bill of materials and the
+ * license texts. Returns the names of all entries of the directory.
  */
 export function putCommandLine(directory: string, program: string): readonly string[] {
   mkdirSync(directory, { recursive: true });

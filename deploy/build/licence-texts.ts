@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { type Made, packageFolders } from './bill-of-materials.ts';
 import { PROJECT_DIR } from './bundle.ts';
 
-/** The file that they are passed on in. */
+/** The file that contains the license texts. */
 export const LICENCE_TEXTS_FILE = 'THIRD_PARTY_LICENSES.txt';
 
-/** How packages name the files that whoever passes them on has to pass on, too. */
+/** The names of the files in packages that have to be redistributed with them. */
 const TEXTS = /^(licen[cs]e|copying|notice)/i;
 const RULE = `\n${'-'.repeat(80)}\n\n`;
 
@@ -18,8 +18,8 @@ interface Manifest {
 }
 
 /**
- * What the licences of the packages within want to be passed on with them: their texts, each once, below the packages that it is of.
- * Of a package whose archive has no text, its licence and author are named.
+ * Returns the license texts that have to be redistributed with the packages: each text once, below the packages that it applies
+ * to. For a package without a text, the license and author are named.
  */
 export function licenceTexts(...made: readonly Made[]): string {
   const folders = [...new Set(made.flatMap(packageFolders))].toSorted();

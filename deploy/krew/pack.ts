@@ -6,12 +6,12 @@ import { sha256 } from '#deploy/build/checksums.ts';
 import { putCommandLine } from '#deploy/build/command-line.ts';
 import { VERSION } from '#shared/version.ts';
 
-/** The file that the plugin comes in. */
+/** The file name of the plugin's archive. */
 export const pluginArchive = `kubectl-taintward-v${VERSION}.tar.gz`;
 
 /**
- * Puts the command line into `directory` as one program in an archive, beside the manifest by which krew installs it from
- * `url`. Returns their paths.
+ * Packs the command line into an archive in `directory`, beside the manifest by which krew installs it from `url`. Returns their
+ * paths.
  */
 export function packPlugin(
   directory: string,
@@ -20,7 +20,7 @@ export function packPlugin(
   mkdirSync(directory, { recursive: true });
   const packed = putCommandLine(directory, 'kubectl-taintward');
   const archive = join(directory, pluginArchive);
-  // The same sources give the same archive, whoever packs them and when.
+  // The same sources give the same archive, for any user and time.
   const settings = { portable: true, gzip: { portable: true }, mtime: new Date(0) };
   create({ ...settings, sync: true, file: archive, cwd: directory }, [...packed]);
   const manifest = join(directory, 'taintward.yaml');

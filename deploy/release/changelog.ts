@@ -5,9 +5,9 @@
 const UNRELEASED = 'Unreleased';
 
 interface Section {
-  /** What its heading says. */
+  /** The text of the section's heading. */
   readonly heading: string;
-  /** What is below it, without blank lines around. */
+  /** The text below the heading, without blank lines around it. */
   readonly text: string;
 }
 
@@ -22,24 +22,24 @@ const sections = (changelog: string): readonly Section[] =>
 
 const versionOf = ({ heading }: Section): string => heading.split(' ')[0] ?? '';
 
-/** What is to be in the next release; `undefined`: nothing. */
+/** Returns the changes of the next release; `undefined`: there are none. */
 export function unreleased(changelog: string): string | undefined {
   return sections(changelog).find(({ heading }) => heading === UNRELEASED)?.text || undefined;
 }
 
-/** The versions that it has sections of, newest first. */
+/** Returns the versions that have a section, newest first. */
 export function versions(changelog: string): readonly string[] {
   return sections(changelog)
     .filter(({ heading }) => heading !== UNRELEASED)
     .map(versionOf);
 }
 
-/** What it says of a release; `undefined`: it has no section of it. */
+/** Returns the notes of a release; `undefined`: it has no section. */
 export function notesOf(changelog: string, version: string): string | undefined {
   return sections(changelog).find((section) => versionOf(section) === version)?.text;
 }
 
-/** The changelog once what was unreleased is `version`, of a day (`2026-11-22`). */
+/** Returns the changelog after the release of `version` on a day (`2026-11-22`): the unreleased changes become its section. */
 export function withRelease(changelog: string, version: string, day: string): string {
   return changelog.replace(`## ${UNRELEASED}\n`, `## ${UNRELEASED}\n\n## ${version} - ${day}\n`);
 }

@@ -1,4 +1,4 @@
-/** Why there is no release now, in one sentence for whoever asked for one. */
+/** The release is not possible; the message gives the user the reason in one sentence. */
 export class ReleaseError extends Error {
   override name = 'ReleaseError';
 }

@@ -10,8 +10,9 @@ import { packForNpm } from './npm-package.ts';
 import { filesUrl } from './project.ts';
 
 /**
- * Makes the files of a release in `directory`: the npm package of the command line, the archive and the manifest of kubectl's plugin, the
- * chart, the bill of materials of the whole project, and the checksums of all these. The same sources give the same files.
+ * Creates the files of a release in `directory`: the npm package of the command line, the archive and manifest of kubectl's
+ * plugin, and the chart. Adds the bill of materials of the whole project, and the checksums of all these files. The same sources
+ * give the same files.
  */
 export function makeFiles(directory: string): void {
   mkdirSync(directory, { recursive: true });

@@ -6,7 +6,7 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { ReleaseError } from './error.ts';
 import { release } from './release.ts';
 
-/* What `npm run release` calls. */
+/* The program of `npm run release`. */
 
 const WRITTEN = 'test/unit/upgrade/written';
 
@@ -33,7 +33,10 @@ new Command('npm run release --')
   })
   .parse();
 
-/** The version is in some of it: it is written anew, and then of this release for ever. */
+/**
+ * Records the messages and items of the new version. They contain the version, so they are written again; afterwards the copy for
+ * this release never changes.
+ */
 function record(version: string): readonly string[] {
   const test = 'test/unit/upgrade/formats.test.ts';
   const args = ['--test', '--test-update-snapshots', test];

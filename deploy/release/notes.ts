@@ -7,8 +7,8 @@ import { ReleaseError } from './error.ts';
 import { placesOf, versionsIn } from './version-places.ts';
 
 /**
- * What the changelog says of the release of `tag`. Throws `ReleaseError` unless tag, package.json, all that names the version, and
- * the newest section of the changelog are of one version.
+ * Returns the changelog's notes for the release of `tag`. Throws `ReleaseError` unless the tag, package.json, all other places of
+ * the version, and the newest section of the changelog have the same version.
  */
 export function notesFor(tag: string): string {
   if (tag !== `v${VERSION}`) {

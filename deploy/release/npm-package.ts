@@ -16,12 +16,12 @@ import { VERSION } from '#shared/version.ts';
 import { project, REPOSITORY } from './project.ts';
 
 const PROGRAM = 'taintward.mjs';
-/** kubectl asks it for completions. */
+/** The program that kubectl runs for completions. */
 const COMPLETIONS = 'kubectl_complete-taintward';
 
 /**
- * Packs the command line as the npm package `taintward` into `directory`. It depends on no other package: Node refuses to strip types
- * below `node_modules`, so it is a bundle. The same sources give the same archive. Returns its path.
+ * Packs the command line as the npm package `taintward` into `directory`. It depends on no other package: Node.js does not strip
+ * types below `node_modules`, so the package holds a bundle. The same sources give the same archive. Returns its path.
  */
 export function packForNpm(directory: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'taintward-npm-'));

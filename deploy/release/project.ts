@@ -2,8 +2,8 @@ import project from '../../package.json' with { type: 'json' };
 
 export { project };
 
-/** Where the sources are for everybody, and releases. */
+/** The public repository of the sources and releases. */
 export const REPOSITORY = project.repository.url.replace(/^git\+|\.git$/g, '');
 
-/** Where the files of a release are. */
+/** Returns the URL of the files of a release. */
 export const filesUrl = (version: string): string => `${REPOSITORY}/releases/download/v${version}`;

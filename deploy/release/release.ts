@@ -7,16 +7,18 @@ import { compareVersions, parseVersion } from './version.ts';
 import { placesOf, versionsIn, withVersion } from './version-places.ts';
 
 export interface ReleaseDeps {
-  /** The repository. */
+  /** The repository's root. */
   readonly root: string;
-  /** Of the day, in UTC: `2026-11-22`. */
+  /** The current day, in UTC: `2026-11-22`. */
   readonly day: string;
   print(line: string): void;
-  /** Puts on record what the release sends and stores, and returns the files that it wrote, from the repository. */
+  /**
+   * Records the messages and items that the release sends and stores, and returns the files that it wrote, from the repository.
+   */
   record(version: string): readonly string[];
 }
 
-/** A file, and what is to stand in it. */
+/** A file and its new text. */
 interface Change {
   readonly path: string;
   readonly text: string;
@@ -26,8 +28,9 @@ const CHANGELOG = 'CHANGELOG.md';
 const NPM_FILES = ['package.json', 'package-lock.json'];
 
 /**
- * Makes a release in the repository: the version goes where it stands, what was unreleased in the changelog is of this release, all of it is
- * committed and tagged. Nothing is pushed. With `dryRun` it only says what it would do. Throws `ReleaseError`, with nothing done.
+ * Makes a release in the repository: updates the version in all places, turns the unreleased changes into a section of the
+ * changelog, then commits and tags. Pushes nothing. With `dryRun` it only prints the steps. Throws `ReleaseError`, with nothing
+ * done.
  */
 export function release(version: string, dryRun: boolean, deps: ReleaseDeps): void {
   const { root, day, print, record } = deps;
@@ -65,7 +68,7 @@ export function release(version: string, dryRun: boolean, deps: ReleaseDeps): vo
     git('add', '--', ...changed, ...record(version));
     git('commit', '--quiet', '--message', `Release ${version}`);
   } catch (error) {
-    // There was nothing but what is committed.
+    // Nothing is lost: all files were committed before.
     git('reset', '--quiet', '--hard');
     throw error;
   }
@@ -75,7 +78,7 @@ export function release(version: string, dryRun: boolean, deps: ReleaseDeps): vo
   print(`  git push origin ${tag}    # once CI has passed what the first one pushed`);
 }
 
-/** Throws unless the version comes after all that were released, and not before what is said to be made. */
+/** Throws unless the version is higher than all released ones, and not lower than the version in package.json. */
 function refuseOrder(text: string, current: string, tags: readonly string[]): void {
   const version = parseVersion(text);
   if (version === undefined) {
@@ -96,7 +99,7 @@ function refuseOrder(text: string, current: string, tags: readonly string[]): vo
   }
 }
 
-/** Throws unless the changelog has something to say of what was not released, and nothing yet of this version. */
+/** Throws unless the changelog has unreleased changes, and no section of this version. */
 function refuseChangelog(changelog: string, version: string): void {
   if (versions(changelog).includes(version)) {
     throw new ReleaseError(`${CHANGELOG} has a section of ${version} already: take a version above.`);

@@ -4,7 +4,7 @@ import type { EnvironmentVariable } from '#shared/aws/environment-text.ts';
 import { defaultOf, PURPOSES } from '../../cdk/config.ts';
 import { table } from './table.ts';
 
-/** docs/reference/configuration.md: what can be set in each kind of installation. */
+/** Returns docs/reference/configuration.md: the settings of each kind of installation. */
 export const configurationPage = (): string => `# Configuration
 
 <!-- Made from the code by npm run docs: change cdk/config.ts or the command lines of relay and agent, and run that. -->

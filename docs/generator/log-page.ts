@@ -25,7 +25,7 @@ interface Event {
   readonly meaning: string;
 }
 
-/** docs/reference/log-events.md, from the type `LogEvents` and from where each of its events is logged. */
+/** Returns docs/reference/log-events.md, from the type `LogEvents` and the calls that log each event. */
 export function logPage(code: ServiceCode): string {
   const { checker } = code;
   const events = eventsOf(code);
@@ -83,7 +83,7 @@ function unlogged(event: string): never {
   throw new Error(`nothing logs ${event}: take it out of LogEvents`);
 }
 
-/** By which of a log's methods each event is logged. */
+/** Returns the log methods that log each event. */
 function levelsByEvent(checker: Checker, files: readonly Node[]): ReadonlyMap<string, ReadonlySet<string>> {
   const levels = new Map<string, Set<string>>();
   const visit = (node: Node): void => {
@@ -129,7 +129,7 @@ function typeOf(checker: Checker, property: Property): Type {
   return type;
 }
 
-/** What a value of this type is in JSON, where an error is its message. */
+/** Returns the JSON type of a value of this type; an error becomes its message. */
 function kindOf(checker: Checker, type: Type): string {
   const text = literals(type).map((each) => `\`${each}\``);
   if (text.length > 0) return text.join(', ');

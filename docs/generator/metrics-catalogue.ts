@@ -10,7 +10,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import type { MetricUnit } from '#shared/telemetry/metrics.ts';
 
-/** Who counts a metric. */
+/** The processes that count a metric. */
 export type Counted = 'relay' | 'agent' | 'npm start';
 export type Writer = 'relay' | 'evict' | 'heartbeat';
 
@@ -28,7 +28,7 @@ export interface CatalogueEntry {
   readonly cloudWatch?: { readonly unit: MetricUnit; readonly writtenBy: readonly Writer[] };
 }
 
-/** Every metric there is, by name: what the registries hold, and what is written when all is told that can be. */
+/** Returns all metrics, by name: those in the registries, and those that are written when every possible value is reported. */
 export async function metricsCatalogue(): Promise<readonly CatalogueEntry[]> {
   const served = await servedMetrics();
   const written = await writtenMetrics();
@@ -39,7 +39,7 @@ export async function metricsCatalogue(): Promise<readonly CatalogueEntry[]> {
   });
 }
 
-/** What each process registers. */
+/** The metrics that each process registers. */
 const REGISTRIES: Readonly<Record<Counted, (registry: Registry) => void>> = {
   relay: (registry) => void relayMetrics(registry),
   agent(registry) {
@@ -59,7 +59,7 @@ async function servedMetrics(): Promise<ReadonlyMap<string, NonNullable<Catalogu
   for (const [counted, register] of Object.entries(REGISTRIES)) {
     const registry = new Registry();
     register(registry);
-    // prom-client has the names of labels at run time only.
+    // prom-client exposes the names of labels at run time only.
     const metrics = registry.getMetricsAsArray() as unknown as readonly (Metric & {
       labelNames: readonly string[];
     })[];

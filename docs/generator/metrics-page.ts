@@ -4,7 +4,7 @@ import { metricsCatalogue } from './metrics-catalogue.ts';
 import type { ServiceCode } from './service-code.ts';
 import { table } from './table.ts';
 
-/** docs/reference/metrics.md, from the metrics themselves. */
+/** Returns docs/reference/metrics.md, from the metrics themselves. */
 export async function metricsPage(code: ServiceCode): Promise<string> {
   const catalogue = await metricsCatalogue();
   const meanings = meaningsByName(code);
@@ -54,7 +54,7 @@ function undocumented(name: string): never {
   throw new Error(`${name} has no doc comment in shared/telemetry/metrics.ts`);
 }
 
-/** The doc comments of the metrics' names. */
+/** Returns the doc comments of the metrics' names. */
 function meaningsByName({ checker, file }: ServiceCode): ReadonlyMap<string, string> {
   const names: Readonly<Record<string, string>> = constants;
   const declared = file('shared/telemetry/metrics.ts')

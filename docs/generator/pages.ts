@@ -12,13 +12,13 @@ import { metricsPage } from './metrics-page.ts';
 import { policyPage } from './policy-page.ts';
 import { readServiceCode } from './service-code.ts';
 
-/** A page that is made from the code. */
+/** A page that is generated from the code. */
 export interface Page {
   readonly path: string;
   readonly text: string;
 }
 
-/** All of them, as the code has them now. */
+/** Returns all pages for the current code. */
 export async function pages(): Promise<readonly Page[]> {
   using code = readServiceCode();
   const page = (name: string, text: string) => ({
@@ -30,7 +30,7 @@ export async function pages(): Promise<readonly Page[]> {
     page('metrics.md', await metricsPage(code)),
     page('log-events.md', logPage(code)),
     page('configuration.md', configurationPage()),
-    // Nothing of the program is run.
+    // The program's commands are only read, not run.
     page('cli.md', referenceOf(createProgram({} as CliDeps))),
     schema('notifications.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
     schema('policy.schema.json', policyJsonSchema()),

@@ -2,7 +2,7 @@ import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import { documentOf, policyJsonSchema } from '#shared/state/policy-document.ts';
 import { table } from './table.ts';
 
-/** What a JSON Schema says of a setting. */
+/** A setting in a JSON Schema. */
 interface Setting {
   readonly description?: string;
   readonly default?: unknown;
@@ -14,7 +14,7 @@ interface Setting {
 const BEGIN = '<!-- Made from the code by npm run docs. -->\n\n';
 const END = '\n\n<!-- From here on written by hand. -->';
 
-/** docs/reference/policy.md with the table of settings that are declared; the rest of the page is as it was. */
+/** Returns docs/reference/policy.md with the table of the declared settings; the rest of the page is unchanged. */
 export function policyPage(page: string): string {
   const rows = rowsOf(policyJsonSchema(), documentOf(DEFAULT_POLICY));
   const before = page.slice(0, page.indexOf(BEGIN));
@@ -22,7 +22,7 @@ export function policyPage(page: string): string {
   return `${before}${BEGIN}${table(['setting', 'default', ''], rows)}${after}`;
 }
 
-/** Of each setting that is described, and of those in it: `defaults` are what a policy is that says none. */
+/** Returns a row for each described setting, and for its inner settings. `defaults` are the values of an empty policy. */
 function rowsOf(schema: Setting, defaults: unknown, path = ''): readonly (readonly string[])[] {
   const { properties = {} } = [schema, ...(schema.anyOf ?? [])].find((each) => each.properties) ?? {};
   return Object.entries(properties).flatMap(([name, setting]) => {

@@ -4,16 +4,16 @@ import { API, type Checker } from 'typescript/unstable/sync';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The code of the service as the compiler reads it; to be disposed of. */
+/** The service's code as read by the compiler; dispose of it after use. */
 export interface ServiceCode extends Disposable {
   readonly checker: Checker;
   /** All files of `functions`, `shared`, and `simulator`. */
   readonly files: readonly SourceFile[];
-  /** A file by its path from the repository's root. Throws when there is none. */
+  /** Returns a file by its path from the repository's root. Throws when it is missing. */
   file(path: string): SourceFile;
 }
 
-/** Has the compiler read `functions`, `shared`, and `simulator`. */
+/** Reads `functions`, `shared`, and `simulator` with the compiler. */
 export function readServiceCode(): ServiceCode {
   const api = new API({ cwd: ROOT });
   const [project] = api

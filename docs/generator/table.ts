@@ -1,4 +1,4 @@
-/** A Markdown table; a cell may hold any text of one line. */
+/** Returns a Markdown table; a cell may hold any text of one line. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((each) => each.replaceAll('|', '\\|')).join(' | ')} |`;

@@ -1,4 +1,6 @@
-/** How a client asks what it may do. Whoever holds the token may do everything, whatever is asked. */
+/**
+ * A review by which a client asks for its permissions. A client with the token has all permissions, so the answer is constant.
+ */
 interface Review {
   readonly name: string;
   readonly kind: string;
@@ -17,7 +19,7 @@ export const REVIEWS: readonly Review[] = [
   },
 ];
 
-/** The answer to whoever posts to `path`; `undefined`: no review lives there. */
+/** Returns the answer to a POST to `path`; `undefined`: `path` names no review. */
 export function reviewAt(path: string): object | undefined {
   const found = REVIEWS.find(({ name }) => path === `/apis/authorization.k8s.io/v1/${name}`);
   if (found === undefined) return undefined;

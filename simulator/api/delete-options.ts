@@ -4,7 +4,7 @@ import { badRequest, schemaFault } from '../objects/status.ts';
 import type { DeleteRequest } from '../objects/store.ts';
 import { isDryRun } from './request.ts';
 
-/** Upstream: `metav1.DeleteOptions`, as far as it is acted upon. */
+/** The fields of `metav1.DeleteOptions` that the simulation uses. */
 const deleteOptions = z.object({
   gracePeriodSeconds: z.int().exactOptional(),
   preconditions: z
@@ -19,7 +19,7 @@ const deleteOptions = z.object({
     .default('Background'),
 });
 
-/** How an object is to be deleted. Throws 400. */
+/** Reads the options of a deletion. Throws 400. */
 export function parseDeleteOptions(body: unknown): DeleteRequest & { readonly orphans: boolean } {
   const parsed = deleteOptions.safeParse(withoutNulls(body ?? {}));
   if (!parsed.success) throw badRequest(`DeleteOptions: ${schemaFault(parsed.error)}`);

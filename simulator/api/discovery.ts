@@ -2,10 +2,10 @@ import { API_VERSIONS, type ApiVersion, KINDS, RESOURCE_NAMES } from '../objects
 import { REVIEWS } from './access-reviews.ts';
 import { RESOURCES, type Subresource } from './resources.ts';
 
-/** The release whose API is simulated, as far as it goes. */
+/** The release whose API is simulated, in part. */
 export const KUBERNETES_VERSION = 'v1.36.3';
 
-/** `v1` is below `/api`, every named group below `/apis`. */
+/** Returns the path of an API version: `v1` is below `/api`, every named group below `/apis`. */
 export const pathOf = (apiVersion: string): string =>
   apiVersion.includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
 
@@ -53,7 +53,7 @@ const resourceList = (groupVersion: ApiVersion) => ({
   }),
 });
 
-/** What the server says of itself, by path: enough for kubectl to find its way. */
+/** The discovery documents, by path: enough for kubectl to find its way. */
 export const DISCOVERY: Readonly<Record<string, object>> = {
   '/version': {
     major: '1',

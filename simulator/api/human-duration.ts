@@ -3,7 +3,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A duration with two or three significant digits, as kubectl shows ages. Upstream: `duration.HumanDuration`. */
+/** Returns a duration with two or three significant digits, as kubectl shows ages. Upstream: `duration.HumanDuration`. */
 export function humanDuration(ms: number): string {
   if (ms < 2 * MINUTE_MS) return `${Math.max(0, Math.trunc(ms / SECOND_MS))}s`;
   if (ms < 10 * MINUTE_MS) return whole(ms, MINUTE_MS, 'm') + rest(ms, MINUTE_MS, SECOND_MS, 's');

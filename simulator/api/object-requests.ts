@@ -12,7 +12,7 @@ import { RESOURCES, type Verb } from './resources.ts';
 import { SUBRESOURCES } from './subresources.ts';
 import { answerWatch } from './watch.ts';
 
-/** Does what a request asks of the objects, and answers it. Rejects with `StatusError` for what it refuses. */
+/** Performs a request about objects and sends the answer. Rejects with `StatusError` if the request is invalid or not allowed. */
 export async function answerForObjects(store: ObjectStore, call: ObjectCall): Promise<void> {
   const { request, path, query } = call;
   const verb = verbOf(request.method, path, flagIn(query, 'watch'));
@@ -91,13 +91,13 @@ function sendList(store: ObjectStore, { request, response, query, path }: Object
     ...(limit === 0 ? {} : { limit }),
     ...(token === '' ? {} : { continue: token }),
   });
-  // The real server counts what remains of a whole collection only.
+  // The real server counts the remaining objects only for a whole collection.
   const counted = query.has('fieldSelector') || query.has('labelSelector') ? {} : { remainingItemCount };
   const metadata = { resourceVersion: String(version), ...more, ...counted };
   sendJson(response, 200, representedList(items, path.resource, metadata, as, store.now()));
 }
 
-/** A PUT's uid is a precondition to the real server, though a PATCH's is a change of what cannot be changed. */
+/** The real server treats a PUT's uid as a precondition, and a PATCH's uid as a change of an immutable field. */
 function checkUid({ resource }: ApiPath, { metadata }: ApiObject, body: unknown): void {
   const uid = textOf(fieldsOf(fieldsOf(body)['metadata'])['uid']);
   if (uid === '' || uid === metadata.uid) return;

@@ -5,8 +5,8 @@ import { RESOURCES } from './resources.ts';
 const ROOT = '/openapi/v3';
 
 /**
- * What kubectl asks of `/openapi/v3` before it sends a manifest: a PATCH that takes `fieldValidation`. Without it kubectl
- * wants every kind's schema, to validate by itself.
+ * Returns the document that kubectl requests below `/openapi/v3` before it sends a manifest. The document declares a PATCH that
+ * takes `fieldValidation`; without that, kubectl requests every kind's schema and validates by itself.
  */
 export function openApiAt(path: string): object | undefined {
   if (path === ROOT) {
@@ -32,7 +32,7 @@ export function openApiAt(path: string): object | undefined {
   return {
     openapi: '3.0.0',
     info: { title: 'Simulated cluster', version: KUBERNETES_VERSION },
-    // `kubectl explain` looks here for a kind, and says that there is none.
+    // `kubectl explain` looks up a kind here and reports that the kind is missing.
     components: { schemas: {} },
     paths: Object.fromEntries(paths),
   };

@@ -6,21 +6,21 @@ import { badRequest, StatusError, schemaFault } from '../objects/status.ts';
 import { mediaType } from './media-type.ts';
 import { strategicMergePatch } from './strategic-merge-patch.ts';
 
-/** What a PATCH makes of an object. Throws 400 for one without a patch. */
+/** Returns the object after the PATCH. Throws 400 for a request without a patch. */
 export function patched(request: IncomingMessage, object: unknown, patch: unknown): unknown {
   const apply = PATCHES[mediaType(request)];
   if (apply === undefined || patch === undefined) throw badRequest('the request has no patch: send one');
   return apply(object, patch);
 }
 
-/** By the media type of its body. They never change the object itself. */
+/** The kinds of patch, by the media type of the request's body. They never change the object itself. */
 export const PATCHES: Readonly<Record<string, (object: unknown, patch: unknown) => unknown>> = {
   'application/strategic-merge-patch+json': strategicMergePatch,
   'application/merge-patch+json': mergePatch,
   'application/json-patch+json': jsonPatch,
 };
 
-/** A value after a JSON merge patch (RFC 7386): null removes a field, objects are merged, all else replaces. */
+/** Returns a value after a JSON merge patch (RFC 7386): null removes a field, objects are merged, everything else is replaced. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch;
   const merged: Record<string, unknown> = Array.isArray(target) ? {} : { ...fieldsOf(target) };
@@ -40,8 +40,8 @@ const operations = z.array(
 );
 
 /**
- * An object after a JSON patch (RFC 6902), all of it or nothing. Throws 422 for one that is malformed, names
- * what is not there, or whose test fails.
+ * Returns the object after a JSON patch (RFC 6902), which applies completely or not at all. Throws 422 if the patch is malformed,
+ * names a missing place, or contains a test that fails.
  */
 export function jsonPatch(object: unknown, patch: unknown): unknown {
   const parsed = operations.safeParse(patch);
@@ -49,14 +49,17 @@ export function jsonPatch(object: unknown, patch: unknown): unknown {
   return parsed.data.reduce((document, step, index) => after(document, step as OpObject, index), object);
 }
 
-/** The library changes a document in place, and what it copies is shared by both places: each step gets its own. */
+/**
+ * Applies each step to its own copy, because the library changes a document in place and shares copied values between both
+ * places.
+ */
 function after(document: unknown, step: OpObject, index: number): unknown {
   const own = parseJson(stringifyJson(document as object)) as JSONValue;
   try {
     return apply([step], own);
   } catch (error) {
     if (!(error instanceof JSONPatchError)) throw error;
-    // The library ends its sentences with the place of the step, which alone is always the first.
+    // The library appends the step's index to its message, which is always 0 for a single step.
     const why = error.message.replace(/ \(\w+:0\)$/, '');
     throw refused(`operation ${index}, ${step.op} of ${step.path}: ${why}`);
   }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { badRequest } from '../objects/status.ts';
 
-/** What kubectl sends by its typed clients: evictions of `drain`, `create deployment`, `create namespace`. */
+/** The media type of requests by kubectl's typed clients: evictions by `drain`, `create deployment`, `create namespace`. */
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 
 /**
@@ -22,7 +22,7 @@ const load = (): Messages => {
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1.';
 const MAGIC = Buffer.from('k8s\0');
 
-/** Reads an object in Kubernetes' envelope into what its JSON would be. Throws 400. */
+/** Reads an object in Kubernetes' protobuf envelope; returns the value that its JSON would have. Throws 400. */
 export function parseProtobuf(bytes: Buffer): unknown {
   if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) {
     throw badRequest('the body of the request is not Kubernetes protobuf: it does not begin with k8s');
@@ -48,7 +48,7 @@ function messageOf(apiVersion: string, kind: string): string {
 const unknown = (what: string) =>
   badRequest(`${what} is not known to the simulated cluster as protobuf: send JSON`);
 
-/** One field as it came: a number, or bytes. */
+/** One field as received: a number, or bytes. */
 interface Field {
   readonly number: number;
   readonly value: bigint | Buffer;
@@ -59,7 +59,7 @@ const FIXED64 = 1;
 const BYTES = 2;
 const FIXED32 = 5;
 
-/** The fields of a message, in order. Throws `RangeError` for what is cut off. */
+/** Returns the fields of a message, in order. Throws `RangeError` if the message is cut off. */
 function fieldsOf(bytes: Buffer = Buffer.alloc(0)): readonly Field[] {
   const fields: Field[] = [];
   let at = 0;
@@ -96,7 +96,7 @@ function bytesOf(fields: readonly Field[], number: number): Buffer | undefined {
   return Buffer.isBuffer(value) ? value : undefined;
 }
 
-/** A message as JSON. What Go leaves out of JSON when it is empty, texts and times, is left out. */
+/** Returns a message as JSON. Empty texts and times are omitted, as Go omits them from JSON. */
 function decode(message: string, bytes: Buffer): Record<string, unknown> {
   const known = load()[message];
   if (known === undefined) throw unknown(message);

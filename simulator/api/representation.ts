@@ -12,13 +12,13 @@ export function sendJson(response: ServerResponse, code: number, body: object): 
     .end(text);
 }
 
-/** How a client wants objects answered: as they are, or as the rows of a table. */
+/** The requested form of objects: as they are, or as the rows of a table. */
 export interface Representation {
   readonly asTable: boolean;
   readonly wholeObjects: boolean;
 }
 
-/** Reads `Accept` and `includeObject`. Throws 406 when the client takes no JSON. */
+/** Reads `Accept` and `includeObject`. Throws 406 when the client does not accept JSON. */
 export function representation(accept: string | undefined, includeObject: string | null): Representation {
   for (const clause of (accept ?? '*/*').split(',')) {
     const [type = '', ...parameters] = clause.split(';').map((part) => part.trim());
@@ -33,7 +33,7 @@ export function representation(accept: string | undefined, includeObject: string
   throw new StatusError(406, 'NotAcceptable', message);
 }
 
-/** One object, as it is to be answered. */
+/** Returns one object in the requested representation. */
 export function represented(
   object: ApiObject,
   resource: ResourceName,
@@ -46,7 +46,7 @@ export function represented(
   return table([object], { resource, now, metadata, wholeObjects, withColumns });
 }
 
-/** A page of a list, as it is to be answered. */
+/** Returns a page of a list in the requested representation. */
 export function representedList(
   objects: readonly ApiObject[],
   resource: ResourceName,
@@ -61,15 +61,15 @@ export function representedList(
 interface TableOptions {
   readonly resource: ResourceName;
   readonly now: EpochMs;
-  /** The list's, or the object's. */
+  /** The metadata of the list, or of the object. */
   readonly metadata: object;
-  /** Whether rows carry their whole objects, which kubectl needs to sort by a field. */
+  /** True: rows carry their whole objects, which kubectl needs to sort by a field. */
   readonly wholeObjects: boolean;
-  /** Later events of a watch go without, as the real server's do. */
+  /** False for later events of a watch: the real server sends the columns only once. */
   readonly withColumns: boolean;
 }
 
-/** Objects as the `meta.k8s.io/v1` Table that kubectl prints. */
+/** Returns objects as the `meta.k8s.io/v1` Table that kubectl prints. */
 function table(objects: readonly ApiObject[], options: TableOptions): object {
   const columns = COLUMNS[options.resource];
   return {

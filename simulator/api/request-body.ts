@@ -12,8 +12,8 @@ const WHOLE: readonly string[] = ['application/json', PROTOBUF];
 const MAX_BODY_BYTES = 3 * 1024 * 1024;
 
 /**
- * The request's body, parsed, its 64-bit integers exact; `undefined` when there is none. Throws 415 for another
- * media type than those accepted, 413 for a body that is too large, 400 for one that is not JSON.
+ * Returns the request's parsed body, with exact 64-bit integers; `undefined` when there is none. Throws 415 for a media type that
+ * is not accepted, 413 for a body that is too large, and 400 for one that is not JSON.
  */
 export async function readBody({ request }: Pick<ObjectCall, 'request'>): Promise<unknown> {
   const accepted = request.method === 'PATCH' ? Object.keys(PATCHES) : WHOLE;

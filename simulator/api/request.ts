@@ -13,7 +13,7 @@ import type { Origin } from '../objects/store.ts';
 import { GROUP_VERSIONS, pathOf } from './discovery.ts';
 import { RESOURCES } from './resources.ts';
 
-/** A request that is about objects, and its answer. */
+/** A request about objects, and its answer. */
 export interface ObjectCall {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -21,7 +21,7 @@ export interface ObjectCall {
   readonly path: ApiPath;
 }
 
-/** What a path below `/api/v1`, or that of a named group, names. */
+/** The parts of a path below `/api/v1` or below a named group. */
 export interface ApiPath {
   readonly resource: ResourceName;
   /** "" for nodes and namespaces, and for a list across all namespaces. */
@@ -32,7 +32,7 @@ export interface ApiPath {
   readonly subresource: string;
 }
 
-/** Reads a path such as `/api/v1/namespaces/default/pods/web/status`; `undefined` for one that names nothing. */
+/** Reads a path such as `/api/v1/namespaces/default/pods/web/status`; `undefined`: the path names nothing. */
 export function parseApiPath(pathname: string): ApiPath | undefined {
   const version = GROUP_VERSIONS.find((one) => pathname.startsWith(`${pathOf(one)}/`));
   if (version === undefined) return undefined;
@@ -46,7 +46,7 @@ export function parseApiPath(pathname: string): ApiPath | undefined {
   }
   if (!isResource(first)) return undefined;
   const names = segments.slice(1);
-  // A namespaced object is named within its namespace only.
+  // A namespaced object can only be named within its namespace.
   if (RESOURCES[first].namespaced && names.length > 0) return undefined;
   return withName(first, '', names);
 }
@@ -60,7 +60,7 @@ function withName(resource: ResourceName, namespace: string, names: readonly str
   return { resource, namespace, ...(name === undefined ? {} : { name }), subresource };
 }
 
-/** The segments of a path; `undefined` when one is empty or badly escaped. */
+/** Returns the segments of a path; `undefined` when one is empty or badly escaped. */
 function decoded(path: string): readonly string[] | undefined {
   try {
     const segments = path.split('/').map(decodeURIComponent);
@@ -74,7 +74,7 @@ function decoded(path: string): readonly string[] | undefined {
 const MAX_MANAGER_LENGTH = 128;
 
 /**
- * Who makes a change: the parameter `fieldManager`, or else the user agent up to its first `/`; "" when there is
+ * Returns the actor of a change: the parameter `fieldManager`, or else the user agent up to its first `/`; "" when there is
  * neither. Upstream: `managerOrUserAgent`.
  */
 function managerOf({ request, query }: ObjectCall): string {
@@ -82,13 +82,13 @@ function managerOf({ request, query }: ObjectCall): string {
   return query.get('fieldManager') || product.slice(0, MAX_MANAGER_LENGTH);
 }
 
-/** Who makes a change, and whether in earnest. Throws 422 for a `dryRun` that is none. */
+/** Returns the actor of a change, and whether the request is a dry run. Throws 422 for an invalid `dryRun`. */
 export const originOf = (call: ObjectCall): Origin => ({
   manager: managerOf(call),
   dryRun: isDryRun(call.query.getAll('dryRun')),
 });
 
-/** Whether nothing is to be kept. Throws 422 for anything but `All`. */
+/** Reports whether the request is a dry run. Throws 422 for anything but `All`. */
 export function isDryRun(given: readonly string[]): boolean {
   const wrong = given.find((one) => one !== 'All');
   if (wrong !== undefined) {
@@ -100,7 +100,7 @@ export function isDryRun(given: readonly string[]): boolean {
   return given.length > 0;
 }
 
-/** Whole numbers of a query's parameter; absent or empty is `undefined`. Throws 400. */
+/** Returns the whole number in a query's parameter; absent or empty is `undefined`. Throws 400. */
 export function numberIn(query: URLSearchParams, name: string): number | undefined {
   const text = query.get(name) ?? '';
   if (text === '') return undefined;
@@ -108,11 +108,11 @@ export function numberIn(query: URLSearchParams, name: string): number | undefin
   return Number(text);
 }
 
-/** `1` and `true` are yes, as on the real server. */
+/** Reports whether a flag is set: by `1` or `true`, as on the real server. */
 export const flagIn = (query: URLSearchParams, name: string): boolean =>
   ['1', 'true'].includes(query.get(name) ?? '');
 
-/** Field and label selector together. Throws 400. */
+/** Returns the field selector and the label selector, combined. Throws 400. */
 export function selectorIn(query: URLSearchParams, resource: ResourceName): Selector {
   const fields = query.get('fieldSelector');
   const labels = query.get('labelSelector');
@@ -126,7 +126,9 @@ export const everything: Selector = () => true;
 
 const OPERATION = /^(?<path>[^=!]+?)\s*(?<operator>==?|!=)\s*(?<value>.*)$/;
 
-/** `path=value`, `path==value` and `path!=value`, all of them, separated by commas. Throws 400. */
+/**
+ * Returns a selector for the terms `path=value`, `path==value` and `path!=value`, all of them, separated by commas. Throws 400.
+ */
 export function fieldSelector(resource: ResourceName, text: string): Selector {
   return all(text, (term) => {
     const { path = '', operator, value = '' } = OPERATION.exec(term)?.groups ?? {};

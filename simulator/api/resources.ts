@@ -2,16 +2,16 @@ import type { ResourceName } from '../objects/kinds.ts';
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
-/** What the API offers of one kind of object, beside the kind's name and API version. */
+/** The API of one kind of object, beside the kind's name and API version. */
 export interface Resource {
   readonly singularName: string;
   readonly shortNames: readonly string[];
   readonly namespaced: boolean;
   readonly verbs: readonly Verb[];
   readonly subresources: readonly Subresource[];
-  /** `all`: what `kubectl get all` shows. */
+  /** `all`: the kind is part of `kubectl get all`. */
   readonly categories?: readonly string[];
-  /** The fields that the real server lets one select by, apart from name and namespace. */
+  /** The fields that the real server supports in field selectors, apart from name and namespace. */
   readonly selectableFields?: readonly string[];
 }
 
@@ -19,7 +19,7 @@ export interface Subresource {
   readonly name: string;
   readonly kind: string;
   readonly verbs: readonly Verb[];
-  /** Of its kind, where that is not the object's. */
+  /** The API version of the subresource's kind, if it differs from the object's. */
   readonly apiVersion?: string;
 }
 
@@ -40,7 +40,7 @@ const SCALE: Subresource = {
   verbs: ['get', 'patch', 'update'],
 };
 
-/** What only containers could answer, which the simulated cluster has none of. */
+/** A subresource that needs containers; the simulated cluster has none. */
 const streamed = (name: string, kind: string): Subresource => ({ name, kind, verbs: ['get', 'create'] });
 
 const ALL = ['all'];
@@ -101,7 +101,7 @@ export const RESOURCES: { readonly [R in ResourceName]: Resource } = {
     singularName: 'namespace',
     shortNames: ['ns'],
     namespaced: false,
-    // Deleting one would mean deleting all that is in it: not simulated.
+    // Deleting a namespace would delete all objects in it, which is not simulated.
     verbs: [...READ, 'create', 'update', 'patch'],
     subresources: [],
     selectableFields: ['status.phase'],

@@ -12,16 +12,16 @@ import { openApiAt } from './openapi.ts';
 import { sendJson } from './representation.ts';
 import { parseApiPath } from './request.ts';
 
-/** Longer than clients keep an idle connection (Go: 90 s), so that none is closed under a request. */
+/** Longer than clients keep an idle connection (Go: 90 s), so that no connection is closed during a request. */
 const IDLE_SECONDS = 120;
-/** A service that evicts here takes 64 for calls and a few for watches; kubectl one a command. */
+/** A service that evicts here uses up to 64 connections for calls and a few for watches; kubectl uses one per command. */
 const CONNECTIONS = 512;
-/** Of them, only callers with the token have these. */
+/** The share of all connections that is reserved for callers with the token. */
 const CONNECTIONS_WITH_TOKEN = 256;
-/** Selectors, and the names of fields, make kubectl's requests long. */
+/** The size of requests' headers: selectors and names of fields make kubectl's requests long. */
 const MAX_HEADER_BYTES = 16 * 1024;
 
-/** What the real server, too, answers to everybody. */
+/** The paths that need no token; the real server also serves them to everybody. */
 const HEALTH_PATHS: readonly string[] = ['/healthz', '/livez', '/readyz'];
 
 export interface SimulatedApiServer {
@@ -35,7 +35,7 @@ export interface SimulatedApiServer {
   close(): Promise<void>;
 }
 
-/** Is told of requests that failed through no fault of their own. */
+/** Receives failures of requests that are not the client's fault. */
 export type ApiServerLog = ListenerLog & {
   error(event: 'simulated-cluster.request-failed', told: { readonly error: unknown }): void;
 };
@@ -92,7 +92,7 @@ async function answer(
   const review = reviewAt(pathname);
   if (review !== undefined) {
     if (request.method !== 'POST') throw methodNotAllowed();
-    // kubectl sends it as protobuf; the answer is the same whatever is asked.
+    // kubectl sends reviews as protobuf; the answer does not depend on the body.
     request.resume();
     sendJson(response, 201, review);
     return;
@@ -113,20 +113,20 @@ function refuse(response: ServerResponse, error: unknown): void {
           'InternalError',
           'Internal error occurred: see the log of the simulated cluster',
         );
-  // What is left of the request's body would be read as the next request.
+  // Unread bytes of the request's body would be parsed as the next request.
   if (status.code === 413) response.setHeader('connection', 'close');
   if (status.retryAfterSeconds !== undefined) response.setHeader('retry-after', status.retryAfterSeconds);
   sendJson(response, status.code, status.body());
 }
 
-/** Whether a request carries the token; takes the same time whatever it carries. */
+/** Returns a function that reports whether a request carries the token, in constant time. */
 function bearerCheck(token: string): (request: IncomingMessage) => boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest();
   const expected = digest(`Bearer ${token}`);
   return ({ headers }) => timingSafeEqual(expected, digest(headers.authorization ?? ''));
 }
 
-/** The key is new at every start, so the validity says nothing: any clock is to find it valid. */
+/** The key is new at every start, so the validity period protects nothing; it is wide enough for any clock. */
 const VALID_FROM = new Date(Date.UTC(2020, 0, 1));
 const VALID_TO = new Date(Date.UTC(9999, 11, 31));
 
@@ -157,10 +157,7 @@ async function loopbackCertificate(): Promise<{ key: string; certificate: string
 /** The context, cluster and user of the simulated cluster's kubeconfig. */
 export const SIMULATED_CONTEXT = 'simulated';
 
-/**
- * Writes a server's kubeconfig, for its owner only to read, at once or not at all: a kubectl may be reading the old
- * one.
- */
+/** Writes a server's kubeconfig atomically, readable by its owner only, because a kubectl may be reading the old one. */
 export function writeKubeconfig(
   path: string,
   { url, certificate, token }: Pick<SimulatedApiServer, 'url' | 'certificate' | 'token'>,

@@ -7,8 +7,8 @@ const DELETION_PREFIX = '$deleteFromPrimitiveList/';
 const RETAINED = '$retainKeys';
 
 /**
- * The lists of the kinds served that are merged, by the field that tells their items apart; "" where the items are plain
- * values. Upstream: `patchMergeKey`.
+ * The lists that are merged, by the field that identifies an item; "" where the items are plain values. Upstream:
+ * `patchMergeKey`.
  */
 const MERGE_KEYS: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -37,10 +37,10 @@ const MERGE_KEYS: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * An object of a kind after a strategic merge patch: null removes a field, objects are merged, lists are merged by their key
- * where they have one, as sets where they are merged without, and replaced otherwise; with the directives `$patch` (replace,
- * delete, merge), `$setElementOrder`, `$retainKeys` and `$deleteFromPrimitiveList`. Throws 400 for a patch that is no object,
- * or for directives that are none. Upstream: `strategicpatch.StrategicMergePatch`.
+ * Returns an object of a kind after a strategic merge patch. Null removes a field, and objects are merged. A list is merged by
+ * its merge key if it has one, as a set if it is merged without a key, and replaced otherwise. Supports the directives `$patch`
+ * (replace, delete, merge), `$setElementOrder`, `$retainKeys` and `$deleteFromPrimitiveList`. Throws 400 if the patch is not an
+ * object or a directive is invalid. Upstream: `strategicpatch.StrategicMergePatch`.
  */
 export function strategicMergePatch(object: unknown, patch: unknown): unknown {
   return mergeFields('', fieldsOf(object), objectOf('the patch', patch));
@@ -113,7 +113,7 @@ function mergeList(
   );
 }
 
-/** The patched items as `$setElementOrder` wants them; those it does not name stay in front. */
+/** Returns the patched items in the order of `$setElementOrder`; items that it does not name stay in front. */
 function inOrder(items: readonly Fields[], key: string, order: unknown): readonly Fields[] {
   if (!Array.isArray(order)) return items;
   const keys = order.map((item) => fieldsOf(item)[key]);
@@ -121,7 +121,7 @@ function inOrder(items: readonly Fields[], key: string, order: unknown): readonl
 }
 
 /**
- * Patched items first, unless an untouched one stood in front of a patched one that was there before.
+ * Returns all items. Patched items come first, unless an untouched one stood in front of a patched one that existed before.
  * Upstream: `mergeSortedSlice`.
  */
 function interleave(

@@ -13,7 +13,10 @@ import type { Verb } from './resources.ts';
 
 type Answer = (store: ObjectStore, call: ObjectCall, verb: Verb) => Promise<void>;
 
-/** The subresources that are no part of their object, by name. Each rejects with `StatusError` for what it refuses. */
+/**
+ * The subresources that are not part of their object, by name. Each rejects with `StatusError` for a request that it does not
+ * accept.
+ */
 export const SUBRESOURCES: Readonly<Record<string, Answer>> = {
   attach: noContainers('there is nothing to attach to'),
   binding: bind,
@@ -24,7 +27,7 @@ export const SUBRESOURCES: Readonly<Record<string, Answer>> = {
   scale: answerScale,
 };
 
-/** Refuses what only a container could answer. */
+/** Rejects requests that only a container could answer. */
 function noContainers(what: string): Answer {
   return async (store, { path }) => {
     const { metadata } = store.get('pods', refOf(path));
@@ -62,7 +65,7 @@ async function answerEviction(store: ObjectStore, call: ObjectCall): Promise<voi
 const sendSuccess = ({ response }: ObjectCall): void =>
   sendJson(response, 201, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 });
 
-/** The size of a workload, by itself, as `kubectl scale` changes it. Upstream: `autoscaling/v1` `Scale`. */
+/** Reads or changes the size of a workload alone, as `kubectl scale` does. Upstream: `autoscaling/v1` `Scale`. */
 async function answerScale(store: ObjectStore, call: ObjectCall, verb: Verb): Promise<void> {
   const { resource } = call.path;
   if (resource !== 'deployments' && resource !== 'replicasets' && resource !== 'statefulsets') return;

@@ -6,19 +6,19 @@ import type { ObjectStore } from '../objects/store.ts';
 import { representation, represented } from './representation.ts';
 import { flagIn, numberIn, type ObjectCall, selectorIn } from './request.ts';
 
-/** What the real server gives a watch that names no time, at least (`--min-request-timeout`). */
+/** The shortest timeout that the real server gives a watch without `timeoutSeconds` (`--min-request-timeout`). */
 const WATCH_TIMEOUT_SECONDS = 1800;
-/** A day: more than any client asks for, and what a timer can hold. */
+/** A day: more than any client asks for, and within the range of a timer. */
 const MAX_WATCH_TIMEOUT_SECONDS = 86_400;
-/** How often a quiet watch tells its version, as the real server does. */
+/** The interval of bookmarks on a watch, as on the real server. */
 const BOOKMARK_INTERVAL_MS = 60_000;
-/** What a client may leave unread before its watch is cut: it will resume, or list anew. */
+/** The unread bytes at which the server cuts a watch; the client then resumes, or lists again. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
 /**
- * Answers a watch: without a version (or 0), or when the client asks for initial events, what is there comes
- * first; then what changes. Throws `StatusError` for a request that is wrong; a version that is forgotten is
- * told inside the stream, as the real server does.
+ * Answers a watch. Existing objects are sent first if the request has no version (or 0), or asks for initial events; then changes
+ * are sent. Throws `StatusError` for an invalid request. A version that is no longer remembered is reported inside the stream, as
+ * on the real server.
  */
 export function answerWatch(store: ObjectStore, { request, response, query, path }: ObjectCall): void {
   const { resource, namespace } = path;
@@ -70,20 +70,20 @@ export function answerWatch(store: ObjectStore, { request, response, query, path
 type WatchEventType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
 
 interface WatchStreamOptions {
-  /** After this the server ends the watch. */
+  /** The time after which the server ends the watch. */
   readonly timeoutMs: number;
-  /** The object of a bookmark as of now; absent: the client wants none. */
+  /** Returns the object of a bookmark for the current version; absent: the client wants no bookmarks. */
   readonly bookmark?: () => object;
 }
 
-/** The answer to a watch: one JSON event a line, until its time is up or somebody closes it. */
+/** The answer to a watch: one JSON event per line, until the timeout, or until either side closes it. */
 class WatchStream {
   readonly #response: ServerResponse;
   readonly #bookmark: (() => object) | undefined;
   readonly #bookmarks: NodeJS.Timeout | undefined;
   readonly #timeout: NodeJS.Timeout;
 
-  /** Sends the head at once. `onClose` is called once, when the answer has ended, whoever ended it. */
+  /** Sends the response head immediately. Calls `onClose` once, when the answer has ended for any reason. */
   constructor(response: ServerResponse, { timeoutMs, bookmark }: WatchStreamOptions, onClose: () => void) {
     this.#response = response;
     this.#bookmark = bookmark;

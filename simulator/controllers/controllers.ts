@@ -12,7 +12,7 @@ import { replicaSetController } from './replicasets.ts';
 import { scheduler } from './scheduler.ts';
 import { statefulSetController } from './statefulsets.ts';
 
-/** What brings the objects to life: kubelets, a scheduler, and the controllers of workloads. */
+/** The components that act on the objects: kubelets, a scheduler, and the controllers of workloads. */
 export class Controllers {
   readonly #store: ObjectStore;
   readonly #log: ControllerLog | undefined;
@@ -26,7 +26,7 @@ export class Controllers {
     this.#add(scheduler(store), ['pods', 'nodes']);
     this.#add(podGarbageCollector(store), ['pods', 'nodes']);
     this.#add(eventExpiry(store), ['events']);
-    // First, so that the demo's database starts on its first node.
+    // StatefulSets come first, so that the demo's database starts on the first node.
     this.#add(statefulSetController(store), ['statefulsets', 'pods']);
     this.#add(deploymentController(store), ['deployments', 'replicasets', 'pods']);
     this.#add(replicaSetController(store), ['replicasets', 'pods']);
@@ -41,7 +41,7 @@ export class Controllers {
     this.#add(garbageCollector(store), ['deployments', 'statefulsets', 'daemonsets', ...OWNED]);
   }
 
-  /** Looks at what is there and from then on at what changes. */
+  /** Reconciles all objects now and after every change. */
   start(): void {
     this.#unsubscribe = this.#store.subscribe(({ resource }) => {
       for (const { loop, watches } of this.#loops) if (watches.includes(resource)) loop.trigger();
@@ -49,7 +49,7 @@ export class Controllers {
     for (const { loop } of this.#loops) loop.trigger();
   }
 
-  /** For good; objects stay as they are. */
+  /** Stops permanently; objects stay unchanged. */
   stop(): void {
     this.#unsubscribe();
     for (const { loop } of this.#loops) loop.stop();

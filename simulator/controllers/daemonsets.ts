@@ -40,7 +40,7 @@ function reconcile(store: ObjectStore, set: DaemonSetObject, now: EpochMs): Epoc
   for (const pod of podsOf(store, set)) {
     if (pod.metadata.deletionTimestamp !== undefined) continue;
     const node = store.find('nodes', { namespace: '', name: nodeOf(pod) });
-    // The pods of a node that is gone are the garbage collector's.
+    // The garbage collector handles the pods of deleted nodes.
     if (hasEnded(pod.status.phase) || (node !== undefined && !verdict(set, node).staysOn)) {
       deletePod(store, set, pod);
     }
@@ -61,7 +61,10 @@ function reconcile(store: ObjectStore, set: DaemonSetObject, now: EpochMs): Epoc
 
 const nodeOf = ({ spec }: PodObject): string => spec.nodeName ?? pinnedTo(spec)?.[0] ?? '';
 
-/** Whether a new pod may start on a node, and one that is there stay. Upstream: `NodeShouldRunDaemonPod`. */
+/**
+ * Reports whether a new pod may start on the node, and whether an existing pod may stay there. Upstream:
+ * `NodeShouldRunDaemonPod`.
+ */
 function verdict({ spec }: DaemonSetObject, node: NodeObject): { runsOn: boolean; staysOn: boolean } {
   const template = spec.template.spec;
   if (!isSelected({ spec: template }, node)) return { runsOn: false, staysOn: false };
@@ -83,7 +86,10 @@ const daemonSpec = (template: PodSpec, node: string) => ({
   },
 });
 
-/** What the real DaemonSet controller puts on every pod of its own. Upstream: `AddOrUpdateDaemonPodTolerations`. */
+/**
+ * The tolerations that the real DaemonSet controller adds to every pod that it creates. Upstream:
+ * `AddOrUpdateDaemonPodTolerations`.
+ */
 const DAEMON_TOLERATIONS: readonly TolerationObject[] = [
   { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' },
   { key: 'node.kubernetes.io/unreachable', operator: 'Exists', effect: 'NoExecute' },
@@ -105,7 +111,7 @@ function update(store: ObjectStore, set: DaemonSetObject, now: EpochMs): void {
   const limit = Math.max(1, scaled(rollingUpdate?.maxUnavailable, desired, 'up'));
   const { available } = availability(pods, set.spec.minReadySeconds, now);
   const outdated = pods.filter((pod) => !isUpdated(set, pod));
-  // One that is not available costs nothing.
+  // Deleting an unavailable pod does not reduce availability.
   const [down, up] = [outdated.filter((pod) => !isReady(pod)), outdated.filter(isReady)];
   const room = Math.max(0, limit - Math.max(0, desired - available));
   for (const pod of [...down, ...up.slice(0, room)]) deletePod(store, set, pod);

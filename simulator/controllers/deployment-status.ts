@@ -14,7 +14,7 @@ interface Sets {
   readonly old: readonly ReplicaSetObject[];
 }
 
-/** Whether all pods are of the present template, there and available. Upstream: `DeploymentComplete`. */
+/** Reports whether all pods are of the current template, created and available. Upstream: `DeploymentComplete`. */
 export function isComplete({ metadata, spec, status }: DeploymentObject): boolean {
   const replicas = spec.replicas ?? 1;
   return (
@@ -26,8 +26,8 @@ export function isComplete({ metadata, spec, status }: DeploymentObject): boolea
 }
 
 /**
- * A Deployment's status by those of its ReplicaSets, and when time alone will change it. Upstream: `calculateStatus`,
- * `syncRolloutStatus`.
+ * Returns a Deployment's status, computed from those of its ReplicaSets, and the time at which it changes without an event.
+ * Upstream: `calculateStatus`, `syncRolloutStatus`.
  */
 export function deploymentStatus(
   deployment: DeploymentObject,
@@ -69,7 +69,7 @@ function availableCondition(deployment: DeploymentObject, available: number, now
   return since(status.conditions, condition, now);
 }
 
-/** How the rollout goes, and when it will have taken too long. */
+/** Returns the condition `Progressing`, and the time at which the rollout exceeds its deadline. */
 function progressing(
   before: DeploymentObject,
   after: DeploymentObject,
@@ -89,7 +89,7 @@ function progressing(
     const done = tell('True', 'NewReplicaSetAvailable', 'has successfully progressed.');
     return { conditions: [done], lookAt: undefined };
   }
-  // A rollout that was complete stays so while pods are replaced.
+  // A completed rollout stays complete while pods are replaced.
   const isStanding =
     old?.reason === 'NewReplicaSetAvailable' && old.message?.includes(`"${current.metadata.name}"`);
   if (old !== undefined && isStanding) return { conditions: [old], lookAt: undefined };
@@ -112,7 +112,7 @@ function progressing(
   };
 }
 
-/** A Deployment's conditions also tell when they were last confirmed: here, when anything in them changed. */
+/** Returns a Deployment's condition. Its `lastUpdateTime` is the time of the last change of any of its fields. */
 function since(
   present: readonly ConditionObject[] = [],
   condition: { type: string; status: string; reason: string; message: string },

@@ -24,7 +24,7 @@ export function deploymentController(store: ObjectStore): Controller {
   };
 }
 
-/** A Deployment's ReplicaSets: that of its present template, and the others, oldest first. */
+/** A Deployment's ReplicaSets: the one of its current template, and the others, oldest first. */
 interface Revisions {
   readonly current: ReplicaSetObject | undefined;
   readonly old: readonly ReplicaSetObject[];
@@ -74,7 +74,7 @@ const sizeOf = (sets: readonly ReplicaSetObject[]): number => sets.reduce((sum, 
 const availableOf = (sets: readonly ReplicaSetObject[]): number =>
   sets.reduce((sum, { status }) => sum + (status.availableReplicas ?? 0), 0);
 
-/** The new pods come when all old ones are gone. */
+/** Creates the new pods when all old pods are deleted. */
 function recreate(store: ObjectStore, deployment: DeploymentObject): void {
   const { current, old } = revisionsOf(store, deployment);
   for (const set of old) scale(store, deployment, set, 0);
@@ -84,7 +84,8 @@ function recreate(store: ObjectStore, deployment: DeploymentObject): void {
 }
 
 /**
- * As many new pods as `maxSurge` lets, and as few old ones as `maxUnavailable` lets. Upstream: `rolloutRolling`.
+ * Creates as many new pods as `maxSurge` allows, and deletes as many old ones as `maxUnavailable` allows. Upstream:
+ * `rolloutRolling`.
  */
 function roll(store: ObjectStore, deployment: DeploymentObject): void {
   const set = revisionsOf(store, deployment).current ?? addReplicaSet(store, deployment);
@@ -110,7 +111,7 @@ function roll(store: ObjectStore, deployment: DeploymentObject): void {
   }
 }
 
-/** Upstream: `ResolveFenceposts`; both zero would mean that nothing ever moves. */
+/** Upstream: `ResolveFenceposts`; if both were zero, the rollout would never progress. */
 function rollingLimits(deployment: DeploymentObject): { surge: number; unavailable: number } {
   const { maxSurge, maxUnavailable } = deployment.spec.strategy?.rollingUpdate ?? {};
   const surge = scaled(maxSurge, wanted(deployment), 'up');
@@ -156,7 +157,7 @@ function scale(store: ObjectStore, deployment: DeploymentObject, set: ReplicaSet
   });
 }
 
-/** The present template has the highest revision, also one that was rolled back to. */
+/** Gives the current template the highest revision, including after a rollback. */
 function keepRevision(store: ObjectStore, deployment: DeploymentObject, { current, old }: Revisions): void {
   if (current === undefined) return;
   const revision = Math.max(revisionOf(current), ...old.map((set) => revisionOf(set) + 1));
@@ -175,7 +176,7 @@ function keepRevision(store: ObjectStore, deployment: DeploymentObject, { curren
   }
 }
 
-/** Beyond `revisionHistoryLimit` the oldest empty ReplicaSets go. */
+/** Deletes the oldest empty ReplicaSets beyond `revisionHistoryLimit`. */
 function forgetOldest(store: ObjectStore, { spec }: DeploymentObject, { old }: Revisions): void {
   const empty = old.filter((set) => size(set) === 0 && (set.status.replicas ?? 0) === 0);
   const surplus = old.length - (spec.revisionHistoryLimit ?? 10);

@@ -13,10 +13,10 @@ import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 import { conditionSince, earliest, isReady, scaled } from './workload-pods.ts';
 
-/** How long an evicted pod is taken for gone before it is (`DeletionTimeout`). */
+/** The time for which an evicted pod counts as deleted before its deletion is seen (`DeletionTimeout`). */
 const DELETION_TIMEOUT_MS = 120_000;
 
-/** Keeps the status of each disruption budget: how many healthy pods there are, and how many may go. */
+/** Keeps the status of each disruption budget: the number of healthy pods, and the number of disruptions allowed. */
 export function disruptionController(store: ObjectStore): Controller {
   return {
     name: 'disruption',
@@ -63,7 +63,7 @@ function counted(
   };
 }
 
-/** Nothing may go while nobody knows how many pods there should be. Upstream: `failSafe`. */
+/** Allows no disruption while the expected number of pods is unknown. Upstream: `failSafe`. */
 function failed({ status }: DisruptionBudgetObject, message: string, now: EpochMs): Status {
   const condition = {
     type: 'DisruptionAllowed',
@@ -79,7 +79,7 @@ function failed({ status }: DisruptionBudgetObject, message: string, now: EpochM
   };
 }
 
-/** Those whose eviction was granted and that are not on their way out yet. Upstream: `buildDisruptedPodMap`. */
+/** Returns the pods whose eviction was granted and that are not terminating yet. Upstream: `buildDisruptedPodMap`. */
 function stillDisrupted(
   { status }: DisruptionBudgetObject,
   pods: readonly PodObject[],
@@ -102,13 +102,13 @@ const healthy = (pods: readonly PodObject[], disrupted: Readonly<Record<string, 
   ).length;
 
 interface Expectation {
-  /** How many pods there should be. */
+  /** The number of pods that should exist. */
   readonly expected: number;
-  /** How many of them have to be healthy. */
+  /** The number of pods that have to be healthy. */
   readonly desired: number;
 }
 
-/** What a budget asks for, or why nobody can tell. Upstream: `getExpectedPodCount`. */
+/** Returns the numbers that a budget asks for, or the reason why they can't be computed. Upstream: `getExpectedPodCount`. */
 function expectedPods(
   store: ObjectStore,
   { spec }: DisruptionBudgetObject,
@@ -126,7 +126,7 @@ function expectedPods(
   return { expected, desired: Math.max(0, expected - scaled(maxUnavailable, expected, 'up')) };
 }
 
-/** The sizes of all workloads that control any of the pods; a pod that nobody controls does not count. */
+/** Returns the sum of the sizes of all workloads that control any of the pods. A pod without a controller does not count. */
 function expectedScale(store: ObjectStore, pods: readonly PodObject[]): number | string {
   const sizes = new Map<string, number>();
   for (const pod of pods) {

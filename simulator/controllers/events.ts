@@ -28,10 +28,10 @@ export function noteEvent(store: ObjectStore, { apiVersion, kind, metadata }: Ap
   });
 }
 
-/** How long the real server keeps an Event (`--event-ttl`). */
+/** The time for which the real server keeps an Event (`--event-ttl`). */
 const EVENT_TTL_MS = 3_600_000;
 
-/** Removes Events when their time is over. */
+/** Removes expired Events. */
 export function eventExpiry(store: ObjectStore): Controller {
   return {
     name: 'event-expiry',

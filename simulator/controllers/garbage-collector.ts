@@ -3,7 +3,7 @@ import { OWNED } from '../objects/ownership.ts';
 import type { ObjectStore } from '../objects/store.ts';
 import type { Controller } from './reconcile-loop.ts';
 
-/** Deletes what belonged to objects that are gone, and to no other. */
+/** Deletes objects whose owners are all deleted. */
 export function garbageCollector(store: ObjectStore): Controller {
   return {
     name: 'garbage-collector',

@@ -4,11 +4,11 @@ import type { ObjectStore } from '../objects/store.ts';
 import { noteEvent } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
 
-/** How long containers take to start, and to end when asked to: long enough to be seen in `kubectl get pods -w`. */
+/** The times that containers take to start and to end: long enough to be seen in `kubectl get pods -w`. */
 const STARTUP_MS = 2000;
 const SHUTDOWN_MS = 3000;
 
-/** Every node's kubelet: starts the pods that are bound to it and finishes those that are to end. */
+/** Every node's kubelet: starts the pods that are bound to the node, and finishes terminating ones. */
 export function kubelet(store: ObjectStore): Controller {
   return {
     name: 'kubelet',
@@ -26,7 +26,7 @@ export function kubelet(store: ObjectStore): Controller {
   };
 }
 
-/** When there is something to do for a pod; `undefined`: nothing, or nobody to do it. */
+/** Returns the time of a pod's next step; `undefined`: no step is pending, or the pod has no kubelet. */
 function nextStepAt(store: ObjectStore, { metadata, spec, status }: PodObject): EpochMs | undefined {
   if (!spec.nodeName || store.find('nodes', { namespace: '', name: spec.nodeName }) === undefined)
     return undefined;
@@ -86,7 +86,7 @@ const RUNNING_CONDITIONS: readonly string[] = [
 const kept = (conditions: readonly ConditionObject[] = []) =>
   conditions.filter(({ type }) => !RUNNING_CONDITIONS.includes(type));
 
-/** An address that looks like one of the node's; nothing listens there. */
+/** Returns an address that looks like one of the node's; nothing listens there. */
 function podIp({ metadata }: PodObject): string {
   const [high = 0, low = 0] = Buffer.from(metadata.uid.slice(0, 4), 'hex');
   return `10.244.${high}.${low}`;
@@ -103,10 +103,10 @@ function note(
   }
 }
 
-/** How long the real collector waits for a node to come back (`quarantineTime`). */
+/** The time for which the real collector waits for a node to come back (`quarantineTime`). */
 const QUARANTINE_MS = 40_000;
 
-/** Removes the pods of nodes that are no more, which have no kubelet to finish them. */
+/** Removes the pods of deleted nodes, because no kubelet finishes them. */
 export function podGarbageCollector(store: ObjectStore): Controller {
   const missingSince = new Map<string, EpochMs>();
   return {

@@ -1,18 +1,18 @@
 import type { EpochMs } from '../objects/kinds.ts';
 
-/** After a failure, for example a full disk. */
+/** The delay after a failure, for example a full disk. */
 const RETRY_MS = 1000;
-/** What a timer can hold (2^31 - 1 ms); whoever waits longer looks again in between. */
+/** The longest delay of a timer (2^31 - 1 ms); for longer delays, the loop also looks in between. */
 const MAX_TIMEOUT_MS = 2_147_483_647;
 
-/** One controller: brings what is closer to what should be, and says when time alone will call for it again. */
+/** One controller: brings the objects closer to their desired state, and returns when time alone requires the next call. */
 export interface Controller {
   readonly name: string;
-  /** Looks at everything anew; returns the next moment to look, or `undefined` to wait for a change. */
+  /** Reconciles all objects; returns the time of the next call, or `undefined` to wait for a change. */
   reconcile(now: EpochMs): EpochMs | undefined;
 }
 
-/** Is told of looks that failed. */
+/** Receives failures of controllers. */
 export interface ControllerLog {
   error(
     event: 'simulated-cluster.controller-failed',
@@ -20,7 +20,7 @@ export interface ControllerLog {
   ): void;
 }
 
-/** Runs a controller once for any number of changes at a time, and when its moment comes. */
+/** Runs a controller once for any number of simultaneous changes, and at the time that it asked for. */
 export class ReconcileLoop {
   readonly #controller: Controller;
   readonly #now: () => EpochMs;
@@ -35,7 +35,7 @@ export class ReconcileLoop {
     this.#log = log;
   }
 
-  /** Something changed: look soon, after whoever changed it has finished. */
+  /** Schedules a run after a change, once the caller has finished. */
   trigger(): void {
     if (this.#triggered) return;
     this.#triggered = true;
@@ -56,7 +56,7 @@ export class ReconcileLoop {
     this.#triggered = false;
     const now = this.#now();
     const next = this.#reconcile(now);
-    // What it changed itself may have triggered it again, which comes first.
+    // The controller's own changes may have triggered it again; that run comes first.
     if (next !== undefined && !this.#triggered) this.#lookIn(Math.max(0, next - now));
   }
 
@@ -66,7 +66,7 @@ export class ReconcileLoop {
     } catch (error) {
       const { name } = this.#controller;
       this.#log?.error('simulated-cluster.controller-failed', { controller: name, error });
-      // What it changed before it failed must not make it try again at once.
+      // Changes made before the failure must not trigger an immediate retry.
       this.#triggered = false;
       return now + RETRY_MS;
     }

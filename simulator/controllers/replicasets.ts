@@ -15,7 +15,7 @@ import {
   podsOf,
 } from './workload-pods.ts';
 
-/** Keeps as many pods of each ReplicaSet as it asks for. A pod that is on its way out is replaced at once. */
+/** Keeps the number of pods that each ReplicaSet asks for. A terminating pod is replaced immediately. */
 export function replicaSetController(store: ObjectStore): Controller {
   return {
     name: 'replicaset',
@@ -37,7 +37,7 @@ function reconcile(store: ObjectStore, set: ReplicaSetObject, now: EpochMs): Epo
   return keepStatus(store, set, refusal, now);
 }
 
-/** The pods that are missed least. Upstream: `ActivePodsWithRanks`. */
+/** Returns the pods to delete first. Upstream: `ActivePodsWithRanks`. */
 function surplus(store: ObjectStore, pods: readonly PodObject[], count: number): readonly PodObject[] {
   const neighbours = (pod: PodObject) =>
     pods.filter(({ spec }) => spec.nodeName === pod.spec.nodeName && spec.nodeName).length;

@@ -14,10 +14,10 @@ import { noteEvent } from './events.ts';
 import type { Controller } from './reconcile-loop.ts';
 
 const SCHEDULER_NAME = 'default-scheduler';
-/** What the node controller puts on a cordoned node. */
+/** The taint that the node controller sets on a cordoned node. */
 const UNSCHEDULABLE: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
 
-/** The default scheduler, as far as taints, node selectors and a DaemonSet's pinning go: it counts no resources. */
+/** The default scheduler, limited to taints, node selectors and a DaemonSet's pinning: it counts no resources. */
 export function scheduler(store: ObjectStore): Controller {
   return {
     name: 'scheduler',
@@ -56,25 +56,25 @@ function schedule(store: ObjectStore, pod: PodObject): void {
   noteEvent(store, pod, { type: 'Normal', reason: 'Scheduled', message, component: SCHEDULER_NAME });
 }
 
-/** Numbers to compare one after the other; less is better. */
+/** Compares ranks number by number; less is better. */
 const compareRanks = (a: readonly number[], b: readonly number[]): number =>
   a.map((number, index) => number - (b[index] ?? 0)).find((difference) => difference !== 0) ?? 0;
 
-/** A node that a pod may run on, and how well. */
+/** A node that a pod may run on, and its ranking. */
 interface Fit {
   readonly node: string;
   /**
-   * The real scheduler does not mind a pod that must soon go again (kubernetes/kubernetes 117520), so it may choose
-   * either way; to choose such a node last spares whoever watches the simulation an endless round.
+   * True if the pod would soon be evicted again. The real scheduler ignores this (kubernetes/kubernetes 117520), so either choice
+   * is valid. Choosing such a node last spares users of the simulation an endless loop.
    */
   readonly mustGoAgain: boolean;
   readonly preferCount: number;
-  /** Pods there of the same owner. */
+  /** Pods of the same owner on the node. */
   readonly siblings: number;
   readonly neighbours: number;
 }
 
-/** How well a pod fits a node, or, in the real scheduler's words, why it does not. */
+/** Returns how well a pod fits a node, or the reason why it does not, in the real scheduler's words. */
 function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Fit | string {
   if (!isSelected(pod, node)) return "node(s) didn't match Pod's node affinity/selector";
   const tolerations = tolerationsOf(pod.spec.tolerations);
@@ -94,14 +94,14 @@ function judge(store: ObjectStore, pod: PodObject, node: NodeObject): Fit | stri
   };
 }
 
-/** Whether no taint will ever evict a pod; `tolerationSeconds` absent and the largest int64 mean for ever. */
+/** Reports whether no taint will ever evict a pod; `tolerationSeconds` absent and the largest int64 mean indefinitely. */
 const isToleratedForEver = (taints: readonly Taint[], tolerations: readonly Toleration[]): boolean =>
   taints
     .filter(({ effect }) => effect === 'NoExecute')
     .map((taint) => firstMatch(tolerations, taint, FEATURE_GATES))
     .every((match) => match !== undefined && (match.tolerationSeconds ?? INT64_MAX) === INT64_MAX);
 
-/** Whether a pod's selector lets it run on a node, and its pinning if it has any. */
+/** Reports whether a pod's selector allows it to run on a node, and its pinning if it has any. */
 export function isSelected({ spec }: Pick<PodObject, 'spec'>, { metadata }: NodeObject): boolean {
   const labels = Object.entries(spec.nodeSelector ?? {});
   return (
@@ -110,7 +110,7 @@ export function isSelected({ spec }: Pick<PodObject, 'spec'>, { metadata }: Node
   );
 }
 
-/** The nodes a DaemonSet's controller pins its pod to; `undefined`: any. */
+/** Returns the nodes that a DaemonSet's controller pins its pod to; `undefined`: any. */
 export function pinnedTo({ affinity }: PodObject['spec']): readonly string[] | undefined {
   const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const fields = terms?.flatMap(({ matchFields = [] }) => matchFields);
@@ -139,11 +139,11 @@ function reportUnschedulable(store: ObjectStore, pod: PodObject, reasons: readon
   noteEvent(store, pod, { type: 'Warning', reason: 'FailedScheduling', message, component: SCHEDULER_NAME });
 }
 
-/** What the scheduler's plugin `TaintToleration` says of one pod on one node. */
+/** The result of the scheduler's plugin `TaintToleration` for one pod on one node. */
 interface SchedulerVerdict {
-  /** Whether every NoSchedule taint is tolerated. */
+  /** True if every NoSchedule taint is tolerated. */
   readonly noSchedule: boolean;
-  /** Whether every NoExecute taint is tolerated; for how long does not matter. */
+  /** True if every NoExecute taint is tolerated, for any duration. */
   readonly noExecute: boolean;
   /** The first NoSchedule or NoExecute taint in the node's order that keeps the pod away; `undefined`: it fits. */
   readonly firstUntolerated: Taint | undefined;
@@ -154,7 +154,7 @@ interface SchedulerVerdict {
 /** The best score a scheduler plugin gives a node. */
 const MAX_NODE_SCORE = 100;
 
-/** Judges one pod on one node as the scheduler would. Upstream: `TaintToleration.Filter` and `.Score`. */
+/** Evaluates one pod on one node as the scheduler would. Upstream: `TaintToleration.Filter` and `.Score`. */
 export function schedulerVerdict(
   taints: readonly Taint[],
   tolerations: readonly Toleration[],
@@ -171,7 +171,7 @@ export function schedulerVerdict(
 }
 
 /**
- * The `preferCount`s of all nodes as final scores, 0 (most untolerated taints) to 100, in the same order.
+ * Returns the final scores of all nodes for their `preferCount`s, in the same order: 0 (most untolerated taints) to 100.
  * Upstream: `DefaultNormalizeScore`, reversed, in integers.
  */
 export function normaliseScores(preferCounts: readonly number[]): readonly number[] {

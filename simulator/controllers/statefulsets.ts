@@ -18,8 +18,8 @@ import {
 const REVISION = 'controller-revision-hash';
 
 /**
- * Keeps the pods of each StatefulSet, from ordinal 0 on; one is replaced under its own name, so only when it is gone.
- * ControllerRevisions are not kept: a pod that is replaced while an update is under way gets the new template.
+ * Keeps the pods of each StatefulSet, from ordinal 0 on. A pod is replaced under its own name, so only once it is deleted.
+ * ControllerRevisions are not kept: a pod that is replaced during an update gets the new template.
  */
 export function statefulSetController(store: ObjectStore): Controller {
   return {
@@ -43,7 +43,7 @@ const isOrdered = ({ spec }: StatefulSetObject): boolean => spec.podManagementPo
 const podAt = (store: ObjectStore, set: StatefulSetObject, ordinal: number): PodObject | undefined =>
   store.find('pods', { namespace: set.metadata.namespace ?? '', name: nameOf(set, ordinal) });
 
-/** Makes what is missing; `false` while the next pod has to wait for one before it. */
+/** Creates missing pods; returns `false` while the next pod has to wait for an earlier one. */
 function fill(store: ObjectStore, set: StatefulSetObject): boolean {
   for (let ordinal = 0; ordinal < wanted(set); ordinal += 1) {
     const pod = podAt(store, set, ordinal);
@@ -69,7 +69,7 @@ function create(store: ObjectStore, set: StatefulSetObject, ordinal: number): vo
   });
 }
 
-/** Deletes what is too much, the highest ordinal first, and one at a time; `false` while there is any. */
+/** Deletes surplus pods, the highest ordinal first, one at a time if the set is ordered; returns `false` while any are left. */
 function shrink(store: ObjectStore, set: StatefulSetObject): boolean {
   const surplus = podsOf(store, set)
     .filter((pod) => ordinalOf(pod) >= wanted(set))
@@ -83,7 +83,7 @@ function shrink(store: ObjectStore, set: StatefulSetObject): boolean {
 
 const ordinalOf = ({ metadata }: PodObject): number => Number(metadata.name.replace(/^.*-/, ''));
 
-/** Replaces the pods of an older template, the highest ordinal first, each when those above it are ready. */
+/** Replaces the pods of an older template, the highest ordinal first, each when all pods above it are ready. */
 function update(store: ObjectStore, set: StatefulSetObject): void {
   const { type, rollingUpdate } = set.spec.updateStrategy ?? {};
   if (type !== 'RollingUpdate') return;

@@ -13,11 +13,11 @@ import type { ObjectStore } from '../objects/store.ts';
 import type { IntOrPercent, LabelSelector, PodTemplate } from '../objects/workload-kinds.ts';
 import { noteEvent } from './events.ts';
 
-/** The pods whose controller an object is. */
+/** Returns the pods that an object controls. */
 export const podsOf = (store: ObjectStore, { metadata }: ApiObject): readonly PodObject[] =>
   store.all('pods').filter((pod) => controllerOf(pod)?.uid === metadata.uid);
 
-/** A pod that neither ended nor is on its way out. */
+/** Reports whether a pod has not ended and is not terminating. */
 export const isStaying = ({ metadata, status }: PodObject): boolean =>
   metadata.deletionTimestamp === undefined && !hasEnded(status.phase);
 
@@ -26,14 +26,16 @@ export const hasEnded = (phase: string | undefined): boolean => phase === 'Succe
 export const isReady = ({ status }: PodObject): boolean =>
   status.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false;
 
-/** When a pod is, or was, available: ready for `minReadySeconds`; `undefined` while it is not ready. */
+/**
+ * Returns the time since which a pod is available (ready for `minReadySeconds`), or will be; `undefined` while it is not ready.
+ */
 export function availableAt(pod: PodObject, minReadySeconds = 0): EpochMs | undefined {
   if (!isReady(pod)) return undefined;
   const ready = pod.status.conditions?.find(({ type }) => type === 'Ready');
   return Date.parse(ready?.lastTransitionTime ?? pod.metadata.creationTimestamp) + minReadySeconds * 1000;
 }
 
-/** How many pods are available now, and when the next of those that are ready will be. */
+/** Returns the number of available pods, and the time when the next ready pod becomes available. */
 export function availability(
   pods: readonly PodObject[],
   minReadySeconds: number | undefined,
@@ -44,13 +46,13 @@ export function availability(
   return { available: moments.length - later.length, nextAt: earliest(later) };
 }
 
-/** The earliest of some moments; `undefined` when there is none. */
+/** Returns the earliest of some times; `undefined` when there is none. */
 export function earliest(moments: readonly (EpochMs | undefined)[]): EpochMs | undefined {
   const given = moments.filter((moment) => moment !== undefined);
   return given.length === 0 ? undefined : Math.min(...given);
 }
 
-/** As an object refers to the one that controls it. */
+/** Returns the owner reference to a controlling object. */
 export const controlledBy = ({ apiVersion, kind, metadata: { name, uid } }: ApiObject) => ({
   apiVersion,
   kind,
@@ -61,8 +63,8 @@ export const controlledBy = ({ apiVersion, kind, metadata: { name, uid } }: ApiO
 });
 
 /**
- * Makes an object the controller of those of its namespace that its selector selects and nobody controls, for example
- * after its like was deleted with `--cascade=orphan`. Upstream: `ControllerRefManager`.
+ * Makes an object the controller of the selected objects in its namespace that have no controller, for example after a deletion
+ * with `--cascade=orphan`. Upstream: `ControllerRefManager`.
  */
 export function adopt(
   store: ObjectStore,
@@ -81,15 +83,15 @@ export function adopt(
 }
 
 interface PodVariation {
-  /** `name`, or `generateName`. */
+  /** `name` or `generateName`. */
   readonly named: object;
   readonly labels?: Readonly<Record<string, string>>;
   readonly spec?: object;
 }
 
 /**
- * Makes a pod of a workload after its template, and tells in an Event. One that is refused is told likewise, and returned
- * as the refusal's message.
+ * Creates a pod from a workload's template and records an Event. If the pod is rejected, records an Event and returns the error
+ * message.
  */
 export function createPod(
   store: ObjectStore,
@@ -113,7 +115,7 @@ export function createPod(
     return undefined;
   } catch (error) {
     if (!(error instanceof StatusError)) throw error;
-    // Its generated name is another one with each try, which would make the same refusal news.
+    // The generated name differs with each try, so it is removed from the message: otherwise each try would record a new Event.
     const refusal = error.message.replace(/^Pod "[^"]*"/, 'Pod');
     const message = `Error creating: ${refusal}`;
     const isNews = !store
@@ -124,7 +126,7 @@ export function createPod(
   }
 }
 
-/** Deletes a pod of a workload, and tells in an Event. */
+/** Deletes a pod of a workload and records an Event. */
 export function deletePod(store: ObjectStore, owner: ApiObject, pod: PodObject): void {
   store.delete('pods', refOf(pod));
   noteEvent(store, owner, {
@@ -139,7 +141,7 @@ export function deletePod(store: ObjectStore, owner: ApiObject, pod: PodObject):
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const HASH_LENGTH = 10;
 
-/** The hash of a template by which its pods are told from those of another one; the order of fields does not count. */
+/** Returns the hash of a template, which identifies the pods of that template. The order of fields does not matter. */
 export function templateHash(template: PodTemplate): string {
   const digest = createHash('sha256').update(canonical(template)).digest();
   return [...digest.subarray(0, HASH_LENGTH)].map((byte) => ALPHABET[byte % ALPHABET.length]).join('');
@@ -153,7 +155,7 @@ const canonical = (value: unknown): string =>
   });
 
 /**
- * A number, or a share of `total`, rounded up or down. What is no number reads as 0. Upstream:
+ * Returns a number, or a share of `total`, rounded up or down. Invalid text counts as 0. Upstream:
  * `GetScaledValueFromIntOrPercent`.
  */
 export function scaled(share: IntOrPercent | undefined, total: number, round: 'up' | 'down'): number {
@@ -162,11 +164,11 @@ export function scaled(share: IntOrPercent | undefined, total: number, round: 'u
   return round === 'up' ? Math.ceil(exact) : Math.floor(exact);
 }
 
-/** The counts that are not zero: upstream leaves the others out. */
+/** Returns the counts that are not zero, because upstream omits the others. */
 export const nonZero = (counts: Readonly<Record<string, number>>): object =>
   Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
 
-/** A condition in which only what changed is new; `lastTransitionTime` is when its status did. */
+/** Returns a condition whose unchanged fields are kept; `lastTransitionTime` is the time when its status changed. */
 export function conditionSince<C extends { readonly type: string; readonly status: string }>(
   present: readonly {
     readonly type: string;

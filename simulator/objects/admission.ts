@@ -25,10 +25,10 @@ import {
   workloadUpdateCauses,
 } from './workload-admission.ts';
 
-/** The feature gates of a cluster that sets none. */
+/** The feature gates of a cluster with default settings. */
 export const FEATURE_GATES: MatchOptions = { comparisonOperators: false };
 
-/** A node's taints as the matcher takes them. */
+/** Returns a node's taints in the format of the matcher. */
 export const taintsOf = ({ spec }: Pick<NodeObject, 'spec'>): readonly Taint[] =>
   (spec.taints ?? []).map(({ key, value, effect }) => ({
     key,
@@ -36,7 +36,7 @@ export const taintsOf = ({ spec }: Pick<NodeObject, 'spec'>): readonly Taint[] =
     effect,
   }));
 
-/** A pod's tolerations as the matcher takes them. */
+/** Returns a pod's tolerations in the format of the matcher. */
 export const tolerationsOf = (tolerations: readonly TolerationObject[] = []): readonly Toleration[] =>
   tolerations.map(({ key, operator, value, effect, tolerationSeconds }) => ({
     ...(key === undefined ? {} : { key }),
@@ -46,11 +46,14 @@ export const tolerationsOf = (tolerations: readonly TolerationObject[] = []): re
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: BigInt(tolerationSeconds) }),
   }));
 
-/** How the server completes and checks objects of one kind before they are kept. */
+/** The defaults and checks of the server for objects of one kind before they are stored. */
 export interface Admission<R extends ResourceName> {
-  /** A new object, defaulted. Throws `StatusError` (422) when it is not acceptable. */
+  /** Returns a new object with its defaults. Throws `StatusError` (422) when it is not acceptable. */
   create(draft: Drafts[R]): Drafts[R];
-  /** The new state of an object; metadata and (but for the status itself) status are settled. Throws likewise. */
+  /**
+   * Returns the new state of an object; metadata and (but for the status itself) status are settled. Throws `StatusError` (422)
+   * when it is not acceptable.
+   */
   update(current: Objects[R], next: Objects[R]): Objects[R];
 }
 
@@ -143,7 +146,7 @@ export const admissions: { readonly [R in ResourceName]: Admission<R> } = {
 
 const NO_DISRUPTIONS = { disruptionsAllowed: 0, currentHealthy: 0, desiredHealthy: 0, expectedPods: 0 };
 
-/** A workload's status is its controller's: a new one has none. */
+/** A workload's status belongs to its controller, so a new workload has none. */
 function workloadAdmission<R extends WorkloadName>(resource: R): Admission<R> {
   const defaults = workloadDefaults[resource];
   return {
@@ -163,7 +166,7 @@ function workloadAdmission<R extends WorkloadName>(resource: R): Admission<R> {
   };
 }
 
-/** The given ones, and behind them what the plugin `DefaultTolerationSeconds` appends. */
+/** Returns the given tolerations, followed by those that the plugin `DefaultTolerationSeconds` appends. */
 function admitted(operation: string, given: readonly TolerationObject[] = []): TolerationObject[] {
   const request = { operation, resource: 'pods', subresource: '' };
   const all = admitTolerations(request, tolerationsOf(given), UPSTREAM_DEFAULT_TOLERATION_SECONDS);
@@ -176,7 +179,7 @@ function admitted(operation: string, given: readonly TolerationObject[] = []): T
 
 /** The API request that carries a pod's tolerations. */
 interface AdmissionRequest {
-  /** As admission knows it: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`. */
+  /** The operation in the terms of admission: `CREATE`, `UPDATE`, `DELETE` or `CONNECT`. */
   readonly operation: string;
   /** Lower-case plural, for example `pods`. */
   readonly resource: string;
@@ -184,7 +187,7 @@ interface AdmissionRequest {
   readonly subresource: string;
 }
 
-/** The API server's two flags, not clamped: zero and negative seconds are handed on. */
+/** The API server's two flags, not clamped: zero and negative seconds are passed on. */
 interface DefaultTolerationSeconds {
   /** `--default-not-ready-toleration-seconds` */
   readonly notReady: bigint;
@@ -192,7 +195,7 @@ interface DefaultTolerationSeconds {
   readonly unreachable: bigint;
 }
 
-/** What an API server without these flags uses. */
+/** The defaults of an API server without these flags. */
 export const UPSTREAM_DEFAULT_TOLERATION_SECONDS: DefaultTolerationSeconds = {
   notReady: 300n,
   unreachable: 300n,
@@ -203,9 +206,9 @@ const NOT_READY = 'node.kubernetes.io/not-ready';
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
 
 /**
- * A pod's tolerations after the admission plugin `DefaultTolerationSeconds`: for a pod created or updated, one
- * for not-ready and one for unreachable are appended where none is there. A key that is the taint's or empty,
- * with an effect that is NoExecute or empty, counts as there; operator and value are not looked at.
+ * Returns a pod's tolerations after the admission plugin `DefaultTolerationSeconds`. For a pod that is created or updated, the
+ * plugin appends a toleration for not-ready and one for unreachable if they are missing. A toleration counts as present if its
+ * key is the taint's or empty, and its effect is NoExecute or empty. Operator and value are ignored.
  */
 export function admitTolerations(
   request: AdmissionRequest,
@@ -243,7 +246,7 @@ const POD_SPEC_FORBIDDEN: StatusCause = {
   field: 'spec',
 };
 
-/** What of a live pod's spec an update must leave alone. */
+/** Returns the parts of a live pod's spec that an update must not change. */
 function unchangeable({
   spec: { tolerations, activeDeadlineSeconds, containers, ...rest },
 }: PodObject): unknown {
@@ -254,7 +257,7 @@ const nodeCauses = (node: Pick<NodeObject, 'spec'>) =>
   // The real server reports a node's taints under `metadata`.
   causes('metadata.', taintProblems(taintsOf(node)));
 
-/** A problem's sentence starts with its field, which a cause names by itself. */
+/** Converts problems to causes. A problem's sentence starts with its field, which a cause names separately. */
 const causes = (prefix: string, problems: readonly Problem[]): StatusCause[] =>
   problems.map(({ field, type, message }) => ({
     reason: type,

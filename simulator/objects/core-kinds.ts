@@ -1,6 +1,6 @@
 import * as z from 'zod';
 
-/** The fields of nodes, pods, Events and namespaces (`v1`) that are acted upon. */
+/** The fields of nodes, pods, Events and namespaces (`v1`) that the simulation uses. */
 
 const text = z.string();
 export const stringMap = z.record(text, text);

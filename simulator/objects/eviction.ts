@@ -12,9 +12,9 @@ import { forbidden, StatusError } from './status.ts';
 import type { DeleteRequest, ObjectStore } from './store.ts';
 
 /**
- * Deletes a pod if its disruption budget lets it, with the condition `DisruptionTarget`. Throws 404 when there is no such
- * pod, 409 when a precondition fails, 429 when the budget forbids it, 500 when it has more than one. Upstream:
- * `EvictionREST.Create`.
+ * Deletes a pod if its disruption budget allows it, with the condition `DisruptionTarget`. Throws 404 when there is no such pod
+ * and 409 when a precondition fails. Throws 429 when the budget forbids it, and 500 when the pod has more than one budget.
+ * Upstream: `EvictionREST.Create`.
  */
 export function evict(store: ObjectStore, ref: ObjectRef, request: DeleteRequest): void {
   const pod = store.get('pods', ref);
@@ -28,7 +28,7 @@ export function evict(store: ObjectStore, ref: ObjectRef, request: DeleteRequest
     markEvicted(store, pod);
   }
   const { preconditions: { resourceVersion, ...preconditions } = {}, ...options } = request;
-  // Its version was checked before the server itself marked it.
+  // The version was checked before the server itself changed the pod.
   store.delete('pods', ref, { ...options, preconditions });
 }
 
@@ -38,7 +38,9 @@ const MORE_THAN_ONE = new StatusError(
   'This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.',
 );
 
-/** One that has ended, has not begun, or is on its way out, is no further disruption. Upstream: `canIgnorePDB`. */
+/**
+ * Reports whether evicting the pod is no disruption: it has ended, has not started, or is terminating. Upstream: `canIgnorePDB`.
+ */
 const goesWithoutBudget = ({ metadata, status }: PodObject): boolean =>
   metadata.deletionTimestamp !== undefined || ['Succeeded', 'Failed', 'Pending'].includes(status.phase ?? '');
 
@@ -48,7 +50,7 @@ const budgetsOf = (store: ObjectStore, { metadata }: PodObject): readonly Disrup
     .filter((budget) => budget.metadata.namespace === metadata.namespace)
     .filter((budget) => selectsLabels(budget.spec.selector, metadata.labels));
 
-/** Whether a pod is not ready, so that the budget does not count it, and may go by the budget's policy. */
+/** Reports whether a pod is not ready, so that the budget does not count it, and the budget's policy allows its eviction. */
 function isUnhealthyAndFree(
   { status }: PodObject,
   { spec, status: budget }: DisruptionBudgetObject,
@@ -58,9 +60,9 @@ function isUnhealthyAndFree(
   return budget.currentHealthy >= budget.desiredHealthy && budget.desiredHealthy > 0;
 }
 
-/** What the map of granted evictions may hold (`MaxDisruptedPodSize`). */
+/** The maximum size of the map of granted evictions (`MaxDisruptedPodSize`). */
 const MAX_DISRUPTED_PODS = 2000;
-/** When to ask again while the budget's controller is behind. */
+/** The time after which to retry while the budget's controller is behind. */
 const RETRY_AFTER_SECONDS = 10;
 
 /** Takes one disruption from a budget. Throws 429 when it has none. Upstream: `checkAndDecrement`. */
@@ -128,7 +130,7 @@ const refused = (why: string, retryAfterSeconds?: number) =>
     },
   );
 
-/** A budget's only condition. Upstream: `UpdateDisruptionAllowedCondition`. */
+/** Returns a budget's only condition. Upstream: `UpdateDisruptionAllowedCondition`. */
 export function disruptionAllowed(
   { metadata, status }: DisruptionBudgetObject,
   allowed: number,

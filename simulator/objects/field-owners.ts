@@ -8,10 +8,10 @@ import {
   type ResourceName,
 } from './kinds.ts';
 
-/** What the real server calls a client that names neither itself nor its program. */
+/** The real server's name for a client that sends neither a manager nor a user agent. */
 const UNKNOWN_MANAGER = 'unknown';
 
-/** A field that has an owner, and how `managedFields` name it. */
+/** A field that has an owner, and its name in `managedFields`. */
 interface OwnedField {
   readonly fieldsV1: ManagedFields['fieldsV1'];
   readonly subresource?: string;
@@ -19,8 +19,8 @@ interface OwnedField {
 }
 
 /**
- * The fields whose owners a controller of taints reads: a node's taints, by which it sees that they were set again, and the
- * mark of a pod that is evicted, by which it sees who else evicts.
+ * The fields whose owners a taint controller reads. A node's taints show when they were set again. The mark of an evicted pod
+ * shows which other controller evicts.
  */
 const OWNED_FIELDS: { readonly [R in ResourceName]?: OwnedField } = {
   nodes: {
@@ -38,8 +38,8 @@ const OWNED_FIELDS: { readonly [R in ResourceName]?: OwnedField } = {
 };
 
 /**
- * An object after `manager` changed it from `before`: they own a field of {@link OWNED_FIELDS} that is new or other, since
- * then. Nobody owns one that is empty.
+ * Returns an object after `manager` changed it from `before`. The manager owns each field of {@link OWNED_FIELDS} that it added
+ * or changed, from now on. An empty field has no owner.
  */
 export function withOwner<T extends ApiObject>(
   resource: ResourceName,

@@ -2,25 +2,25 @@ import * as z from 'zod';
 import { type ApiObject, keyOf, type ResourceName, refOf } from './kinds.ts';
 import { badRequest, expired } from './status.ts';
 
-/** One change of one object, numbered by the version it made. */
+/** One change of one object, numbered by the version that it created. */
 export interface Change {
   readonly version: number;
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
   readonly resource: ResourceName;
-  /** With that version; of a deleted object its last state. */
+  /** The object with that version; for a deletion, its last state. */
   readonly object: ApiObject;
   readonly previous: ApiObject | undefined;
 }
 
-/** The latest changes, in order: what a watch may resume from and a list's next page may go back to. */
+/** The latest changes, in order: a watch may resume from them, and a list's next page may be computed from them. */
 export class History {
   readonly #limit: number;
   readonly #changes: Change[] = [];
-  /** The oldest version whose successors are all known. */
+  /** The oldest version after which all changes are known. */
   #oldest: number;
   #latest: number;
 
-  /** `version`: that of the last change before this history; older ones are forgotten already. */
+  /** `version`: the version of the last change before this history; older changes are not available. */
   constructor(limit: number, version: number) {
     this.#limit = limit;
     this.#oldest = version;
@@ -38,7 +38,7 @@ export class History {
     if (this.#changes.length > this.#limit) this.#oldest = this.#changes.shift()?.version ?? this.#oldest;
   }
 
-  /** What changed after a version. Throws 410 for one that is forgotten, or that was never given out. */
+  /** Returns the changes after a version. Throws 410 for a version that is no longer remembered or never existed. */
   after(version: number): readonly Change[] {
     if (!this.#reaches(version)) {
       throw expired(`too old resource version: ${version} (${this.#oldest})`);
@@ -47,8 +47,8 @@ export class History {
   }
 
   /**
-   * The objects of a kind, by key, as of an earlier version: the present ones, with what came later undone. Throws
-   * 410 for a version that is forgotten.
+   * Returns the objects of a kind, by key, as of an earlier version: the current ones, with later changes undone. Throws 410 for
+   * a version that is no longer remembered.
    */
   asOf(
     version: number,
@@ -76,15 +76,15 @@ export class History {
   }
 }
 
-/** Where a list goes on: behind a key, as of a version. */
+/** The position at which a list continues: after a key, as of a version. */
 const continuation = z.object({ version: z.int().nonnegative(), after: z.string() });
 export type Continuation = z.infer<typeof continuation>;
 
-/** As the opaque text that clients hand back. */
+/** Returns a position as the opaque text that clients send back. */
 export const encodeContinue = (token: Continuation): string =>
   Buffer.from(JSON.stringify(token)).toString('base64url');
 
-/** Throws 400 for what is no token of ours. */
+/** Reads a position. Throws 400 for an invalid token. */
 export function parseContinue(text: string): Continuation {
   try {
     return continuation.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));

@@ -12,8 +12,8 @@ declare global {
 }
 
 /**
- * `JSON.parse`, but an integer outside the range that a double holds exactly becomes a bigint. Throws
- * `SyntaxError` for a text that is not JSON.
+ * Parses as `JSON.parse`, but an integer outside the range that a double holds exactly becomes a bigint. Throws `SyntaxError` for
+ * a text that is not JSON.
  */
 export function parseJson(text: string): unknown {
   return JSON.parse(text, (_key, value, { source }) => {
@@ -22,14 +22,14 @@ export function parseJson(text: string): unknown {
   });
 }
 
-/** `JSON.stringify`, but a bigint is written as a bare integer. */
+/** Serializes as `JSON.stringify`, but writes a bigint as a bare integer. */
 export function stringifyJson(value: NonNullable<unknown> | null): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === 'bigint' ? JSON.rawJSON(String(part)) : part,
   );
 }
 
-/** A copy without the fields that are null: to Kubernetes, null and absent are the same. */
+/** Returns a copy without the fields that are null: to Kubernetes, null and absent are the same. */
 export function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;
@@ -40,15 +40,13 @@ export function withoutNulls(value: unknown): unknown {
   );
 }
 
-/*
- * Readers of JSON whose shape nobody has checked: what is missing or of another type reads as empty.
- */
+/* Readers of unchecked JSON: a field that is missing or of another type reads as empty. */
 
 export type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: Fields = {};
 
-/** `value` when it is an object (an array reads as one without named fields), or else one without fields. */
+/** Returns `value` if it is an object (an array reads as one without named fields), or else an object without fields. */
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null ? (value as Fields) : NONE;
 

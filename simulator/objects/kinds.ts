@@ -5,14 +5,14 @@ import { badRequest, schemaFault } from './status.ts';
 import { daemonSet, deployment, disruptionBudget, replicaSet, statefulSet } from './workload-kinds.ts';
 
 /**
- * The kinds of object the simulated cluster knows, as Kubernetes' own JSON. Only what is acted upon is declared;
- * every other field passes through untouched.
+ * The kinds of object in the simulated cluster, as Kubernetes' own JSON. Only the fields in use are declared; every other field
+ * passes through unchanged.
  */
 
 /** Milliseconds since the Unix epoch. */
 export type EpochMs = number;
 
-/** `metav1.Time`: RFC 3339 in UTC, cut to the second. */
+/** Returns a time as `metav1.Time`: RFC 3339 in UTC, truncated to the second. */
 export const kubernetesTime = (at: EpochMs): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');
 
 const text = z.string();
@@ -36,7 +36,7 @@ const givenMetadata = {
   ownerReferences: z.array(ownerReference).exactOptional(),
 };
 
-/** Metadata as a client sends it: what only the server sets is dropped, as the real one does. */
+/** Metadata as sent by a client. Fields that only the server sets are dropped, as on the real server. */
 const draftMetadata = z
   .looseObject(givenMetadata)
   .transform(
@@ -50,7 +50,7 @@ const draftMetadata = z
     }) => given,
   );
 
-/** Who owns which fields, and since when. Upstream: `metav1.ManagedFieldsEntry`. */
+/** The owner of some fields, and since when. Upstream: `metav1.ManagedFieldsEntry`. */
 const managedFields = z.looseObject({
   manager: text,
   operation: text,
@@ -61,7 +61,7 @@ const managedFields = z.looseObject({
 });
 export type ManagedFields = z.infer<typeof managedFields>;
 
-/** Metadata of an object that is there. */
+/** Metadata of a stored object. */
 const storedMetadata = z.looseObject({
   ...givenMetadata,
   name: text,
@@ -89,7 +89,7 @@ export const KINDS = {
 export type ResourceName = keyof typeof KINDS;
 export const RESOURCE_NAMES = Object.keys(KINDS) as readonly ResourceName[];
 
-/** The API version that a kind is served under; the others of upstream are not. */
+/** The API version that a kind is served under; upstream's other versions are not served. */
 export const API_VERSIONS = {
   nodes: 'v1',
   pods: 'v1',
@@ -143,9 +143,9 @@ const objects = {
   poddisruptionbudgets: stored('poddisruptionbudgets', disruptionBudget),
 };
 
-/** An object that is there. Nothing changes one in place: each change makes a new one. */
+/** A stored object. Objects are never changed in place: each change creates a new one. */
 export type Objects = { readonly [R in ResourceName]: z.infer<(typeof objects)[R]> };
-/** An object as a client wants it. */
+/** An object as requested by a client. */
 export type Drafts = { readonly [R in ResourceName]: z.infer<(typeof drafts)[R]> };
 
 export type NodeObject = Objects['nodes'];
@@ -156,7 +156,7 @@ export type StatefulSetObject = Objects['statefulsets'];
 export type DaemonSetObject = Objects['daemonsets'];
 export type DisruptionBudgetObject = Objects['poddisruptionbudgets'];
 
-/** What objects of every kind have in common. */
+/** The fields that objects of every kind have in common. */
 export interface ApiObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -164,14 +164,14 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** Whether an object is one of those asked for. */
+/** Reports whether an object is selected. */
 export type Selector = (object: ApiObject) => boolean;
 
 const draftSchemas: { readonly [R in ResourceName]: z.ZodType<Drafts[R]> } = drafts;
-/** What is kept. Throws `ZodError`. */
+/** The schemas of stored objects. Throws `ZodError`. */
 export const objectSchemas: { readonly [R in ResourceName]: z.ZodType<Objects[R]> } = objects;
 
-/** What a client sent, its shape checked. Throws 400. */
+/** Returns an object sent by a client after checking its shape. Throws 400. */
 export function parseDraft<R extends ResourceName>(resource: R, body: unknown): Drafts[R] {
   const parsed = draftSchemas[resource].safeParse(withoutNulls(body));
   if (parsed.success) return parsed.data;
@@ -181,7 +181,7 @@ export function parseDraft<R extends ResourceName>(resource: R, body: unknown): 
   );
 }
 
-/** Which object: `namespace` is "" for nodes and namespaces. */
+/** The identity of an object within its kind: `namespace` is "" for nodes and namespaces. */
 export interface ObjectRef {
   readonly namespace: string;
   readonly name: string;
@@ -192,14 +192,14 @@ export const refOf = (object: ApiObject): ObjectRef => ({
   name: object.metadata.name,
 });
 
-/** One text for a ref, by which the objects of a kind are kept and ordered. */
+/** Returns the key by which the objects of a kind are stored and ordered. */
 export const keyOf = ({ namespace, name }: ObjectRef): string => `${namespace}/${name}`;
 
-/** The workload, or the like, that made an object and replaces it when it goes. */
+/** Returns the workload, or other controller, that created an object and replaces it when it is deleted. */
 export const controllerOf = ({ metadata }: ApiObject) =>
   metadata.ownerReferences?.find(({ controller }) => controller === true);
 
-/** A node's address inside the cluster; "" when it has none. */
+/** Returns a node's address inside the cluster; "" when it has none. */
 export function internalIp(node: ApiObject): string {
   const addresses = itemsOf(fieldsOf(node['status'])['addresses']).map(fieldsOf);
   return textOf(addresses.find(({ type }) => type === 'InternalIP')?.['address']);

@@ -3,7 +3,7 @@ import type { LabelSelector } from './workload-kinds.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** One thing asked of a label. Upstream: `labels.Requirement`. */
+/** One requirement for a label. Upstream: `labels.Requirement`. */
 interface Requirement {
   readonly key: string;
   readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist';
@@ -12,7 +12,7 @@ interface Requirement {
 
 const OPERATORS: readonly string[] = ['In', 'NotIn', 'Exists', 'DoesNotExist'];
 
-/** Whether labels fit all that is asked; like upstream, one without the label fits `NotIn`. */
+/** Reports whether labels meet all requirements; as upstream, a missing label meets `NotIn`. */
 const fits = (requirements: readonly Requirement[], labels: Labels): boolean =>
   requirements.every(({ key, operator, values }) => {
     const value = labels[key];
@@ -31,8 +31,8 @@ const fits = (requirements: readonly Requirement[], labels: Labels): boolean =>
   });
 
 /**
- * Whether labels are selected. An empty selector selects everything, an absent one nothing, as does one with an operator
- * that is none. Upstream: `LabelSelectorAsSelector`.
+ * Reports whether labels are selected. An empty selector selects everything. An absent selector, or one with an invalid operator,
+ * selects nothing. Upstream: `LabelSelectorAsSelector`.
  */
 export function selectsLabels(selector: LabelSelector | undefined, labels: Labels = {}): boolean {
   if (selector === undefined) return false;
@@ -45,7 +45,7 @@ export function selectsLabels(selector: LabelSelector | undefined, labels: Label
   );
 }
 
-/** A selector as kubectl writes it: `app=web,tier in (a,b)`; `<none>` for one that selects everything. */
+/** Returns a selector in kubectl's notation: `app=web,tier in (a,b)`; `<none>` for one that selects everything. */
 export function selectorText({ matchLabels = {}, matchExpressions = [] }: LabelSelector): string {
   const terms = [
     ...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`),

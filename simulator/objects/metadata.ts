@@ -7,19 +7,19 @@ import { conflict, type StatusCause } from './status.ts';
 const NAME_MAX_LENGTH = 253;
 const NAME = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 
-/** Upstream's alphabet: no vowels, so no words, and nothing that looks like something else. */
+/** Upstream's alphabet: without vowels, so that no words appear, and without characters that look alike. */
 const SUFFIX_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
 const SUFFIX_LENGTH = 5;
 
-/** What a pod gets that says nothing else (`DefaultTerminationGracePeriodSeconds`). */
+/** The default for a pod without its own (`DefaultTerminationGracePeriodSeconds`). */
 const DEFAULT_GRACE_SECONDS = 30;
 
-/** A name made of `metadata.generateName`. */
+/** Returns a name made of `metadata.generateName`. */
 export const generatedName = (prefix: string): string =>
   prefix +
   Array.from({ length: SUFFIX_LENGTH }, () => SUFFIX_ALPHABET[randomInt(SUFFIX_ALPHABET.length)]).join('');
 
-/** What is wrong with an object's name; empty when it is valid. */
+/** Returns the faults of an object's name; empty when it is valid. */
 export function nameCauses(name: string): readonly StatusCause[] {
   const field = 'metadata.name';
   if (name === '') {
@@ -34,13 +34,13 @@ export function nameCauses(name: string): readonly StatusCause[] {
   return [{ reason: 'FieldValueInvalid', message, field }];
 }
 
-/** The object, as of another version. */
+/** Returns the object with another version. */
 export const versioned = <T extends ApiObject>(object: T, resourceVersion: string): T => ({
   ...object,
   metadata: { ...object.metadata, resourceVersion },
 });
 
-/** The metadata that only the server sets, as it is. */
+/** Returns the object's current metadata that only the server sets. */
 export function serverMetadata({ metadata }: ApiObject): object {
   const { uid, resourceVersion, creationTimestamp, namespace } = metadata;
   const { deletionTimestamp, deletionGracePeriodSeconds, generation, managedFields } = metadata;
@@ -56,23 +56,23 @@ export function serverMetadata({ metadata }: ApiObject): object {
   };
 }
 
-/** Whether changes of spec are counted; the real server counts no node's. */
+/** Reports whether spec changes of this resource are counted; the real server does not count those of nodes. */
 export const countsGenerations = (resource: ResourceName): boolean =>
   resource !== 'nodes' && resource !== 'namespaces' && resource !== 'events';
 
-/** Counts a change of spec, where they are counted. */
+/** Increments the generation if the spec changed and the resource counts generations. */
 export function nextGeneration<T extends ApiObject>(resource: ResourceName, current: T, next: T): T {
   if (!countsGenerations(resource) || isDeepStrictEqual(current['spec'], next['spec'])) return next;
   return { ...next, metadata: { ...next.metadata, generation: (current.metadata.generation ?? 0) + 1 } };
 }
 
-/** Which object is meant by a deletion, or in which version of it. */
+/** The object, or version of it, that a deletion requires. */
 export interface Preconditions {
   readonly uid?: string;
   readonly resourceVersion?: string;
 }
 
-/** Throws 409 when another object, or another version, is there than the one meant. */
+/** Throws 409 when the stored object, or its version, is not the required one. */
 export function checkPreconditions(
   { kind, metadata: { name, uid, resourceVersion } }: ApiObject,
   meant: Preconditions,
@@ -91,7 +91,7 @@ export function checkPreconditions(
   }
 }
 
-/** Seconds a pod gets to end; none when it runs nowhere. Upstream: `podStrategy.CheckGracefulDelete`. */
+/** Returns the grace period of a pod in seconds; 0 when it runs nowhere. Upstream: `podStrategy.CheckGracefulDelete`. */
 export function podGraceSeconds({ metadata, spec, status }: PodObject, asked: number | undefined): number {
   if (!spec.nodeName || status.phase === 'Succeeded' || status.phase === 'Failed') return 0;
   const seconds =
@@ -103,8 +103,8 @@ export function podGraceSeconds({ metadata, spec, status }: PodObject, asked: nu
 }
 
 /**
- * The object, to be gone after a grace period; itself when it is to be gone by then already. A second request only
- * shortens the first, counted from there. Upstream: `rest.BeforeDelete`.
+ * Returns the object with its deletion time; the unchanged object if it is to be deleted by then already. A second request only
+ * shortens the first grace period, counted from the first request. Upstream: `rest.BeforeDelete`.
  */
 export function markedDeleted<T extends ApiObject>(object: T, graceSeconds: number, now: EpochMs): T {
   const { deletionTimestamp, deletionGracePeriodSeconds = 0, generation = 0 } = object.metadata;

@@ -1,10 +1,10 @@
 import { type ApiObject, refOf } from './kinds.ts';
 import type { ObjectStore } from './store.ts';
 
-/** What controllers make, so that another object may own it. */
+/** The resources that controllers create, so that another object may own them. */
 export const OWNED = ['pods', 'replicasets'] as const;
 
-/** Takes an owner that is gone off what it owned, so that this stays. Upstream: the finalizer `orphan`. */
+/** Removes the references to a deleted owner, so that the owned objects are kept. Upstream: the finalizer `orphan`. */
 export function disown(store: ObjectStore, { metadata: { uid } }: ApiObject): void {
   for (const resource of OWNED) {
     for (const object of store.all(resource)) {

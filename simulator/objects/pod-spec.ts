@@ -2,8 +2,8 @@ import type { PodSpec } from './core-kinds.ts';
 import type { StatusCause } from './status.ts';
 
 /**
- * What the real server fills into the spec of a pod, or of a workload's template, that says nothing else. Upstream:
- * `SetDefaults_PodSpec`, `SetDefaults_Container`.
+ * Returns the spec of a pod, or of a workload's template, with the real server's defaults. Upstream: `SetDefaults_PodSpec`,
+ * `SetDefaults_Container`.
  */
 export const withPodDefaults = (spec: PodSpec): PodSpec => ({
   restartPolicy: 'Always',
@@ -24,13 +24,13 @@ export const withPodDefaults = (spec: PodSpec): PodSpec => ({
   })),
 });
 
-/** An image without a tag is the latest one. */
+/** Returns the default pull policy of an image. An image without a tag has the tag `latest`. */
 function pullPolicy(image: string): string {
   const [, tag = 'latest'] = /:(?<tag>[^/:@]+)(?:@.*)?$/.exec(image) ?? [];
   return tag === 'latest' && !image.includes('@') ? 'Always' : 'IfNotPresent';
 }
 
-/** What is wrong with the containers at `path`; empty when they are acceptable. */
+/** Returns the faults of the containers at `path`; empty when they are acceptable. */
 export const containerCauses = (path: string, { containers }: PodSpec): readonly StatusCause[] =>
   containers.length === 0
     ? [required(`${path}.containers`)]

@@ -8,7 +8,7 @@ import { parseJson, stringifyJson } from './json.ts';
 import { objectSchemas, RESOURCE_NAMES } from './kinds.ts';
 import type { ClusterState } from './store.ts';
 
-/** Grows when what is in the file changes its form; a file of another form counts as damaged. */
+/** The version of the file's format. Files of another format count as damaged. */
 const FORMAT = 2;
 
 const SCHEMA = `
@@ -23,21 +23,21 @@ const SCHEMA = `
   PRAGMA user_version = ${FORMAT};
 `;
 
-/** SQLite's result codes for a file that is damaged, none of its own, or without our tables. */
+/** SQLite's result codes for a file that is damaged, not a database, or without our tables. */
 const DAMAGE_CODES: readonly number[] = [11, 26, 1];
-/** Where an extended result code keeps its primary one. */
+/** The mask that yields the primary code of an extended result code. */
 const PRIMARY_CODE = 0xff;
 
-/** Where the simulated cluster's objects outlive its process. */
+/** The file that keeps the simulated cluster's objects after its process ends. */
 export interface StateFile {
-  /** What was kept; `undefined`: nothing yet. */
+  /** The stored state; `undefined`: nothing is stored yet. */
   readonly state: ClusterState | undefined;
   /** Keeps a change; once it returns, the change survives the process's death. Throws when it cannot be written. */
   save(change: Change): void;
   close(): void;
 }
 
-/** Is told that a file was put aside. */
+/** Receives a warning when a damaged file is moved aside. */
 export interface StateFileLog {
   warn(
     event: 'simulated-cluster.state-damaged',
@@ -46,8 +46,9 @@ export interface StateFileLog {
 }
 
 /**
- * Opens the file, or makes it; nobody but its owner can read or write it. One that is damaged is put aside as `<path>.damaged`, with a warning, and begun
- * anew. Throws when it can be neither opened nor made, and `ForeignFileError` when it is somebody else's; errors of SQLite name it as `path`.
+ * Opens the file, or creates it, accessible to its owner only. A damaged file is moved to `<path>.damaged`, with a warning, and a
+ * new one is created. Throws when the file can be neither opened nor created, and `ForeignFileError` when another user owns it;
+ * errors of SQLite name it as `path`.
  */
 export function openStateFile(path: string, log?: StateFileLog): StateFile {
   try {
@@ -55,13 +56,13 @@ export function openStateFile(path: string, log?: StateFileLog): StateFile {
   } catch (error) {
     if (!isDamage(error)) throw error;
     log?.warn('simulated-cluster.state-damaged', { file: path, error });
-    // Its write-ahead log belongs to it: applied to a new file, it would damage that too.
+    // The write-ahead log belongs to the damaged file: applied to a new file, it would damage that too.
     for (const file of [path, `${path}-wal`]) if (existsSync(file)) renameSync(file, `${file}.damaged`);
     return open(path);
   }
 }
 
-/** The file is in order, what is in it is not. */
+/** The file is intact, but its content is invalid. */
 class UnreadableStateError extends Error {
   override readonly name = 'UnreadableStateError';
 }
@@ -88,7 +89,8 @@ function open(path: string): StateFile {
 }
 
 function prepare(database: DatabaseSync): void {
-  // A killed process loses nothing; a power cut, in a simulation, may cost the last changes but not the file.
+  // A killed process loses nothing. A power failure may lose the last changes but not the file, which is acceptable in a
+  // simulation.
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
   const { quick_check } = checkRow.parse(database.prepare('PRAGMA quick_check(1)').get());
   if (quick_check !== 'ok') throw new UnreadableStateError(quick_check);
@@ -128,14 +130,14 @@ function writer(database: DatabaseSync): (change: Change) => void {
   };
 }
 
-/** Runs `work` as one change of the file; none of it stays when it throws. */
+/** Runs `work` as one transaction, which is rolled back if it throws. */
 function inTransaction(database: DatabaseSync, work: () => void): void {
   database.exec('BEGIN IMMEDIATE');
   try {
     work();
     database.exec('COMMIT');
   } catch (error) {
-    // A full disk makes SQLite roll back by itself.
+    // On a full disk, SQLite has already rolled back by itself.
     if (database.isTransaction) database.exec('ROLLBACK');
     throw error;
   }

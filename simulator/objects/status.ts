@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 
-/** One field's fault in a `Status`. */
+/** The fault of one field in a `Status`. */
 export interface StatusCause {
   readonly reason: string;
   readonly message: string;
@@ -14,7 +14,7 @@ interface StatusDetails {
   readonly retryAfterSeconds?: number;
 }
 
-/** A refusal, in the real API server's words wherever clients are known to read them. */
+/** An error in the real API server's words wherever clients are known to read them. */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
   /** The HTTP status. */
@@ -29,12 +29,12 @@ export class StatusError extends Error {
     this.#details = details;
   }
 
-  /** When the client may try again, if that is known. */
+  /** The delay before the client may try again, if known. */
   get retryAfterSeconds(): number | undefined {
     return this.#details?.retryAfterSeconds;
   }
 
-  /** The `v1.Status` that tells a client. */
+  /** Returns the `v1.Status` for the client. */
   body(): object {
     return {
       kind: 'Status',
@@ -72,7 +72,7 @@ export const invalid = (kind: string, name: string, causes: readonly StatusCause
   return new StatusError(422, 'Invalid', `${kind} "${name}" is invalid: ${list}`, { name, kind, causes });
 };
 
-/** A version, of a watch or of a list's continuation, that is no longer remembered. */
+/** Returns the error for a version, of a watch or of a list's continuation, that is no longer remembered. */
 export const expired = (message: string) => new StatusError(410, 'Expired', message);
 
 export const tooLargeVersion = (version: number, current: number) =>
@@ -84,7 +84,7 @@ export const tooLargeVersion = (version: number, current: number) =>
 export const methodNotAllowed = () =>
   new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource');
 
-/** The first thing that is wrong, and where: `spec.taints.0.key: Invalid input: …`. */
+/** Returns the first fault and its place: `spec.taints.0.key: Invalid input: …`. */
 export function schemaFault({ issues: [issue] }: z.ZodError): string {
   const path = issue?.path.join('.') ?? '';
   return `${path === '' ? '' : `${path}: `}${issue?.message ?? 'is invalid'}`;

@@ -34,10 +34,10 @@ import {
 } from './metadata.ts';
 import { alreadyExists, badRequest, conflict, invalid, notFound, tooLargeVersion } from './status.ts';
 
-/** Changes a watch can resume over; a demo makes a few hundred an hour. */
+/** The number of changes over which a watch can resume; a demo makes a few hundred an hour. */
 const HISTORY_LIMIT = 5000;
 
-/** Everything there is, as of one version. */
+/** All objects, as of one version. */
 export interface ClusterState {
   readonly version: number;
   readonly objects: readonly { readonly resource: ResourceName; readonly object: ApiObject }[];
@@ -45,9 +45,9 @@ export interface ClusterState {
 
 export interface ObjectStoreOptions {
   readonly clock: Clock;
-  /** What to begin with; nothing when absent. */
+  /** The initial objects; absent: none. */
   readonly state?: ClusterState;
-  /** Keeps each change before anybody sees it; when it throws, the change has not happened. */
+  /** Saves each change before it becomes visible; if it throws, the change has not happened. */
   readonly save?: (change: Change) => void;
   readonly historyLimit?: number;
 }
@@ -71,24 +71,24 @@ export interface ListResult {
 export interface WatchQuery {
   readonly namespace: string;
   readonly selects: Selector;
-  /** Changes after this version. */
+  /** The version after which changes are sent. */
   readonly version: number;
 }
 
-/** Who changes something, and whether in earnest. */
+/** The actor of a change, and whether it is a dry run. */
 export interface Origin {
-  /** The owner, from now on, of what it changes: see `field-owners.ts`. */
+  /** The owner of the changed fields from now on: see `field-owners.ts`. */
   readonly manager?: string;
-  /** The server does it itself, which `managedFields` do not tell. */
+  /** The server itself makes the change, so `managedFields` do not record it. */
   readonly isOwn?: boolean;
-  /** Everything is done but kept. */
+  /** Performs the request without storing the result. */
   readonly dryRun?: boolean;
 }
 
 export interface DeleteRequest {
   readonly dryRun?: boolean;
   readonly preconditions?: Preconditions;
-  /** Of a pod; absent = its own. 0 removes it at once. */
+  /** The grace period of a pod; absent: the pod's own. 0 removes the pod immediately. */
   readonly gracePeriodSeconds?: number;
 }
 
@@ -98,9 +98,9 @@ export interface WatchedChange {
 }
 
 /**
- * The objects of the simulated cluster, with an API server's rules for changing them: one growing version for
- * all, optimistic updates, admission, graceful deletion of pods, watches that resume. Every refusal is a
- * `StatusError` in the real server's words. It lives in one thread and every method is one transaction.
+ * The objects of the simulated cluster, with an API server's rules for changes. All objects share one increasing version; updates
+ * are optimistic and pass admission; pods are deleted gracefully, and watches resume. Every error is a `StatusError` in the real
+ * server's words. The store lives in one thread and every method is one transaction.
  */
 export class ObjectStore {
   readonly #clock: Clock;
@@ -126,7 +126,7 @@ export class ObjectStore {
     for (const { resource, object } of state?.objects ?? []) this.#keep(resource, object);
   }
 
-  /** Of the latest change. */
+  /** The version of the latest change. */
   get version(): number {
     return this.#history.latest;
   }
@@ -139,21 +139,21 @@ export class ObjectStore {
     return this.#objects[resource].get(keyOf(ref));
   }
 
-  /** Throws 404 when there is none. */
+  /** Returns an object. Throws 404 when there is none. */
   get<R extends ResourceName>(resource: R, ref: ObjectRef): Objects[R] {
     const object = this.find(resource, ref);
     if (object === undefined) throw notFound(resource, ref.name);
     return object;
   }
 
-  /** All objects of a kind, in no order. */
+  /** Returns all objects of a kind, in no order. */
   all<R extends ResourceName>(resource: R): readonly Objects[R][] {
     return [...this.#objects[resource].values()];
   }
 
   /**
-   * One page, ordered by namespace and name. All pages of a list show the cluster as of the first one; 410 when
-   * that is longer ago than the history reaches.
+   * Returns one page, ordered by namespace and name. All pages of a list show the cluster as of the first page. Throws 410 when
+   * the history no longer reaches that version.
    */
   list(resource: ResourceName, query: ListQuery): ListResult {
     const from = query.continue === undefined ? undefined : parseContinue(query.continue);
@@ -176,15 +176,15 @@ export class ObjectStore {
     };
   }
 
-  /** Throws 504, as the real server does, for a version that is yet to come. */
+  /** Throws 504, as the real server does, for a version that is not reached yet. */
   mustHaveReached(version: number): void {
     if (version > this.version) throw tooLargeVersion(version, this.version);
   }
 
   /**
-   * Calls `listener` for every change after `query.version`: at once for those that were, later for those that
-   * come. An object that starts or stops being selected is one that was added or deleted. Returns what ends the
-   * watch. Throws 410 for a version that the history has forgotten, or that this cluster never gave out.
+   * Calls `listener` for every change after `query.version`: immediately for past changes, later for new ones. An object that
+   * starts or stops matching the selector is reported as added or deleted. Returns a function that ends the watch. Throws 410 for
+   * a version that the history no longer remembers or that this cluster never had.
    */
   watch(resource: ResourceName, query: WatchQuery, listener: (change: WatchedChange) => void): () => void {
     const selects = (object: ApiObject | undefined): object is ApiObject =>
@@ -201,7 +201,7 @@ export class ObjectStore {
     return this.subscribe(tell);
   }
 
-  /** Calls `listener` after every change of anything, in order. Returns what ends that. */
+  /** Calls `listener` after every change of any object, in order. Returns a function that ends the subscription. */
   subscribe(listener: (change: Change) => void): () => void {
     this.#listeners.add(listener);
     return () => {
@@ -209,9 +209,7 @@ export class ObjectStore {
     };
   }
 
-  /**
-   * Adds an object. 409 when its name is taken, 422 when it is not acceptable, 404 without its namespace.
-   */
+  /** Adds an object. Throws 409 when its name is taken, 422 when it is not acceptable, and 404 without its namespace. */
   create<R extends ResourceName>(
     resource: R,
     namespace: string,
@@ -242,9 +240,8 @@ export class ObjectStore {
   }
 
   /**
-   * Replaces an object, or only its status, by what `change` makes of it. 409 when the result names another
-   * version than the present one, 422 when it names another uid or is not acceptable. A result that changes
-   * nothing makes no version.
+   * Replaces an object, or only its status, by the result of `change`. Throws 409 when the result names another version than the
+   * current one, and 422 when it names another uid or is not acceptable. A result that changes nothing creates no version.
    */
   update<R extends ResourceName>(
     resource: R,
@@ -261,7 +258,7 @@ export class ObjectStore {
     return dryRun ? counted : this.#commit('MODIFIED', resource, counted);
   }
 
-  /** What an object becomes when a client replaces it, or its status, but for its version and owner. */
+  /** Returns the object after a client replaced it, or its status, but for its version and owner. */
   #changed<R extends ResourceName>(
     resource: R,
     current: Objects[R],
@@ -294,7 +291,7 @@ export class ObjectStore {
     return part === 'status' ? next : admissions[resource].update(current, next);
   }
 
-  /** Binds a pod to a node, as a scheduler does. 409 when it is bound already or on its way out. */
+  /** Binds a pod to a node, as a scheduler does. Throws 409 when the pod is already bound or terminating. */
   bind(ref: ObjectRef, node: string): PodObject {
     const pod = this.get('pods', ref);
     if (pod.spec.nodeName) {
@@ -325,9 +322,9 @@ export class ObjectStore {
   }
 
   /**
-   * Deletes an object; a pod that runs somewhere is only marked, for its kubelet to finish within its grace
-   * period. A second request only shortens that. 409 when a precondition fails. Returns the last state and
-   * whether the object is gone.
+   * Deletes an object. A pod that runs on a node is only marked; its kubelet finishes it within its grace period. A second
+   * request only shortens that period. Throws 409 when a precondition fails. Returns the last state, and whether the object is
+   * deleted.
    */
   delete<R extends ResourceName>(
     resource: R,

@@ -5,12 +5,12 @@ import { containerCauses, withPodDefaults } from './pod-spec.ts';
 import type { StatusCause } from './status.ts';
 import type { IntOrPercent, LabelSelector, PodTemplate } from './workload-kinds.ts';
 
-/** The kinds that make pods after a template. */
+/** The kinds that create pods from a template. */
 export type WorkloadName = 'deployments' | 'replicasets' | 'statefulsets' | 'daemonsets';
 
 const HISTORY_LIMIT = { revisionHistoryLimit: 10 };
 
-/** What the real server fills into a workload's spec that says nothing else. Upstream: `apps/v1/defaults.go`. */
+/** The real server's defaults for a workload's spec. Upstream: `apps/v1/defaults.go`. */
 export const workloadDefaults: {
   readonly [R in WorkloadName]: (spec: Drafts[R]['spec']) => Drafts[R]['spec'];
 } = {
@@ -59,7 +59,7 @@ interface WorkloadSpec {
   readonly template: PodTemplate;
 }
 
-/** What is wrong with a workload's spec; empty when it is acceptable. */
+/** Returns the faults of a workload's spec; empty when it is acceptable. */
 export function workloadCauses(spec: WorkloadSpec): readonly StatusCause[] {
   const { replicas = 1, selector, template } = spec;
   const causes: StatusCause[] = [];
@@ -80,7 +80,7 @@ export function workloadCauses(spec: WorkloadSpec): readonly StatusCause[] {
   return [...causes, ...containerCauses('spec.template.spec', template.spec)];
 }
 
-/** What of a StatefulSet may change once it is there. Upstream: `ValidateStatefulSetUpdate`. */
+/** The fields of a StatefulSet that may change after its creation. Upstream: `ValidateStatefulSetUpdate`. */
 const CHANGEABLE_IN_STATEFUL_SET: readonly string[] = [
   'replicas',
   'ordinals',
@@ -91,7 +91,7 @@ const CHANGEABLE_IN_STATEFUL_SET: readonly string[] = [
   'minReadySeconds',
 ];
 
-/** Why a workload's spec must not become another one; empty when it may. */
+/** Returns the reasons why a workload's spec must not change in this way; empty when it may. */
 export function workloadUpdateCauses(
   resource: WorkloadName,
   before: WorkloadSpec,
@@ -116,7 +116,7 @@ export function workloadUpdateCauses(
 const PERCENTAGE = /^[0-9]+%$/;
 const UNHEALTHY_POLICIES: readonly string[] = ['AlwaysAllow', 'IfHealthyBudget'];
 
-/** What is wrong with a disruption budget's spec. Upstream: `ValidatePodDisruptionBudgetSpec`. */
+/** Returns the faults of a disruption budget's spec. Upstream: `ValidatePodDisruptionBudgetSpec`. */
 export function budgetCauses(spec: Drafts['poddisruptionbudgets']['spec']): readonly StatusCause[] {
   const { minAvailable, maxUnavailable, unhealthyPodEvictionPolicy: policy } = spec;
   const causes: StatusCause[] = [];

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { conditions, podSpec, stringMap } from './core-kinds.ts';
 
-/** The fields of workloads (`apps/v1`) and of disruption budgets (`policy/v1`) that are acted upon. */
+/** The fields of workloads (`apps/v1`) and of disruption budgets (`policy/v1`) that the simulation uses. */
 
 /** Upstream: `metav1.LabelSelector`. */
 export const labelSelectorSchema = z.looseObject({
@@ -90,7 +90,7 @@ export const disruptionBudget = {
   status: z
     .looseObject({
       observedGeneration: z.int().exactOptional(),
-      /** By pod name, when its eviction was granted. */
+      /** The pods whose eviction was granted, by name, with the time. */
       disruptedPods: stringMap.exactOptional(),
       disruptionsAllowed: z.int().default(0),
       currentHealthy: z.int().default(0),

@@ -36,7 +36,7 @@ const TAKEOVER = {
   },
 };
 
-/** What people, controllers and other installations wrote upon objects. */
+/** The values that users, controllers and other installations wrote into objects. */
 interface Written {
   readonly note: string;
   readonly moving: string;
@@ -47,7 +47,7 @@ interface Written {
   readonly takeover: unknown;
 }
 
-/** Texts that are mostly right, so that what stands beside them is read too. */
+/** Mostly valid texts, so that the other fields of the input are read too. */
 const mostly = (right: string, hostile: fc.Arbitrary<string>) =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(right) }, { weight: 3, arbitrary: hostile });
 const moved = { tolerations: TOLERATIONS, note: NOTES[0] };
@@ -63,8 +63,8 @@ const written: fc.Arbitrary<Written> = fc.record({
 });
 
 /**
- * Annotations, labels and tolerations of pods and namespaces, and what takeover reads of them: whoever may write them can
- * shorten a pod's own stay at most, and keeps nobody from what is done with other pods.
+ * Annotations, labels and tolerations of pods and namespaces, as the takeover reads them. A user who may write them can at most
+ * shorten the time of their own pod, and can't affect the handling of other pods.
  */
 export const annotations: Kind<Written> = {
   name: 'annotations',
@@ -123,7 +123,7 @@ function readPod(json: unknown): Outcome {
   return 'accepted';
 }
 
-/** Adopts and releases the pod, and another one that is as it should be. */
+/** Adopts and releases the pod, and a second, valid pod. */
 async function movePod(json: unknown): Promise<Outcome> {
   const good = projectTakenPod({
     metadata: { name: 'good', namespace: 'shop', resourceVersion: '5', annotations: {} },

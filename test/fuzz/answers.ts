@@ -128,7 +128,7 @@ const EVENTS = [
   { type: 'ERROR', object: { ...STATUS, code: 410, reason: 'Expired' } },
 ];
 
-/** What is asked, and what stands in a right answer. */
+/** The API calls, each with samples of a valid answer. */
 const DEPLOYMENT = { kind: 'Deployment', metadata: { name: 'web' }, spec: { replicas: 3 } };
 
 const CALLS = {
@@ -192,7 +192,7 @@ const CALLS = {
 type CallName = keyof typeof CALLS;
 const CALL_NAMES = Object.keys(CALLS) as CallName[];
 
-/** What a server sends: any of these may be wrong. */
+/** An answer of an API server; any of its fields may be invalid. */
 interface Answer {
   readonly call: CallName;
   readonly status: number;
@@ -260,8 +260,8 @@ const answer: fc.Arbitrary<Answer> = fc
   );
 
 /**
- * Answers of API servers over HTTP, for every call that is made of them: each is read or refused as an `ApiError`. What a
- * relay makes of it for its queues is taken by SQS and read by the functions.
+ * Answers of API servers over HTTP, for every API call: each is read, or rejected with an `ApiError`. SQS accepts the deltas that
+ * a relay makes of an answer, and the functions read them.
  */
 export const answers: Kind<Answer> = {
   name: 'answers',
@@ -279,7 +279,7 @@ export const answers: Kind<Answer> = {
       inputs: answer,
       feed: async (given) => {
         next = given;
-        // By then a server that did not answer is asked again, and its release too.
+        // The API client calls an unresponsive server again after this time, and reads its release again.
         now += 3_700_000;
         requests.length = 0;
         return ask(api, given);
@@ -363,7 +363,7 @@ const tainted = (name: NodeName): LiveNode => ({
   taints: [{ key: 'a', effect: 'NoExecute' }],
 });
 
-/** What a relay says of what it heard. */
+/** Checks that SQS accepts the deltas of a relay, and that they can be read. */
 function say(told: readonly Delta[]): void {
   for (const delta of told) {
     const message = deltaMessage(delta);

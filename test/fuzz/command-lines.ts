@@ -27,10 +27,12 @@ import { hostileText } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { INTERNALS, must } from './refusal.ts';
 
-/** What follows the program's name. */
+/** The arguments after the program's name. */
 type CommandLine = readonly string[];
 
-/** That begins a page and never ends; and that answers a shell by what stands in the process's own line. */
+/**
+ * Commands that are not tested: `console` serves a page until it is stopped, and `complete` reads the process's own command line.
+ */
 const NOT_HERE = ['console', 'complete'];
 
 const KUBECONFIG = `
@@ -46,7 +48,7 @@ metadata: { name: web-0, namespace: shop }
 spec: { tolerations: [{ key: a, operator: Exists, effect: NoExecute, tolerationSeconds: -1 }] }
 `;
 
-/** What arguments and options may well be, by their names. */
+/** Valid values of arguments and options, by their names. */
 const RIGHT: Readonly<Record<string, readonly string[]>> = {
   cluster: ['prod', 'stage'],
   clusters: ['prod', 'stage'],
@@ -86,8 +88,8 @@ const FLAGS = [
 ];
 
 /**
- * Command lines: of each command, with arguments and options as they should be, and as they should not. Whatever is said, it
- * ends by the rule of exit codes; what cannot be done is said in one sentence, and nothing acts on the terminal.
+ * Command lines of each command, with valid and invalid arguments and options. Each ends with a documented exit code, reports an
+ * error in one sentence, and writes no control sequences to the terminal.
  */
 export const commandLines: Kind<CommandLine> = {
   name: 'command-lines',
@@ -117,7 +119,7 @@ interface Leaf {
   readonly command: Command;
 }
 
-/** What stands for a thing of that name: mostly such a one. */
+/** Returns values for a parameter of that name, mostly valid ones. */
 type ValueNamed = (name: string) => fc.Arbitrary<string>;
 
 function linesOf(right: typeof RIGHT): fc.Arbitrary<CommandLine> {
@@ -148,18 +150,18 @@ function linesOf(right: typeof RIGHT): fc.Arbitrary<CommandLine> {
           return so.toSpliced(at, taken, ...put);
         }, line)
         .map(asSystemsPassIt)
-        // Nobody tells it anything; and what lies in the folders here is not for a test to read.
+        // Standard input has no data here, and the test must not read files of the working directory.
         .filter((each) => !/^(?:-f|--file=)?(?:-|\.\.?)$/.test(each)),
     );
 }
 
-/** An argument of a process ends at its first NUL, and is of whole characters. */
+/** An argument of a process ends at its first NUL, and consists of whole characters. */
 const asSystemsPassIt = (text: string): string => text.replaceAll('\0', '').toWellFormed();
 
 const wordsOf = (command: Command): readonly string[] =>
   command.parent ? [...wordsOf(command.parent), command.name()] : [];
 
-/** Of a command, with arguments, and some of its options and of those of all commands. */
+/** Generates a line of a command, with arguments, some of its options and some global options. */
 function lineOf({ words, command }: Leaf, program: Command, valueNamed: ValueNamed) {
   const takesOne = ({ required, optional }: Option) => required || optional;
   const valueFor = ({ flags }: Option) => valueNamed(/<(.*)>/.exec(flags)?.[1] ?? '');
@@ -184,7 +186,7 @@ function lineOf({ words, command }: Leaf, program: Command, valueNamed: ValueNam
     .map(([args, musts, some]) => [...words, ...args, ...musts.flat(), ...some.flat()]);
 }
 
-/** Fleets as they are, but for those that AWS would be asked of. */
+/** Returns a real embedded fleet, except for the parts that would call AWS. */
 function aWorld(after: (close: () => unknown) => void) {
   const clock = new DrivenClock(NOW);
   const refuses = async () => {
@@ -279,12 +281,12 @@ async function feed(line: CommandLine, { fleet: given, store, clock, registry }:
   return 'refused';
 }
 
-/** Colours and such do no more than that, whoever says them. */
+/** The escape sequences of styles, which are allowed in any output. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin so
 const STYLES = /\u001b\[(?:1|2|22|3[1-6]|39)m/g;
 const ACTED_UPON = /(?![\n\t])[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/u;
 
-/** What was said itself is not for whoever made the program to choose. */
+/** Removes the words of the command line, which the program does not choose. */
 const withoutWords = (text: string, line: CommandLine): string =>
   line
     .flatMap((word) => [word, ...word.split('=')])

@@ -9,13 +9,16 @@ import { hostileJson, hostileText } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must, sentence } from './refusal.ts';
 
-/** What a browser sends, or somebody who is none. Texts may hold `SESSION` and `TOKEN`, which stand for those of who was let in. */
+/**
+ * A request by a browser, or by another client. Texts may hold `SESSION` and `TOKEN`, which stand for the values of a signed-in
+ * session.
+ */
 interface Request {
   readonly method: string;
   readonly path: string;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: string;
-  /** It ends before all is said that was announced. */
+  /** True: the request ends before its announced length. */
   readonly isCut: boolean;
 }
 
@@ -54,7 +57,7 @@ const OWN = [
   ['content-type', 'application/json'],
   ['sec-fetch-site', 'same-origin'],
 ] as const;
-/** Without any of these no act is done. */
+/** The headers without which no action is performed. */
 const NEEDED = new Map<string, string>(OWN.filter(([name]) => name !== 'sec-fetch-site'));
 const HEADERS = [
   ...OWN.map(([name]) => name),
@@ -68,7 +71,7 @@ const VALUES = [
 const STATUSES = [
   200, 304, 400, 401, 403, 404, 409, 411, 413, 414, 415, 417, 421, 422, 431, 501, 502, 503, 505,
 ];
-/** Of Node's own, which come before anybody of ours is asked. */
+/** The statuses of Node's own parser, which answers before the console does. */
 const OF_THE_PARSER = [400, 408, 411, 413, 414, 417, 431, 501, 505];
 
 const value = fc.oneof(fc.constantFrom(...VALUES), hostileText);
@@ -76,7 +79,7 @@ const header = fc.oneof(
   { weight: 3, arbitrary: fc.tuple(fc.constantFrom<string>(...HEADERS), value) },
   { weight: 1, arbitrary: fc.tuple(hostileText, value) },
 );
-/** Right ones, one of them otherwise or missing, in most cases; and others beside them. */
+/** Mostly valid headers with one changed or missing, and some others. */
 const headers = fc
   .tuple(
     fc.option(fc.tuple(fc.nat({ max: OWN.length - 1 }), fc.option(value)), { freq: 1 }),
@@ -129,8 +132,8 @@ const requests: fc.Arbitrary<Request> = fc.oneof(
 );
 
 /**
- * Requests to the console, written on its socket as they are: each is answered by a status that says whose fault it is, never by
- * one that says ours; in one sentence where it is refused; and nobody acts who does not send all that a page of a session does.
+ * Requests to the console, written to its socket as raw bytes. Each answer's status attributes the fault and is never an internal
+ * error; each rejection is one sentence. A request without all headers of a signed-in page performs no action.
  */
 export const consoleRequests: Kind<Request> = {
   name: 'console-requests',
@@ -153,7 +156,7 @@ type Served = Awaited<ReturnType<typeof servedConsole>>;
 type Entered = Awaited<ReturnType<Served['enter']>>;
 const entered = new WeakMap<Served, Promise<Entered>>();
 
-/** Who was let in, once: sessions last for hours, and the clock stands. */
+/** Returns a session, created once: sessions last for hours, and the clock stands still. */
 function sessionOf(served: Served): Promise<Entered> {
   const session = entered.get(served) ?? served.enter();
   entered.set(served, session);
@@ -178,7 +181,7 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
   const isOurs = /^content-security-policy:/im.test(head);
   must(isOurs || status === undefined || OF_THE_PARSER.includes(status), `lacks its policy: ${head}`);
   if (isOurs && status !== undefined && status >= 400 && body !== '') sentence(errorIn(body));
-  // Of what is said twice, one counts.
+  // The server uses one of several headers of the same name.
   const isWhole = [...NEEDED].every(([name, right]) =>
     request.headers.some(([each, said]) => each.toLowerCase() === name && said.startsWith(right)),
   );
@@ -195,7 +198,7 @@ async function feed(request: Request, served: Served): Promise<Outcome> {
   return status === 200 || status === 304 ? 'accepted' : 'refused';
 }
 
-/** As it goes over the wire. One that says no length is told whole. */
+/** Returns the request as bytes on the wire. A request without a length gets one. */
 function textOf(
   { method, path, headers: given, body, isCut }: Request,
   filled: (text: string) => string,
@@ -210,7 +213,7 @@ function textOf(
   return Buffer.concat([Buffer.from(head), bytes]);
 }
 
-/** What comes back until the other side ends it, or until it goes on without end. */
+/** Returns the answer once the server ends it, or once it turns out to be an endless event stream. */
 async function answered(port: number, text: Buffer) {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];
@@ -222,7 +225,7 @@ async function answered(port: number, text: Buffer) {
   const closed = once(socket, 'close');
   socket.end(text);
   await closed;
-  // Who is told to go on is answered after that.
+  // After `100 Continue` the final answer follows.
   const answer = Buffer.concat(chunks)
     .toString()
     .replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '');
@@ -234,12 +237,12 @@ async function answered(port: number, text: Buffer) {
   return {
     status: status === undefined ? undefined : Number(status),
     head,
-    // What is refused fits into one chunk.
+    // A rejection fits into one chunk.
     body: isChunked ? body.replace(/^[0-9a-f]+\r\n/, '').replace(/\r\n0\r\n\r\n$/, '') : body,
   };
 }
 
-/** What a refusal says: to the page in JSON, to who opens something by hand in words. */
+/** Returns the error message of a rejection: JSON for the page, plain text for a request made by hand. */
 function errorIn(body: string): string {
   try {
     return String((JSON.parse(body) as { readonly error?: unknown }).error);

@@ -29,15 +29,15 @@ import { must, refusal, sentence } from './refusal.ts';
 const CONTEXT = {} as Context;
 const told = nodeDelta(1);
 
-/** A batch as Lambda hands it over: one message is hostile, and what came before and after it is not. */
+/** A batch from Lambda: one message is hostile, and the messages before and after it are valid. */
 interface Batch {
   readonly queue: 'deltas' | 'due';
   readonly body: string;
 }
 
 /**
- * Messages of all queues, through the handlers: one that cannot be read becomes a dead letter, which SQS would take,
- * with the reason; nothing is given back for ever; and what else is in its batch is done.
+ * Messages of all queues, through the handlers. An unreadable message becomes a dead letter that SQS would accept, with the
+ * reason. No message is returned to the queue indefinitely, and the other messages of the batch are handled.
  */
 export const deltas: Kind<Batch> = {
   name: 'deltas',
@@ -84,14 +84,14 @@ async function feedDelta(body: string, store: ScriptedStore): Promise<Outcome> {
     return delta.ref;
   });
   if (typeof outcome === 'object') {
-    // What it left behind can be read.
+    // The state that the message left in the store is readable.
     await world.store.load(outcome, at(0));
     for (const { body: due } of world.dueQueue.sent) parseDueMessage(due);
   }
   return settled(outcome, body, world.deadLetters);
 }
 
-/** Where a relay sends it; what no relay sends may be in any group. */
+/** Returns the group in which a relay sends the message; a message that no relay sends may be in any group. */
 function groupOf(body: string): string {
   try {
     return messageGroupId(parseDelta(body).ref);
@@ -100,7 +100,7 @@ function groupOf(body: string): string {
   }
 }
 
-/** A taint's empty value is none, and is not written. */
+/** An empty value of a taint counts as absent and is not written. */
 const withoutEmptyValues = ({ taints, ...rest }: Delta): object => ({
   ...rest,
   taints: taints.map(({ value, ...taint }) => (value ? { ...taint, value } : taint)),
@@ -127,7 +127,7 @@ async function feedDue(body: string, store: ScriptedStore): Promise<Outcome> {
 
 type Due = ReturnType<typeof parseDueMessage>;
 
-/** What it says, once more. Long lists are told in several messages. */
+/** Returns the message after writing and reading it again. Long lists are split into several messages. */
 function readAgain(due: Due): unknown {
   switch (due.kind) {
     case 'due':
@@ -164,7 +164,7 @@ function settled(outcome: object | 'refused', body: string, { sent }: ScriptedQu
   const [letter, ...others] = sent;
   must(letter !== undefined && others.length === 0 && letter.body === body, 'is no dead letter as it came');
   sentence(letter.attributes?.['reason'] ?? '');
-  // An empty body, or one with characters that no queue takes, never came by one.
+  // A queue delivers no message with an empty body or with characters that SQS rejects.
   const own = messageFault({ body });
   must(
     own !== undefined || messageFault(letter) === undefined,
@@ -173,7 +173,7 @@ function settled(outcome: object | 'refused', body: string, { sent }: ScriptedQu
   return 'refused';
 }
 
-/** A hostile message may well speak of the same cluster. */
+/** A hostile message may name the same cluster. */
 const said = (body: string, cluster: string): boolean => body.includes(cluster);
 
 const reasonsIn = ({ log }: { readonly log: ReturnType<typeof scriptedWorld>['log'] }): string =>

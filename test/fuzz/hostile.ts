@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 
-/** Keys that mean something to JavaScript, to a store, to a line of text; and one that is merely unknown. */
+/** Keys with a meaning to JavaScript, to a store, or in a line of text, and one that is merely unknown. */
 const KEYS = [
   ...['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty', 'valueOf', 'then', 'length'],
   ...[
@@ -23,7 +23,7 @@ const KEYS = [
   ],
 ];
 
-/** Numbers as JSON may write them, whatever a double makes of that. */
+/** Numbers that JSON may contain, including ones that a double cannot hold. */
 const NUMBERS = [
   ...['-0', '1e999', '-1e999', '1e308', '5e-324', '0.1', '1E+2', '-1', '2147483648', '4294967296'],
   ...['8640000000000000', '8640000000000001', '9007199254740991', '9007199254740993', '9223372036854775808'],
@@ -70,13 +70,13 @@ const TEXTS = [
   ...['a'.repeat(254), 'é'.repeat(2_000), `${'a-'.repeat(5_000)}!`, `${' '.repeat(5_000)}x`],
 ];
 
-/** Of any characters there are, halves of some among them. */
+/** Generates texts of any characters, including unpaired surrogates. */
 const anyText = (maxLength: number): fc.Arbitrary<string> =>
   fc
     .array(fc.oneof(fc.nat(0x7f), fc.nat(0xffff), fc.nat(0x10ffff)), { maxLength })
     .map((codes) => String.fromCodePoint(...codes));
 
-/** Texts that mean something to whoever reads them in another way than they are meant, and ones that mean nothing. */
+/** Texts that a reader may interpret in an unintended way, and texts without a meaning. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...TEXTS) },
   { weight: 1, arbitrary: fc.constantFrom(...KEYS) },
@@ -86,7 +86,7 @@ export const hostileText: fc.Arbitrary<string> = fc.oneof(
 
 const parsed = (text: string): unknown => JSON.parse(text);
 
-/** What nobody would write into a field, and what somebody may. Numbers stand as they are written. */
+/** Values for a field, both absurd and plausible. Numbers keep their notation. */
 const value: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom<unknown>(null, true, false, 0, 1, -1, 1.5, 60, 1_795_348_800_000) },
   { weight: 3, arbitrary: fc.constantFrom(...NUMBERS).map((text) => JSON.rawJSON(text)) },
@@ -115,13 +115,13 @@ const edit = fc.record({
 });
 type Edit = typeof edit extends fc.Arbitrary<infer T> ? T : never;
 
-/** A number as it is written; they are frozen, and nothing else here is. */
+/** Reports whether an object is a number in its original notation. Only these are frozen here. */
 const isRaw = (json: object): boolean => Object.isFrozen(json);
 
-/** What is larger is made no larger still. */
+/** Values with more places than this are not enlarged. */
 const MAX_PLACES = 1_000;
 
-/** A place in a JSON value: what holds it, and under which key. */
+/** A place in a JSON value: its container, and its key there. */
 interface Place {
   readonly holder: object;
   readonly key: string;
@@ -136,7 +136,7 @@ function placesOf(holder: object): Place[] {
 
 const at = ({ holder, key }: Place): unknown => Object.getOwnPropertyDescriptor(holder, key)?.value;
 
-/** As an own property, whatever the key is called. */
+/** Sets an own property, for any key. */
 const put = (holder: object, key: string, given: unknown) =>
   Object.defineProperty(holder, key, { value: given, enumerable: true, configurable: true, writable: true });
 
@@ -183,7 +183,7 @@ function edited(root: { sample: unknown }, { way, where, from, key, value: given
 
 const copyOf = (json: unknown): unknown => JSON.parse(JSON.stringify(json) ?? 'null');
 
-/** Values like these, with one to four things in each that are not as they should be. What it holds is JSON, with raw numbers. */
+/** Generates values like these, each with one to four faults. The values are JSON, with raw numbers. */
 export const spoilt = (samples: readonly unknown[]): fc.Arbitrary<unknown> =>
   fc
     .record({ sample: fc.constantFrom(...samples), edits: fc.array(edit, { minLength: 1, maxLength: 4 }) })
@@ -200,7 +200,7 @@ const cut = fc.record({
   text: fc.oneof(anyText(4), fc.constantFrom(...TEXTS)),
 });
 
-/** Texts like these, of which a piece is missing, doubled or something else. */
+/** Generates texts like these in which a piece is missing, doubled or replaced. */
 export const torn = (samples: readonly string[]): fc.Arbitrary<string> =>
   fc
     .record({ sample: fc.constantFrom(...samples), cuts: fc.array(cut, { minLength: 1, maxLength: 3 }) })
@@ -230,7 +230,7 @@ export const torn = (samples: readonly string[]): fc.Arbitrary<string> =>
       }, sample),
     );
 
-/** Nothing like anything. */
+/** Texts without any similarity to a sample. */
 export const garbage: fc.Arbitrary<string> = fc.oneof(
   anyText(200),
   fc.json(),
@@ -243,7 +243,7 @@ export const garbage: fc.Arbitrary<string> = fc.oneof(
   { weight: 1, arbitrary: fc.nat(50_000).map((length) => `"${'x'.repeat(length)}"`) },
 );
 
-/** Texts of JSON: nearly right ones, torn ones, and garbage. */
+/** Generates texts of JSON: nearly valid ones, torn ones, and garbage. */
 export const hostileJson = (samples: readonly unknown[]): fc.Arbitrary<string> =>
   fc.oneof(
     { weight: 1, arbitrary: fc.constantFrom(...samples).map((sample) => JSON.stringify(sample)) },
@@ -252,7 +252,7 @@ export const hostileJson = (samples: readonly unknown[]): fc.Arbitrary<string> =
     { weight: 2, arbitrary: garbage },
   );
 
-/** Whether two readings mean the same; a number that was written as -0 is 0. */
+/** Reports whether two readings mean the same; a number written as -0 equals 0. */
 export const sameMeaning = (a: unknown, b: unknown): boolean =>
   isDeepStrictEqual(a, b) || isDeepStrictEqual(copied(a), copied(b));
 

@@ -32,12 +32,12 @@ import { Broken, must, refusal, sentence } from './refusal.ts';
 const ITEMS = RELEASES.flatMap(({ written }) => written.items);
 const ATTRIBUTES = ITEMS.map((item) => toAttributes(item));
 
-/** An item of the table, one of its stream, or what stands in a row of the embedded database. */
+/** An item of the table, an item of its stream, or the content of a row of the embedded database. */
 type Stored =
   | { readonly in: 'table' | 'stream'; readonly item: Record<string, AttributeValue> }
   | { readonly in: 'database'; readonly place: number; readonly text: string };
 
-/** Columns of the embedded database that hold JSON, or what SQLite keeps as it is given. */
+/** Columns of the embedded database that hold JSON, or values that SQLite stores unchanged. */
 const COLUMNS = [
   ...[...Object.values(KINDS), ...Object.values(KINDS)].map((kind) => ['objects', 'json', kind] as const),
   ...(['summary', 'name', 'version'] as const).map((column) => ['objects', column, KINDS.node] as const),
@@ -45,7 +45,7 @@ const COLUMNS = [
   ...(['uid', 'at'] as const).map((column) => ['gone', column] as const),
 ] as const;
 
-/** Attributes as DynamoDB may hold them, though nobody of us writes such. */
+/** Attributes that DynamoDB may hold, although Taintward writes none like these. */
 const ODD: readonly AttributeValue[] = [
   { N: '1E+125' },
   { N: '-0' },
@@ -93,7 +93,7 @@ const spoiltItem: fc.Arbitrary<Record<string, AttributeValue>> = fc
     }),
   );
 
-/** DynamoDB has no number beyond 1e125, and an index takes only texts as keys. */
+/** Replaces numbers beyond 1e125, which DynamoDB can't hold, and omits keys of an index that are not texts. */
 function finite(json: unknown): unknown {
   if (typeof json === 'number') return Number.isSafeInteger(json) || Math.abs(json) < 1e15 ? json : 0;
   if (Array.isArray(json)) return json.map(finite);
@@ -106,8 +106,8 @@ function finite(json: unknown): unknown {
 }
 
 /**
- * What is stored, as it is read back: an item or row that was changed by another hand is read for what it says, or the
- * reader refuses and names it. What else is stored is read as before.
+ * Stored items and rows after a change by another program. Each is read with the meaning of its content, or the reader rejects
+ * and names it. The other items are read as before.
  */
 export const items: Kind<Stored> = {
   name: 'items',
@@ -151,7 +151,7 @@ export const items: Kind<Stored> = {
 const collected = <T>(all: AsyncIterable<T>) => Array.fromAsync(all);
 const ALWAYS = { from: 0, to: Number.MAX_SAFE_INTEGER };
 
-/** Everything that is read of what is stored, each by itself. */
+/** Every read of the stored data, each by itself. */
 const readings = (of: { store: Store; history: History; leases: Leases; rulesStore: RulesStore }) => [
   () => of.store.load(REF, NOW),
   () => of.store.load(REF, NOW, ['11111111-0000-4000-8000-000000000000' as never]),
@@ -240,7 +240,7 @@ async function feedStream(item: Record<string, AttributeValue>, store: SqliteSto
   return 'refused';
 }
 
-/** The embedded database with a row of each kind, as its own classes write them. */
+/** Returns the embedded database with a row of each kind, as its own classes write them. */
 async function filledDatabase(): Promise<SqliteStore> {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const table = new DynamoDbTable({
@@ -268,7 +268,7 @@ async function filledDatabase(): Promise<SqliteStore> {
   return store;
 }
 
-/** Each time another version, as another process would write it. */
+/** Each write has another version, as if another process wrote it. */
 let versions = 1;
 
 function rowOf(place: number) {
@@ -306,7 +306,7 @@ async function feedDatabase(
   try {
     database.prepare(writeRow(place)).run({ value: text });
   } catch {
-    // What the database itself takes for no JSON, no number or no key never gets in.
+    // The database itself rejects invalid JSON, numbers and keys, so they are never stored.
     return 'refused';
   }
   try {

@@ -1,20 +1,23 @@
 import type fc from 'fast-check';
 
-/** How an input ended. `accepted`: it was taken for what it says, and says the same when it is written again. */
+/** The result of an input. `accepted`: the input was read, and has the same meaning when it is written again. */
 export type Outcome = 'accepted' | 'refused';
 
-/** One kind of hostile input, and the doors through which it comes in. */
+/** One kind of hostile input, and the entry points that receive it. */
 export interface Kind<Input> {
   readonly name: string;
-  /** An input may take so many times the processor time of reading and writing 1 MB of JSON; absent: 20. */
+  /** The most processor time that an input may take, as a multiple of reading and writing 1 MB of JSON; absent: 20. */
   readonly mostYardsticks?: number;
-  /** Opens what it is given to. */
+  /** Opens the entry points. */
   open(): Promise<Opened<Input>>;
 }
 
 export interface Opened<Input> {
   readonly inputs: fc.Arbitrary<Input>;
-  /** Gives one input to all doors that take it. Rejects with `Broken` for whatever is neither. */
+  /**
+   * Feeds one input to all entry points that accept its type. Rejects with `Broken` if the input is neither accepted nor rejected
+   * properly.
+   */
   feed(input: Input): Promise<Outcome>;
   close(): Promise<void> | void;
 }

@@ -11,7 +11,7 @@ import { listenerBytes } from './listener-bytes.ts';
 import { policies } from './policies.ts';
 import { fuzz, type Report, type RunOptions } from './run.ts';
 
-/** A kind, and how it is given to its doors. */
+/** A kind, and a function that runs its inputs. */
 export interface Fuzzed {
   readonly name: string;
   fuzz(options: RunOptions): Promise<Report>;
@@ -22,7 +22,7 @@ const fuzzed = <Input>(kind: Kind<Input>): Fuzzed => ({
   fuzz: (options) => fuzz(kind, options),
 });
 
-/** All kinds of hostile input, in the order in which they are given. */
+/** All kinds of hostile input, in the order in which they run. */
 export const KINDS: readonly Fuzzed[] = [
   fuzzed(deltas),
   fuzzed(items),

@@ -89,15 +89,15 @@ const CYCLES = [
 
 const yaml = (json: unknown): string => dump(JSON.parse(JSON.stringify(json) ?? 'null'));
 
-/** In the place of a name it would be no secret. */
+/** A secret in the place of a name would not be secret. */
 const MISPLACED = new RegExp(`(?<!(?:token|password|value): |- |proxy-url: http://user:)${SECRET}`, 'g');
 
 const ERRORS = [KubeconfigError, AccessError];
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:edge';
 
 /**
- * Kubeconfigs from files and from secrets: each context of one is a way to a cluster, or it is said what is wrong with it,
- * and never what is secret in it. Plugins are not run.
+ * Kubeconfigs from files and from secrets. Each context gives access to a cluster, or an error states the fault without the
+ * secrets. Plugins are not run.
  */
 export const kubeconfigs: Kind<string> = {
   name: 'kubeconfigs',
@@ -158,7 +158,7 @@ async function connect(
 ): Promise<void> {
   const connection = contextConnection(name, file);
   must(connection.host !== '', 'has no address');
-  // What would be run is not for a test to choose.
+  // The test must not run a program that an input chooses.
   if (!user.exec && !user['auth-provider']) await connection.requestOptions();
 }
 

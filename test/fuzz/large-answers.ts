@@ -15,7 +15,7 @@ const { signal } = new AbortController();
 
 const META = `"metadata":{"name":"n1","namespace":"shop","uid":"u1","resourceVersion":"1","creationTimestamp":"2026-11-22T11:00:00Z"}`;
 
-/** Few bytes each; `#` stands for a count, so that no two are the same. */
+/** Pieces of few bytes each; `#` stands for a counter, so that no two are the same. */
 const PIECES = [
   '{}',
   '[]',
@@ -30,7 +30,7 @@ const PIECES = [
   '1e999',
 ];
 const KEYS = ['"a":1', '"#":1', '"k#":{}', '"__proto__":[]', '"items":[]', '"metadata":{}', '"é#":"ж"'];
-/** Where they stand: `@` is an array of pieces, `%` are keys with values. */
+/** The places of pieces: `@` is an array of pieces, `%` are keys with values. */
 const PLACES = [
   `{${META},"x":@}`,
   `{${META},"spec":{"tolerations":@,"taints":@}}`,
@@ -77,7 +77,7 @@ const inputs: fc.Arbitrary<LargeAnswer> = fc.record({
   place: fc.constantFrom(...PLACES),
   piece: fc.constantFrom(...PIECES),
   key: fc.constantFrom(...KEYS),
-  // Below what is looked at, and beyond what is read.
+  // Counts below the limits of the checks, and beyond the size that is read.
   count: fc.oneof(
     { weight: 6, arbitrary: fc.integer({ min: 0, max: 20_000 }) },
     { weight: 1, arbitrary: fc.integer({ min: 1_600_000, max: 2_000_000 }) },
@@ -87,12 +87,12 @@ const inputs: fc.Arbitrary<LargeAnswer> = fc.record({
 });
 
 /**
- * Answers of API servers that hold many values in few bytes, go deep, or have no end: each is read, or refused as an `ApiError`;
- * and the call to a healthy API server that is made meanwhile has its answer.
+ * Answers of API servers with many values in few bytes, with deep nesting, or without an end. Each is read, or rejected with an
+ * `ApiError`. A call to a healthy API server at the same time is answered.
  */
 export const largeAnswers: Kind<LargeAnswer> = {
   name: 'large-answers',
-  // The texts have up to 64 MB, and the server that sends them is of the same thread.
+  // The texts have up to 64 MB, and the server that sends them runs in the same thread.
   mostYardsticks: 80,
   open: async () => {
     let next: LargeAnswer | undefined;
@@ -108,7 +108,7 @@ export const largeAnswers: Kind<LargeAnswer> = {
       inputs,
       feed: async (given) => {
         next = given;
-        // By then a server that did not answer is asked again.
+        // The API client calls an unresponsive server again after this time.
         now += 3_700_000;
         hostile.requests.length = healthy.requests.length = 0;
         const [outcome, node] = await Promise.all([ask(hostile.api, given), healthy.api.getNode(NODE)]);
@@ -150,7 +150,7 @@ function textOf({ place, piece, key, count, depth }: LargeAnswer): string {
 
 function repeated(piece: string, count: number): string {
   if (count === 0) return '';
-  // Those that differ make a text of ten times the bytes.
+  // Texts of different pieces have ten times the bytes, so their count is limited.
   if (!piece.includes('#')) return `${`${piece},`.repeat(count - 1)}${piece}`;
   return Array.from({ length: Math.min(count, 20_000) }, (_, n) => piece.replaceAll('#', String(n))).join();
 }

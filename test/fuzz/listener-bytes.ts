@@ -16,23 +16,23 @@ import { hostileText } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must } from './refusal.ts';
 
-/** What is sent to one server: by some connections at a time, the same text some times over, in pieces. */
+/** The bytes sent to one server: by several connections at a time, repeated, and in pieces. */
 interface Flood {
   readonly server: (typeof SERVERS)[number];
   readonly text: string;
-  /** Times that the text follows itself on a connection: pipelined requests, where it is one. */
+  /** Repetitions of the text on a connection: pipelined requests, if the text is a request. */
   readonly times: number;
   readonly connections: number;
-  /** Bytes of a piece; 0: all at once. */
+  /** Bytes of a piece; 0: the whole text in one piece. */
   readonly piece: number;
-  /** The rest is never sent. */
+  /** True: the rest is never sent. */
   readonly isCut: boolean;
 }
 
 const SERVERS = ['probes', 'socket', 'simulated-cluster'] as const;
-/** More of them would measure how long TLS takes to greet; what happens when all places are taken is a test of its own. */
+/** More connections would measure the duration of TLS handshakes. Another test covers the limit of connections. */
 const MAX_CONNECTIONS = 24;
-/** Callers leave after so many turns of the event loop: what is slow or long is left under way, as callers do. */
+/** Callers disconnect after this many turns of the event loop, as real callers do: a slow or long answer is abandoned. */
 const WAIT_TURNS = 20;
 
 const target = fc.oneof(
@@ -136,8 +136,8 @@ const floods: fc.Arbitrary<Flood> = fc.record({
 });
 
 /**
- * Bytes to the servers that ask nobody who they are before they read: whatever is sent, by however many, the process lives, nothing
- * is logged as its failure, every answer has a status that says whose fault it is, and the next caller is answered.
+ * Bytes to the servers that read before they authenticate, from many connections. The process survives, and logs no failure of
+ * its own. Every answer has a status that attributes the fault, and the next caller is answered.
  */
 export const listenerBytes: Kind<Flood> = {
   name: 'listener-bytes',
@@ -200,7 +200,10 @@ export const listenerBytes: Kind<Flood> = {
   },
 };
 
-/** What comes back until the server ends it, or in the next turns of the event loop; then the caller leaves. */
+/**
+ * Returns the answer that arrives before the server ends it, or within the next turns of the event loop; then the caller
+ * disconnects.
+ */
 async function answered(socket: Socket, bytes: Buffer, piece: number, isWaited = false): Promise<string> {
   const chunks: Buffer[] = [];
   let isClosed = false;

@@ -15,7 +15,7 @@ import { must, refusal } from './refusal.ts';
 const NOW = Date.UTC(2026, 10, 22, 12);
 const CLUSTER = clusterName('prod');
 
-/** All settings there are. */
+/** Samples that cover all settings. */
 const SAMPLES = [
   { mode: 'observe' },
   {
@@ -54,11 +54,11 @@ const SAMPLES = [
     tolerationSecondsOverrides: { 'node.kubernetes.io/unreachable': 60 },
     treatAsNoExecute: ['node.kubernetes.io/unreachable'],
   },
-  // In former names.
+  // Settings by their former names.
   { mode: 'enforce', rate: 2, guard: { shadow: true }, method: 'evict', evict: { afterDeadline: 'never' } },
 ];
 
-/** What YAML has and JSON has not. */
+/** Syntax that YAML has and JSON lacks. */
 const PIECES = [
   ...[
     '&a ',
@@ -102,7 +102,7 @@ const BOMBS = [
   `mode: observe\ngiveUpAfter: ${'9'.repeat(15)}d\n`,
 ];
 
-/** One that is short and holds each thing so often in each. */
+/** Returns a short document that expands to a very large value. */
 function bomb(times: number): string {
   const values = `[${Array.from({ length: times }, () => 'v').join(', ')}]`;
   const again = (name: string) => `[${Array.from({ length: times }, () => `*${name}`).join(', ')}]`;
@@ -117,8 +117,8 @@ function bomb(times: number): string {
 const yaml = (json: unknown): string => dump(JSON.parse(JSON.stringify(json) ?? 'null'));
 
 /**
- * Documents of policies, as they are applied: one that is taken is read back from both rulebooks as it was meant, so no
- * owner can leave rules behind that nobody can read.
+ * Policy documents as they are applied. An accepted document is read back from both rules stores with the same meaning, so no
+ * user can leave unreadable rules behind.
  */
 export const policies: Kind<string> = {
   name: 'policies',
@@ -172,7 +172,7 @@ async function feed(text: string): Promise<Outcome> {
     try {
       await operator.applyPolicy(CLUSTER, text, 'a drill');
     } catch (error) {
-      // What can be read names something that cannot be.
+      // A readable document may name something that is invalid.
       database.close();
       return refusal(error, [PolicyError]);
     }

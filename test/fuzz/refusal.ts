@@ -1,26 +1,26 @@
-/** Stands where inputs have secrets: no refusal may hold it. */
+/** The value of secrets in the inputs: no error message may contain it. */
 export const SECRET = 'c2VjcmV0LW9mLXRoZS1maXhlZC1zYW1wbGU';
 
-/** A refusal is no longer than this, whatever was refused. */
+/** The maximum length of an error message, for any input. */
 const MAX_CHARACTERS = 1_500;
 
-/** What an error says that was made for nobody to read. YAML knows a key that is called NaN. */
+/** Parts of messages that are not meant for users. The exception is for YAML, which can have a key named NaN. */
 export const INTERNALS =
   /Cannot (?:read|set|convert|destructure|mix)|is not (?:a function|iterable|defined|a constructor|extensible)|\[object |undefined|(?<!no setting )\bNaN\b|Maximum call stack|Invalid (?:array|string) length|circular|Unexpected (?:token|end|non-whitespace)|in JSON at|\.ts:\d/;
 
-/** Control characters but tabs, and halves of characters. */
+/** Control characters except tabs, and unpaired surrogates. */
 const UNPRINTABLE = /(?!\t)[\p{Cc}\u2028\u2029]|\p{Cs}/u;
 
 type Kind = new (...args: never[]) => Error;
 
-/** Something was neither taken nor refused as it should be. */
+/** An input was neither accepted nor rejected properly. */
 export class Broken extends Error {
   override readonly name = 'Broken';
 }
 
 /**
- * Checks that an error is a refusal made for whoever reads it: one of these kinds, one sentence on one line, of bounded
- * length, without secrets and without what only a programmer understands. Throws `Broken` for any other.
+ * Checks that an error is a proper rejection: an error of one of these kinds, with one sentence on one line. The sentence has a
+ * bounded length, no secrets and no internals. Throws `Broken` for any other.
  */
 export function refusal(error: unknown, kinds: readonly Kind[]): 'refused' {
   if (!(error instanceof Error && kinds.some((kind) => error instanceof kind))) {
@@ -31,7 +31,7 @@ export function refusal(error: unknown, kinds: readonly Kind[]): 'refused' {
   return 'refused';
 }
 
-/** Checks that a text is such a sentence. */
+/** Checks that a text is such a sentence. Throws `Broken` otherwise. */
 export function sentence(text: string): void {
   const fault = faultOf(text);
   if (fault !== undefined) throw new Broken(`a refusal ${fault}: ${text.slice(0, 2_000)}`);
@@ -47,7 +47,7 @@ function faultOf(text: string): string | undefined {
   return internal === undefined ? undefined : `says ${JSON.stringify(internal)}`;
 }
 
-/** Throws `Broken` unless it is so. */
+/** Throws `Broken` unless the condition holds. */
 export function must(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Broken(what);
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Kind, Outcome } from './kind.ts';
 import { must } from './refusal.ts';
 
-/** What came of one kind. */
+/** The result of one kind. */
 export interface Report {
   readonly kind: string;
   readonly seed: number;
@@ -12,31 +12,31 @@ export interface Report {
   readonly accepted: number;
   readonly refused: number;
   readonly seconds: number;
-  /** The processor time of the slowest input, in yardsticks: what it takes to read and write 1 MB of JSON here. */
+  /** The processor time of the slowest input, in yardsticks. One yardstick reads and writes 1 MB of JSON on this machine. */
   readonly slowest: number;
-  /** MiB by which the heap grew from a tenth of the runs to the last, garbage collected. */
+  /** The growth of the heap in MiB from a tenth of the runs to the last, after garbage collection. */
   readonly grownMebibytes: number;
-  /** MiB that this process ever had. */
+  /** The maximum memory of this process in MiB. */
   readonly peakMebibytes: number;
-  /** The first input that broke something, as small as it could be made, and how to play it again. */
+  /** The first input that broke something, reduced as far as possible, and the command to run it again. */
   readonly broken?: string;
 }
 
-/** No input takes longer than this many yardsticks, unless its kind says so. */
+/** The maximum number of yardsticks for an input, unless its kind sets another. */
 const MAX_YARDSTICKS = 20;
-/** What collecting garbage leaves behind is never quite the same. */
+/** The heap after garbage collection varies a little. */
 const MAX_GROWTH_MEBIBYTES = 32;
-/** Slowness that does not come again was the garbage collector's, or the compiler's. */
+/** Slowness that does not recur was caused by the garbage collector or the compiler. */
 const TIMES = 3;
 
 export interface RunOptions {
   readonly runs: number;
   readonly seed: number;
-  /** Of one input: which of the seed's, as a broken one is reported. */
+  /** The path of one input among those of the seed, as a broken one is reported. */
   readonly path?: string;
 }
 
-/** Gives a kind's inputs to its doors, one after the other, and looks after each whether all is as it was. */
+/** Feeds a kind's inputs to its entry points, one after the other, and checks after each that no shared state changed. */
 export async function fuzz<Input>(kind: Kind<Input>, { runs, seed, path }: RunOptions): Promise<Report> {
   const yardstickMs = measureYardstick();
   const { mostYardsticks = MAX_YARDSTICKS } = kind;
@@ -82,7 +82,7 @@ export async function fuzz<Input>(kind: Kind<Input>, { runs, seed, path }: RunOp
       numRuns: runs,
       seed,
       ...(path === undefined ? {} : { path }),
-      // What is skipped is not counted, and nothing is.
+      // Skipped inputs are not counted, so none may be skipped.
       maxSkipsPerRun: 0,
     });
     const grown = earlyHeap === undefined ? 0 : (heap() - earlyHeap) / 2 ** 20;
@@ -127,13 +127,13 @@ function brokenText(
   ].join('\n');
 }
 
-/** What all objects have from the start. */
+/** Counts the properties that built-in objects have from the start. */
 const naturesOf = (): string =>
   [Object, Array, String, Number, Function, Map]
     .map(({ prototype }) => Reflect.ownKeys(prototype).length)
     .join();
 
-/** Milliseconds of processor time to read and write 1 MB of JSON, the least of several tries. */
+/** Measures the processor time in milliseconds to read and write 1 MB of JSON, the least of several tries. */
 function measureYardstick(): number {
   const text = JSON.stringify(
     Array.from({ length: 10_000 }, (_, n) => ({

@@ -12,21 +12,21 @@ import type { Episode } from './weather.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
-/** It takes so long at most until all nodes of one are down; often they go at once. */
+/** The longest time until all nodes of a blackout are down; often they fail at the same time. */
 const SPREAD_MS = [0, 5 * SECOND_MS, 60 * SECOND_MS, 10 * MINUTE_MS] as const;
-/** How long nodes stay down at most. */
+/** The longest time for which nodes stay down. */
 const LASTING_MS = [MINUTE_MS, 10 * MINUTE_MS, 40 * MINUTE_MS] as const;
-/** The node controller evicts from a node in so long at most after it is found down. */
+/** The longest time until the node controller evicts from a node that it found down. */
 const PACE_MS = [0, 200, 30 * SECOND_MS, 10 * MINUTE_MS] as const;
-/** How often it evicts from a node at all: where most are down it does not. */
+/** The chance that the node controller evicts from a node at all: where most nodes are down, it does not. */
 const EVICTED_CHANCE = 0.85;
-/** How often somebody says that a node does not run, and how soon. */
+/** The chance that a user declares a node out of service, and the longest time until then. */
 const OUT_OF_SERVICE_CHANCE = 0.1;
 const OUT_OF_SERVICE_MS = 10 * MINUTE_MS;
 
 /**
- * Nodes go down, alone or many at a time, and come back, as the node controller says: by a NoSchedule taint at once, and by the
- * NoExecute one in its turn, or never.
+ * Takes nodes down, alone or many at a time, and back up, with the taints of the node controller. The NoSchedule taint comes
+ * immediately, and the NoExecute taint later or never.
  */
 export class Blackouts {
   readonly #cluster: LiveCluster;

@@ -1,7 +1,7 @@
 import { isNewer } from '#shared/engine/watch/resource-version.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A change of an object. `state`: of a node, its state that came of it, by its number in the truth. */
+/** A change of an object. `state`: the state of a node after the change, by its number in the truth. */
 export interface Happening<T> {
   readonly kind: 'upsert' | 'delete';
   readonly object: T;
@@ -9,7 +9,7 @@ export interface Happening<T> {
   readonly state?: number;
 }
 
-/** What there is of one kind, and everything that happened to it, in order. */
+/** The objects of one kind, and all their changes, in order. */
 export class Chronicle<T extends { readonly resourceVersion: string }> {
   readonly #keyOf: (object: T) => string;
   readonly #all: Happening<T>[] = [];
@@ -26,7 +26,7 @@ export class Chronicle<T extends { readonly resourceVersion: string }> {
     for (const listen of [...this.#listeners]) listen();
   }
 
-  /** How much has happened. */
+  /** The number of changes. */
   get length(): number {
     return this.#all.length;
   }
@@ -35,17 +35,17 @@ export class Chronicle<T extends { readonly resourceVersion: string }> {
     return this.#all[index];
   }
 
-  /** How much had happened by then. */
+  /** Returns the number of changes up to that time. */
   lengthAt(at: EpochMs): number {
     return this.#all.findLastIndex((each) => each.at <= at) + 1;
   }
 
-  /** How much of it a version includes. */
+  /** Returns the number of changes that a version includes. */
   lengthOf(version: string): number {
     return this.#all.findLastIndex(({ object }) => !isNewer(object.resourceVersion, version)) + 1;
   }
 
-  /** What there was when so much had happened. */
+  /** Returns the objects after that number of changes. */
   liveAt(length: number): readonly T[] {
     if (length === this.#all.length) return [...this.#live.values()];
     const live = new Map<string, T>();
@@ -53,7 +53,7 @@ export class Chronicle<T extends { readonly resourceVersion: string }> {
     return [...live.values()];
   }
 
-  /** Calls back whenever something happens; what it returns ends that. */
+  /** Calls back after every change; returns a function that ends this. */
   listen(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -1,71 +1,71 @@
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** For so long a dead relay has no successor, and a relay that lost its lease does not know. */
+/** The longest time for which a dead relay has no successor, and for which a relay does not notice that it lost its lease. */
 export const MAX_OUTAGE_MS = 60_000;
 export const MAX_UNKNOWING_MS = 60_000;
 
-/** What a history is played in. */
+/** The conditions in which a history is played. */
 export interface Climate {
   /** The table of AWS, or the database of one process. */
   readonly store: 'dynamodb' | 'sqlite';
-  /** How often a request fails, before or after it had its effect. */
+  /** The chance that a request fails, before or after its effect. */
   readonly trouble: number;
-  /** How often what a request did is answered seconds later only, or never, whoever is asked. */
+  /** The chance that the answer to a completed request arrives seconds late, or never, from any service. */
   readonly late: number;
-  /** How often a process dies on a request. */
+  /** The chance that a process dies on a request. */
   readonly death: number;
-  /** How often somebody else commits first, or a queue or batch takes a part only. */
+  /** The chance that another process commits first, or that a queue or batch accepts only a part. */
   readonly conflict: number;
-  /** How often a message that was handled comes again, up to days later. */
+  /** The chance that a handled message is delivered again, up to days later. */
   readonly duplicate: number;
-  /** How often a schedule fires and nobody hears. */
+  /** The chance that the message of a fired schedule is lost. */
   readonly dropped: number;
-  /** Times at which a service is away, for minutes. */
+  /** The number of times at which a service is unavailable, for minutes. */
   readonly spells: number;
-  /** The most relays that are replaced, and that die, in the course of things. */
+  /** The most relays that are replaced or die. */
   readonly relayChanges: number;
-  /** How often a watch breaks such that it is listed anew, per change. */
+  /** The chance per change that a watch breaks and needs a new list. */
   readonly gap: number;
-  /** The longest that one half of a request to an API server (there, or back) takes. */
+  /** The longest time of one half of a request to an API server (there, or back). */
   readonly apiMs: number;
-  /** The longest that a watch takes to tell what happened. */
+  /** The longest delay of an event on a watch. */
   readonly watchLagMs: number;
-  /** Whether API servers stream lists. */
+  /** True if API servers stream lists. */
   readonly streamedLists: boolean;
-  /** Nodes whose pods a relay follows by watches of their own, at most. */
+  /** The most nodes whose pods a relay follows by watches of their own. */
   readonly ownWatches: number;
-  /** Requests that one process has under way to one API server at a time. */
+  /** The most concurrent requests of one process to one API server. */
   readonly callsAtOnce: number;
-  /** Pods of a node at most. */
+  /** The most pods on a node. */
   readonly mostPods: number;
-  /** Items on a page of DynamoDB's at most. */
+  /** The most items on a page of DynamoDB. */
   readonly pageItems: number;
-  /** The first cluster's API server is away for so long at some time; `undefined`: never. */
+  /** The duration for which the first cluster's API server is unavailable once; `undefined`: it never is. */
   readonly outageMs?: readonly [atLeast: number, atMost: number];
-  /** Nodes of the first cluster. */
+  /** The nodes of the first cluster. */
   readonly nodes: number;
-  /** How often nodes of it go down, alone or many at a time, in an episode. */
+  /** The number of blackouts in an episode, in which nodes go down alone or many at a time. */
   readonly blackouts: number;
-  /** Whether there is a second, healthy cluster. */
+  /** True if a second, healthy cluster exists. */
   readonly neighbour: boolean;
-  /** How often the cluster is unregistered for a while. */
+  /** The number of times that the cluster is unregistered for a while. */
   readonly unregistered: number;
-  /** Times in which much happens, how long each lasts, and the longest quiet time between them. */
+  /** The number of busy episodes, the duration of each, and the longest quiet time between them. */
   readonly episodes: number;
   readonly episodeMs: number;
   readonly quietMs: number;
-  /** For so long after the last of it nothing happens or goes wrong. */
+  /** The time after the last episode in which nothing happens or fails. */
   readonly calmMs: number;
-  /** How often somebody does something in an episode. */
+  /** The number of user actions in an episode. */
   readonly acts: number;
-  /** Whether pods tolerate in all the ways there are, for minutes at most; otherwise as most pods do. */
+  /** True if pods have all kinds of tolerations, for minutes at most; otherwise they tolerate as most pods do. */
   readonly motley: boolean;
-  /** Whether clusters have rates at all times, and owners who meddle with what they limit. */
+  /** True if clusters always have rates, and owners who change the limited settings. */
   readonly paced: boolean;
-  /** Whether clusters limit at all times how many pods of a workload go. */
+  /** True if clusters always limit the evicted pods of a workload. */
   readonly limited: boolean;
-  /** Whether each moment has random numbers of its own, so that a history can be made shorter without becoming another one. */
+  /** True if each time has its own random numbers, so that a history can be shortened without becoming another one. */
   readonly momentous: boolean;
 }
 
@@ -98,7 +98,7 @@ const FAIR: Climate = {
   ...{ episodeMs: 25 * MINUTE_MS, calmMs: 70 * MINUTE_MS },
 };
 
-/** Few pods on one node, for minutes: so many of these are played in the time of a long one. */
+/** Few pods on one node, for minutes. Many of these histories take the time of a long one. */
 const BRIEF: Climate = {
   ...FAIR,
   ...{
@@ -114,15 +114,15 @@ const BRIEF: Climate = {
 
 export const CLIMATES = {
   fair: FAIR,
-  /** Of one process, with its database. */
+  /** One process, with its database. */
   alone: { ...FAIR, store: 'sqlite', relayChanges: 2, duplicate: 0.1 },
-  /** Messages come again, however old. */
+  /** Messages are delivered again, however old. */
   echoing: { ...FAIR, duplicate: 0.5, episodes: 2, quietMs: 30 * HOUR_MS },
-  /** Relays come and go, and watches break. */
+  /** Relays are replaced, and watches break. */
   shifting: { ...FAIR, relayChanges: 4, gap: 0.05, duplicate: 0.1, ownWatches: 1 },
-  /** API servers take their time, and watches lag behind. */
+  /** API servers answer slowly, and watches lag behind. */
   slow: { ...FAIR, apiMs: 900, watchLagMs: 4_000, callsAtOnce: 6, neighbour: true, streamedLists: false },
-  /** Nodes are full, pages short and batches cut. */
+  /** Nodes are full, pages are short and batches are cut. */
   crowded: {
     ...FAIR,
     ...{
@@ -136,24 +136,24 @@ export const CLIMATES = {
       ownWatches: 0,
     },
   },
-  /** The registry changes. */
+  /** Clusters are unregistered and registered. */
   fickle: { ...FAIR, unregistered: 2, relayChanges: 1, duplicate: 0.1, episodes: 2, quietMs: 3 * HOUR_MS },
-  /** An API server is away, and many evictions wait for it; another one is well. */
+  /** One API server is unavailable, and many evictions wait for it; another API server is healthy. */
   sick: {
     ...FAIR,
     ...{ nodes: 12, outageMs: [HOUR_MS / 2, 4 * HOUR_MS], neighbour: true, duplicate: 0.02, ownWatches: 4 },
   },
-  /** All is well, and many nodes are tainted at once. */
+  /** Everything is healthy, and many nodes are tainted at the same time. */
   wide: { ...FAIR, nodes: 12 },
-  /** Nodes go down, by ones and by zones. */
+  /** Nodes go down, one at a time and by zone. */
   dark: { ...FAIR, nodes: 12, blackouts: 3, mostPods: 4, relayChanges: 1 },
-  /** The same, and all else goes wrong, too. */
+  /** Nodes go down as in `dark`, and everything else fails too. */
   gloomy: {
     ...FAIR,
     ...{ nodes: 12, blackouts: 3, mostPods: 4, relayChanges: 4, gap: 0.03, ownWatches: 4, spells: 4 },
     ...{ trouble: 0.03, death: 0.004, conflict: 0.03, duplicate: 0.1, dropped: 0.1 },
   },
-  /** An API server is away for days: what is due outlives its time to live, or is given up. */
+  /** An API server is unavailable for days: due evictions outlive their time to live, or fail. */
   exiled: { ...FAIR, nodes: 3, outageMs: [20 * HOUR_MS, 120 * HOUR_MS], duplicate: 0.02 },
   breezy: {
     ...FAIR,
@@ -182,38 +182,41 @@ export const CLIMATES = {
     ...{ pageItems: 2, spells: 6, apiMs: 400, streamedLists: false },
   },
   brief: BRIEF,
-  /** As short, and all goes wrong. What heals by the next resync takes its time. */
+  /** As short as `brief`, with failures of every kind. Repairs by the next resync take time. */
   gusty: {
     ...BRIEF,
     ...{ trouble: 0.04, death: 0.008, conflict: 0.05, duplicate: 0.2, dropped: 0.2, relayChanges: 1 },
     ...{ gap: 0.05, pageItems: 2, calmMs: 35 * MINUTE_MS },
   },
-  /** As short, in two clusters; the API server of one is away for a while. */
+  /** As short as `brief`, in two clusters; the API server of one cluster is unavailable for a while. */
   split: {
     ...BRIEF,
     ...{ nodes: 3, neighbour: true, outageMs: [MINUTE_MS, 4 * MINUTE_MS], calmMs: 35 * MINUTE_MS },
   },
-  /** As short, on more and fuller nodes that are tainted at once, with rates. */
+  /** As short as `brief`, on more and fuller nodes that are tainted at the same time, with rates. */
   paced: {
     ...BRIEF,
     ...{ nodes: 5, mostPods: 16, acts: 3, motley: false, paced: true, calmMs: 20 * MINUTE_MS },
   },
-  /** As short, on more nodes that are tainted at once, by processes that die and are in each other's way, with limits of workloads. */
+  /**
+   * As short as `brief`, on more nodes that are tainted at the same time, with limits of workloads. Processes die and conflict
+   * with each other.
+   */
   limited: {
     ...BRIEF,
     ...{ nodes: 5, mostPods: 10, acts: 3, motley: false, limited: true, calmMs: 60 * MINUTE_MS },
     ...{ conflict: 0.05, duplicate: 0.2, death: 0.008 },
   },
-  /** As short, on a full node whose API server is slow and answers one call at a time: pods wait for their turn. */
+  /** As short as `brief`, on a full node whose API server is slow and answers one call at a time: pods wait for a free slot. */
   queued: { ...BRIEF, mostPods: 16, acts: 10, apiMs: 900, callsAtOnce: 1 },
-  /** As short, and what is done is done, but answered seconds later, or never. */
+  /** As short as `brief`; requests succeed, but the answer arrives seconds late, or never. */
   belated: { ...BRIEF, late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },
-  /** The same in one process. */
+  /** As `belated`, in one process. */
   tardy: { ...BRIEF, store: 'sqlite', late: 0.15, relayChanges: 1, calmMs: 35 * MINUTE_MS },
 } as const satisfies Record<string, Climate>;
 
 export type ClimateName = keyof typeof CLIMATES;
-/** As often as they are here. */
+/** The names of the climates, as often as they are played. */
 export const CLIMATE_NAMES: readonly [ClimateName, ...ClimateName[]] = [
   ...([
     'fair',

@@ -1,13 +1,16 @@
 import { Worker } from 'node:worker_threads';
 import type { Asked, Common } from './worker.ts';
 
-/** Short-lived objects are most of what a history makes; the more of them are swept at once, the fewer are in use then. */
+/**
+ * The heap's young generation. Most objects of a history are short-lived, and a larger young generation leaves fewer of them in
+ * use at each collection.
+ */
 const YOUNG_MB = 192;
 
-/** Asks a worker for something. */
+/** Sends a request to a worker. */
 export type Ask = <Answer>(asked: Asked) => Promise<Answer>;
 
-/** Threads that play histories: each has time and chance to itself. */
+/** Threads that play histories: each has simulated time and random numbers of its own. */
 export class Crew {
   readonly #workers: readonly Worker[];
   #stopped = false;
@@ -23,7 +26,7 @@ export class Crew {
     );
   }
 
-  /** Has all of it done, by whoever is free, or all up to the moment at which it is stopped. */
+  /** Distributes all items to the free workers, or the items up to the time at which the crew is stopped. */
   async share<Item>(items: Iterable<Item>, work: (item: Item, ask: Ask) => Promise<void>): Promise<void> {
     const left = Iterator.from(items);
     this.#stopped = false;
@@ -37,7 +40,7 @@ export class Crew {
     );
   }
 
-  /** What is begun is ended, and nothing more begun. */
+  /** Lets started items finish, and starts no more. */
   stop(): void {
     this.#stopped = true;
   }

@@ -5,15 +5,15 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 const MINUTE_MS = 60_000;
 
 /**
- * What may go wrong, and how long after it is over the design has everything done that it held up.
- * - `request`: the store, a queue or a timer refuses or does not answer, or somebody commits first. A message is given
- *   back to its queue; the last time to the dead-letter queue, and the next resync tells anew.
- * - `death`: of a process; what it had in hand comes back when its queue shows it again, or as above.
- * - `api`: an API server refuses or does not answer: the node's next try.
- * - `slow`: an API server takes its time.
- * - `timer`: a schedule fires and nobody hears: resyncs rearm what is overdue by more than a minute.
- * - `relay`: no relay tells, or hears; the one that comes tells everything.
- * - `unregistered`: nobody manages the cluster.
+ * The kinds of disturbances, each with the time after its end by which the design completes all delayed work.
+ * - `request`: the store, a queue or a timer fails or does not answer, or another process commits first. A message is returned
+ *   to its queue. The last failure moves it to the dead-letter queue, and the next resync sends its content again.
+ * - `death`: a process dies. Its messages become visible again, or are handled as above.
+ * - `api`: an API server fails or does not answer, until the node's next try.
+ * - `slow`: an API server answers slowly.
+ * - `timer`: the message of a fired schedule is lost. Resyncs rearm timers that are overdue by more than a minute.
+ * - `relay`: no relay sends or receives. The next one sends everything.
+ * - `unregistered`: the cluster is not registered.
  */
 const HEALING_MS = {
   request: RESYNC_MS,
@@ -29,21 +29,21 @@ export type DisturbanceKind = keyof typeof HEALING_MS;
 
 interface Disturbance {
   readonly kind: DisturbanceKind;
-  /** Whom it disturbs; `undefined`: all. */
+  /** The disturbed cluster; `undefined`: all clusters. */
   readonly cluster: ClusterName | undefined;
   readonly from: EpochMs;
-  /** Until when it is felt at the latest. */
+  /** The latest time at which the disturbance has an effect. */
   until: EpochMs;
 }
 
-/** What is done this late was done in time: requests, polls, whole seconds of delays. */
+/** The delay that still counts as on time: requests, polls, whole seconds of delays. */
 const SLACK_MS = 6_000;
 
-/** What really went wrong in a history, for whom and when: nothing else excuses that the service is late. */
+/** The actual disturbances of a history, by cluster and time. No other reason excuses a late eviction. */
 export class Disturbances {
   readonly #all: Disturbance[] = [];
 
-  /** Something went wrong from `from` to `to`; `healingMs`: what heals it takes longer than usual. */
+  /** Notes a disturbance from `from` to `to`; `healingMs`: the repair takes longer than usual. */
   note(
     kind: DisturbanceKind,
     cluster: ClusterName | undefined,
@@ -54,7 +54,7 @@ export class Disturbances {
     this.#all.push({ kind, cluster, from, until: to + Math.max(HEALING_MS[kind], healingMs) });
   }
 
-  /** As {@link note}, for what goes on until what it returns is called, the first time. */
+  /** Notes a disturbance as {@link note} does, which lasts until the first call of the returned function. */
   begin(kind: DisturbanceKind, cluster: ClusterName | undefined, from: EpochMs): (to: EpochMs) => void {
     const going: Disturbance = { kind, cluster, from, until: Infinity };
     this.#all.push(going);
@@ -63,12 +63,12 @@ export class Disturbances {
     };
   }
 
-  /** What was to be done at `at` is done by then where nothing goes wrong. */
+  /** Returns the time by which work due at `at` is done if nothing fails. */
   inTime(at: EpochMs): EpochMs {
     return at + SLACK_MS;
   }
 
-  /** Since when a cluster's API server has failed, again and again; `at`: it has not. */
+  /** Returns the time since which a cluster's API server has failed repeatedly; `at`: it has not. */
   troubledSince(cluster: ClusterName, at: EpochMs): EpochMs {
     let since = at;
     for (;;) {
@@ -84,7 +84,7 @@ export class Disturbances {
     }
   }
 
-  /** Whether a process died or a relay took over between these two. */
+  /** Reports whether a process died or a relay was replaced between these times. */
   wasReplaced(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
     return this.#all.some(
       (each) =>
@@ -95,12 +95,12 @@ export class Disturbances {
     );
   }
 
-  /** Whether nothing that went wrong was felt in a cluster between these two. */
+  /** Reports whether no disturbance had an effect on a cluster between these times. */
   isQuiet(cluster: ClusterName, from: EpochMs, to: EpochMs): boolean {
     return this.#feltUntil(cluster, from, to) === undefined;
   }
 
-  /** When nothing that went wrong was felt for so long in a cluster, since then. */
+  /** Returns the time by which a cluster had no effective disturbance for that duration, starting at `since`. */
   quietBy(cluster: ClusterName, since: EpochMs, ms: number): EpochMs {
     let from = since;
     for (;;) {
@@ -117,7 +117,7 @@ export class Disturbances {
     return felt.length === 0 ? undefined : Math.max(...felt.map(({ until }) => until + SLACK_MS));
   }
 
-  /** By when a cluster's work that was to be done at `at` must be done, given what went wrong, of these kinds. */
+  /** Returns the time by which a cluster's work due at `at` must be done, given the disturbances of these kinds. */
   excusedUntil(cluster: ClusterName, at: EpochMs, kinds?: readonly DisturbanceKind[]): EpochMs {
     let until = at + SLACK_MS;
     for (;;) {

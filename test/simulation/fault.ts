@@ -20,34 +20,34 @@ export type ExpiryHandler = (
 
 type LeaseEpoch = ReturnType<typeof leaseEpochs>;
 
-/** Whoever stands behind a port. */
+/** The component that uses a port. */
 export type User = QueueKey | 'expiry';
 
 /** The guard of a cluster, as its relay uses it. */
 export type Guard = Pick<GuardController, 'mayTell' | 'ruled' | 'counted' | 'look'>;
 
-/** Where the guard of a cluster is written. */
+/** The store of a cluster's guard state. */
 export type GuardBook = Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
 
-/** Where a defect may be planted: between the service's parts and the ports that they stand on. */
+/** The places where a defect may be planted: between the service's parts and their ports. */
 export interface Hooks {
   store(store: Store, user: User, scene: Scene): Store;
   api(api: KubernetesApi, scene: Scene): KubernetesApi;
-  /** The epoch of a cluster's lease, as the functions know it. */
+  /** The epoch of a cluster's lease, as the functions read it. */
   leaseEpoch(read: LeaseEpoch): LeaseEpoch;
-  /** What governs a cluster, as a function knows it. */
+  /** The rules of a cluster, as a function reads them. */
   rules(read: RulesReader, user: User, scene: Scene): RulesReader;
-  /** A relay hears that what governs a cluster changed. */
+  /** The listener by which a relay receives changed rules of a cluster. */
   relayRuled(hear: RulesListener): RulesListener;
-  /** What a function sends to `evictions-due`. */
+  /** The messages that a function sends to `evictions-due`. */
   dueQueue(queue: QueueSender, user: User, scene: Scene): QueueSender;
-  /** The guard that a relay keeps, and where that is written. */
+  /** The guard of a relay, and the store of its state. */
   relayGuard(guard: Guard): Guard;
   guardBook(book: GuardBook, scene: Scene): GuardBook;
-  /** What a relay knows, and how it reaches a cluster's API server. */
+  /** A relay's view, and its access to a cluster's API server. */
   relayView(view: ClusterView): ClusterView;
   relayApi(api: KubernetesApi, scene: Scene): KubernetesApi;
-  /** What a relay sends. */
+  /** The messages that a relay sends. */
   relayQueue(queue: QueueSender, cluster: LiveCluster): QueueSender;
   handler(handler: Handler, queue: QueueKey, scene: Scene): Handler;
   expiry(handler: ExpiryHandler, scene: Scene): ExpiryHandler;

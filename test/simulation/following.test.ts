@@ -10,7 +10,7 @@ const SEEDS = FOLLOWING_SEED
   ? [Number(FOLLOWING_SEED)]
   : Array.from({ length: HISTORIES }, (_, index) => Number(FOLLOWING_FROM) + index);
 
-test(`a cluster is known as it is after each of ${SEEDS.length} histories`, async (context) => {
+test(`knows the actual state of the cluster after each of ${SEEDS.length} histories`, async (context) => {
   const time = driveTimers(context);
   for (const seed of SEEDS) {
     const { faults, story } = await followHistory(seed, time);
@@ -19,7 +19,7 @@ test(`a cluster is known as it is after each of ${SEEDS.length} histories`, asyn
   }
 });
 
-test('a seed tells the same story each time', async (context) => {
+test('replays the same story for a seed', async (context) => {
   const time = driveTimers(context);
   const [seed = 0] = SEEDS;
   const [first, second] = [await followHistory(seed, time), await followHistory(seed, time)];

@@ -9,14 +9,14 @@ import { type Simulated, simulate } from '#test/simulation/simulate.ts';
 const { SIMULATION_FROM = '0' } = process.env;
 const FROM = Number(SIMULATION_FROM);
 const CLIMATES: readonly [ClimateName, ...ClimateName[]] = ['fair', 'alone', 'shifting', 'slow', 'fickle'];
-/** So many are played in each climate, and at most until a lie shows. */
+/** The histories in each climate, and the most that are played until a wrong forecast is found. */
 const ROUNDS = 5;
 const UNTIL_CAUGHT = 40;
 
 const played = (seed: number, foretold: Foresee): Promise<Simulated> =>
   simulate(seed, { foretold, governed: true, climate: CLIMATES[seed % CLIMATES.length] ?? CLIMATES[0] });
 
-test('what is foretold of pods is what happens to them while nothing changes', async (context) => {
+test('forecasts the actual outcome of pods while nothing changes', async (context) => {
   const told: Record<string, number> = {};
   for (let seed = FROM; seed < FROM + ROUNDS * CLIMATES.length; seed++) {
     const { prophecies, climate } = await played(seed, forecastPod);
@@ -35,7 +35,7 @@ const LIES: Readonly<Record<string, Foresee>> = {
     forecastPod({ ...asked, partition: { ...asked.partition, node: undefined, scheduled: new Map() } }),
 };
 
-describe('the simulation finds out when', () => {
+describe('the simulation detects when', () => {
   for (const [name, lie] of Object.entries(LIES)) {
     test(name, async (context) => {
       for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {

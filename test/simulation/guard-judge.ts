@@ -10,76 +10,79 @@ import type { Ruling } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
 const MINUTE_MS = 60_000;
-/** For so long fewer than half must be down before the guard lets go by itself. */
+/** The time for which fewer than half must be down before the guard resets automatically. */
 const CALM_MS = 5 * MINUTE_MS;
-/** A relay looks so often whether that is so. */
+/** The interval at which a relay checks whether the guard may reset. */
 const LOOK_MS = 10_000;
-/** What is written is in force this soon at each mark and deletion. */
+/** The time after which written rules are in force for each mark and deletion. */
 const IN_FORCE_MS = 1_000;
-/** A relay hears of other rules this soon. */
+/** The time after which a relay receives changed rules. */
 const HEARD_MS = 4_500;
-/** What was so for a shorter time may have been overlooked. */
+/** The guard may have missed a state that lasted for a shorter time. */
 const BRIEF_MS = 15_000;
 
-/** Of the nodes of a cluster, or of one of its zones, those that are down. */
+/** A count of the nodes of a cluster, or of one of its zones, that are down. */
 interface Tally {
   readonly down: number;
   readonly outOf: number;
 }
 
 /**
- * What was so from a moment on. A node that joins comes down, and counts for nothing until it was up; but who does not see it
- * come cannot know that.
+ * The state from a given time on. A joining node is down, and does not count until it was up. A relay that did not see the node
+ * join counts it.
  */
 interface Moment {
   readonly at: EpochMs;
-  /** Without nodes that join, and with them. */
+  /** The counts without joining nodes, and with them. */
   readonly least: Tally;
   readonly most: Tally;
 }
 
-/** Moments, as policy has it. */
+/** A state, evaluated by the policy. */
 interface Found extends Moment {
   readonly isTooMany: boolean;
   readonly mayBeTooMany: boolean;
-  /** Fewer than half as many as would be too many. */
+  /** Fewer than half of the nodes that would be too many are down. */
   readonly isCalm: boolean;
   readonly mayBeCalm: boolean;
 }
 
-/** A cluster, or one of its zones, that its guard watches: what was so there, and what is demanded of the guard since. */
+/** A cluster, or one of its zones, that its guard watches: its past states, and the resulting requirements for the guard. */
 interface Scope {
   readonly zone: string | undefined;
   readonly past: Found[];
-  /** Since when too many are down without a break; absent: they are not, or somebody let go what they held. */
+  /**
+   * The crossing since which too many nodes have been down without a break; absent: too few are down, or a user released the
+   * guard.
+   */
   tooMany?: Crossing | undefined;
-  /** Since when fewer than half are down without a break. */
+  /** The time since which fewer than half have been down without a break. */
   calmSince?: EpochMs | undefined;
-  /** When somebody let go what was held; absent: that counts no longer. */
+  /** The time when a user released the guard; absent: the release no longer counts. */
   releasedAt?: EpochMs | undefined;
 }
 
-/** A threshold is crossed. */
+/** The crossing of a threshold. */
 interface Crossing {
   readonly at: EpochMs;
-  /** The state of a node that crossed it, by its number in the truth; absent: another policy did. */
+  /** The state of the node that crossed it, by its number in the truth; absent: a policy change crossed it. */
   readonly by: number | undefined;
-  /** Whether the guard held since. */
+  /** True if the guard has tripped since. */
   held: boolean;
 }
 
-/** A node as it is, as far as the guard is concerned. */
+/** The state of a node, as far as it concerns the guard. */
 interface Standing {
   readonly isDown: boolean;
   readonly wasUp: boolean;
   readonly zone: string;
 }
 
-/** For how long a node had a NoExecute taint of a node controller. */
+/** The time for which a node had a NoExecute taint of a node controller. */
 interface Spell {
   readonly node: NodeName;
   readonly from: EpochMs;
-  /** The state in which it came, and that in which it was gone; absent: it is there. */
+  /** The states that added and removed the taint; `until` absent: the node still has it. */
   readonly since: number;
   until?: { readonly state: number; readonly at: EpochMs };
 }
@@ -94,8 +97,8 @@ interface Watched {
 }
 
 /**
- * P9, of the guard: by which nodes really were down in each cluster and zone, at each moment, and by the policy's table. It does
- * not ask what the guard made of that, but for the moment at which it tripped and where somebody let go.
+ * P9 for the guard, judged by the nodes that were really down in each cluster and zone at each time, and by the policy's table.
+ * The judge ignores the guard's own conclusions, except for the time of a trip and users' releases.
  */
 export class GuardJudge {
   readonly #bench: Bench;
@@ -120,7 +123,7 @@ export class GuardJudge {
     }
   }
 
-  /** A node is now so; `taints`: `undefined` = it is gone. */
+  /** Notes the state of a node; `taints`: `undefined` = the node was deleted. */
   nodeIs(cluster: ClusterName, node: NodeName, taints: readonly LiveTaint[] | undefined): void {
     const watched = this.#watched.get(cluster);
     const state = watched?.cluster.truth.stateOf(node);
@@ -130,7 +133,7 @@ export class GuardJudge {
     const wasUp = !isDown || (watched.nodes.get(node)?.wasUp ?? false);
     if (taints) watched.nodes.set(node, { isDown, wasUp, zone: zoneOf(node) });
     else watched.nodes.delete(node);
-    // A node that is gone keeps its last taints.
+    // A deleted node keeps its last taints.
     if (taints)
       this.#noteSpell(
         watched,
@@ -148,7 +151,7 @@ export class GuardJudge {
     if (!has && last && !last.until) last.until = { state, at };
   }
 
-  /** What governs a cluster was written anew. */
+  /** The rules of a cluster were written. */
   written(cluster: ClusterName, { at, storedRules, guardAct }: Ruling, before: StoredRules): void {
     const watched = this.#watched.get(cluster);
     if (!watched) return;
@@ -174,7 +177,7 @@ export class GuardJudge {
     }
   }
 
-  /** Nodes changed, or the policy. `state`: the node's that did. */
+  /** Evaluates a scope after a change of nodes or of the policy. `state`: the state of the changed node. */
   #review(watched: Watched, scope: Scope, state: number | undefined): void {
     const { cluster, policy } = watched;
     const at = this.#bench.clock.now();
@@ -195,21 +198,21 @@ export class GuardJudge {
     return { least: tallyOf(all.filter(({ wasUp }) => wasUp)), most: tallyOf(all) };
   }
 
-  /** What was let go counts until it was calm for as long as the guard takes to see it. */
+  /** Forgets a release once the scope was calm for as long as the guard needs to see it. */
   #forgetRelease(watched: Watched, scope: Scope, now: EpochMs): void {
     const { releasedAt, calmSince } = scope;
     if (releasedAt === undefined || calmSince === undefined) return;
     if (now > this.#calmBy(watched, Math.max(releasedAt, calmSince))) scope.releasedAt = undefined;
   }
 
-  /** By when a guard has seen that it was calm since then. */
+  /** Returns the time by which a guard has seen that a scope was calm since then. */
   #calmBy({ cluster }: Watched, since: EpochMs): EpochMs {
     const { disturbances, weather } = this.#bench;
     const from = since + weather.climate.watchLagMs;
     return disturbances.quietBy(cluster.name, from, CALM_MS) + LOOK_MS;
   }
 
-  /** Whether more nodes are down than somebody may have seen who let go what they held. */
+  /** Reports whether more nodes are down than the user may have seen when releasing the guard. */
   #exceedsRelease({ cluster }: Watched, { releasedAt, past }: Scope, { at, least }: Moment): boolean {
     const { disturbances, weather } = this.#bench;
     if (releasedAt === undefined) return true;
@@ -220,14 +223,14 @@ export class GuardJudge {
     return least.down > Math.max(0, ...seen.map(({ most }) => most.down));
   }
 
-  /** When a guard holds at the latest since when too many are down. */
+  /** Returns the latest time by which a guard trips after a crossing. */
   #heldBy({ cluster }: Watched, { at, by }: Crossing): EpochMs {
     const { disturbances, weather } = this.#bench;
     const heardMs = by === undefined ? HEARD_MS : weather.climate.watchLagMs;
     return disturbances.excusedUntil(cluster.name, at + heardMs);
   }
 
-  /** Too many were down, and are no more, or all is over. */
+  /** Judges a crossing once too many nodes are no longer down, or at the end. */
   #judgeCrossing(watched: Watched, scope: Scope): void {
     const { tooMany, past } = scope;
     if (!tooMany || tooMany.held || this.#bench.clock.now() <= this.#heldBy(watched, tooMany)) return;
@@ -238,7 +241,7 @@ export class GuardJudge {
     );
   }
 
-  /** The guard holds. */
+  /** Judges a trip of the guard. */
   #judgeTrip(watched: Watched, scope: Scope, { trippedAt }: Trip): void {
     const { cluster, policyAt } = watched;
     const { disturbances, weather } = this.#bench;
@@ -248,7 +251,7 @@ export class GuardJudge {
     this.#accuse(`P9: the guard tripped in ${nameOf(watched, scope)} although too few nodes were down`);
   }
 
-  /** The guard let go by itself. */
+  /** Judges an automatic reset of the guard. */
   #judgeEnd(watched: Watched, scope: Scope): void {
     const { cluster, policy, policyAt } = watched;
     const { clock, disturbances, weather } = this.#bench;
@@ -263,7 +266,7 @@ export class GuardJudge {
     if (restless) this.#accuse(`P9: the guard let go in ${nameOf(watched, scope)} although it was not calm`);
   }
 
-  /** What is held although it has been calm for long enough. */
+  /** Accuses a guard that still holds pods after enough calm time. */
   #judgeCalm(watched: Watched, scope: Scope): void {
     const { clock, rulesStore } = this.#bench;
     const { calmSince } = scope;
@@ -273,7 +276,7 @@ export class GuardJudge {
     if (lateMs > 0) this.#accuse(`P9: the guard held in ${nameOf(watched, scope)} ${lateMs} ms too long`);
   }
 
-  /** Whether a pod may not go because too many nodes are down. `seen`: the state of its node that it is decided by. */
+  /** Reports whether a pod must not be evicted because too many nodes are down. `seen`: the state of its node in the decision. */
   forbids(cluster: ClusterName, of: Defendant, seen: number, sentAt: EpochMs): boolean {
     const watched = this.#watched.get(cluster);
     const storedRules = this.#bench.rulesStore?.now(cluster);
@@ -281,20 +284,23 @@ export class GuardJudge {
     return watched.scopes.some((scope) => {
       const { tooMany, zone } = scope;
       if (!tooMany) return false;
-      // Who does not say when the guard tripped has it trip now.
+      // Without a stored trip, assume that the guard trips now.
       const trippedAt = tripOf(scope, storedRules)?.trippedAt ?? sentAt;
       const trip =
         zone === undefined
           ? ({ scope: 'cluster', trippedAt } as const)
           : ({ scope: 'zone', zone, trippedAt } as const);
       if (!isHeldBy(trip, of)) return false;
-      // Of what came after the last node that was one too many nobody heard before the guard held.
+      // No relay saw taints set after the node that crossed the threshold before the guard tripped.
       if (tooMany.by !== undefined && this.#taintedFrom(watched, of.node, seen) >= tooMany.by) return true;
       return sentAt - IN_FORCE_MS > this.#heldBy(watched, tooMany);
     });
   }
 
-  /** In which state a node got the taint that it has in that one, or had before, as far as one may know who did not hear of a gap. */
+  /**
+   * Returns the state in which a node got its current taint. If the relay may have missed a gap in the taint, returns the state
+   * before that gap.
+   */
   #taintedFrom({ cluster, spells }: Watched, node: NodeName, seen: number): number {
     const { disturbances, weather } = this.#bench;
     const past = spells.filter((each) => each.node === node && each.since <= seen);
@@ -307,7 +313,7 @@ export class GuardJudge {
     return first?.since ?? 0;
   }
 
-  /** Holds what there is now against what is demanded. */
+  /** Compares the current state with the requirements. */
   audit(): void {
     for (const watched of this.#watched.values()) {
       for (const scope of watched.scopes) {
@@ -336,7 +342,10 @@ const tallyOf = (nodes: readonly Standing[]): Tally => ({
   outOf: nodes.length,
 });
 
-/** By the table of the guard: percentage and number both reached; in a cluster also all of its nodes, however few. */
+/**
+ * Evaluates a state by the guard's table. Percentage and number must both be reached; in a cluster, all of its nodes suffice,
+ * however few.
+ */
 function found(zone: string | undefined, policy: GuardPolicy, moment: Moment): Found {
   const threshold: Threshold | undefined = zone === undefined ? policy.cluster : policy.zone;
   const { least, most } = moment;
@@ -354,11 +363,11 @@ function found(zone: string | undefined, policy: GuardPolicy, moment: Moment): F
   };
 }
 
-/** What was so at any time between these two. */
+/** Returns all states between these times. */
 const during = (past: readonly Found[], from: EpochMs, to: EpochMs): readonly Found[] =>
   past.filter(({ at }, index) => at <= to && (past[index + 1]?.at ?? Infinity) >= from);
 
-/** What was so between these two, and for how long at a stretch. */
+/** Returns the states between these times, each with its uninterrupted duration. */
 function lasting(past: readonly Found[], from: EpochMs, to: EpochMs) {
   const stretches: { readonly mayBeCalm: boolean; ms: number }[] = [];
   const moments = during(past, from, to);

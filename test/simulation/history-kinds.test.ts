@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
 
-/** So many of each kind are played. */
+/** The number of histories of each kind. */
 const HISTORIES: Readonly<Record<HistoryKind, number>> = { 'policy-files': 40, sockets: 24, takeovers: 24 };
 
 const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, seed) => seed);
 
-describe('histories of their own kind keep what is promised:', () => {
+describe('histories of other kinds keep the promises:', () => {
   for (const [kind, count] of Object.entries(HISTORIES) as [HistoryKind, number][]) {
     test(kind, async (context) => {
       const { faults, tried } = await sweepKind(kind, seeds(count));
@@ -18,7 +18,7 @@ describe('histories of their own kind keep what is promised:', () => {
   }
 });
 
-test('a seed of policy files tells the same story each time', async () => {
+test('replays the same policy file story for a seed', async () => {
   const play = await HISTORY_KINDS['policy-files']();
   const [first, second] = [await play(7), await play(7)];
   assert.deepEqual(first, second);

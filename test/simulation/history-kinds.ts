@@ -2,20 +2,20 @@ import pMap from 'p-map';
 
 const MAX_CONCURRENT_SOCKETS = 12;
 
-/** What came of a history of another kind than those of the whole service. */
+/** The result of a history of another kind than those of the whole service. */
 export interface OtherHistory {
-  /** What broke a promise; empty when all were kept. */
+  /** The broken promises; empty when all were kept. */
   readonly faults: readonly string[];
-  /** What happened, line by line. */
+  /** The events, line by line. */
   readonly story: readonly string[];
-  /** How often what is promised was put to the test, by what it is. */
+  /** The number of tests of each promise, by its description. */
   readonly tried: Readonly<Record<string, number>>;
 }
 
 /** Plays the random history of a seed. */
 export type Play = (seed: number) => Promise<OtherHistory>;
 
-/** Histories of parts of the service in a world of their own, each in a module that is loaded when they are played. */
+/** Histories of parts of the service in a world of their own. Each is in a module that is loaded when it is played. */
 export const HISTORY_KINDS = {
   'policy-files': async (): Promise<Play> => {
     const { playPolicyFiles } = await import('./policy-file-history.ts');
@@ -33,20 +33,20 @@ export const HISTORY_KINDS = {
 
 export type HistoryKind = keyof typeof HISTORY_KINDS;
 
-/** What came of histories of one kind. */
+/** The result of the histories of one kind. */
 export interface OtherSweep {
   readonly faults: readonly string[];
   readonly tried: Readonly<Record<string, number>>;
 }
 
-/** Plays these seeds; a fault names its seed, and how it is played again. */
+/** Plays these seeds; a fault names its seed and the command that replays it. */
 export async function sweepKind(
   kind: HistoryKind,
   seeds: Iterable<number>,
   play?: Play,
 ): Promise<OtherSweep> {
   const played = play ?? (await HISTORY_KINDS[kind]());
-  // What plays on the time of this machine waits for most of it; what has time to itself has it alone.
+  // Histories in real time mostly wait, so many can run concurrently. Histories in simulated time need the thread for themselves.
   const concurrency = kind === 'sockets' ? MAX_CONCURRENT_SOCKETS : 1;
   const histories = await pMap(seeds, async (seed) => ({ seed, ...(await played(seed)) }), { concurrency });
   const tried: Record<string, number> = {};
@@ -58,6 +58,6 @@ export async function sweepKind(
   return { faults, tried };
 }
 
-/** The command that tells a history again. */
+/** Returns the command that prints a history's story. */
 export const replayOfKind = (kind: HistoryKind, seed: number): string =>
   `npm run simulate -- --kind ${kind} --seed ${seed} --story`;

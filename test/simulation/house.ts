@@ -22,7 +22,7 @@ import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.t
 import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import type { Process, Surroundings } from './process.ts';
 
-/** What is stored, as one process reaches it. */
+/** The stored data, as one process accesses it. */
 export interface Rooms {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
@@ -33,23 +33,23 @@ export interface Rooms {
   readonly registry: Pick<ClusterRegistry, 'get' | 'add' | 'remove'>;
 }
 
-/** Where the service keeps what it knows. */
+/** The storage of the service. */
 export interface House {
   rooms(process: Process): Rooms;
-  /** The same without delay or failure, for those who look on. */
+  /** The same data without delay or failure, for observers. */
   readonly open: Rooms;
-  /** What has outlived its time to live. */
+  /** Removes the items whose time to live has expired, and returns them. */
   sweep(): readonly Item[];
-  /** Whether a pod's record has ended, however long ago. */
+  /** Reports whether a pod's record has ended, however long ago. */
   hasEnded(ref: NodeRef, uid: PodUid): Promise<boolean>;
-  /** Called with each item that a query reads. */
+  /** Sets the callback for each item that a query reads. */
   onQueried(listen: (item: Item) => void): void;
   close(): void;
-  /** The store of the one process, if it is that. */
+  /** The store, if the service is one process. */
   readonly sqlite?: SqliteStore;
 }
 
-/** DynamoDB: a process may die, and others write, between any two of its calls. */
+/** Returns DynamoDB: a process may die, and others may write, between any two of its calls. */
 export function dynamoHouse({ clock, weather }: Surroundings): House {
   const table = new FakeDynamoDb(clock, weather.whims);
   const roomsOf = (perform: (command: unknown) => Promise<object>): Rooms => {
@@ -77,7 +77,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
   };
 }
 
-/** The database of one process. */
+/** Returns the database of one process. */
 export function sqliteHouse({ clock }: Surroundings): House {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = sqliteLeases(store.database);
@@ -98,7 +98,7 @@ export function sqliteHouse({ clock }: Surroundings): House {
         },
       },
       history: asked(history, (perform) => process.request('store', perform)),
-      // Each process has its own, which begins empty.
+      // Each process has its own limiter, which starts empty.
       rates: rates(),
       permits: asked<Permits>(permits, (perform) => process.request('store', perform)),
       proofs: asked(proofs, (perform) => process.request('store', perform)),
@@ -114,7 +114,7 @@ export function sqliteHouse({ clock }: Surroundings): House {
   };
 }
 
-/** Something whose methods are requests, all of them. */
+/** Returns an object whose methods all are requests. */
 export function asked<T extends object>(whole: T, request: (perform: () => unknown) => Promise<unknown>): T {
   return new Proxy(whole, {
     get: (target, name) => {
@@ -125,7 +125,7 @@ export function asked<T extends object>(whole: T, request: (perform: () => unkno
   });
 }
 
-/** A load of the beginning of time reads everything that ended since. */
+/** Loads as of the beginning of time, which reads everything that has ended since. */
 const hasEnded = async (store: Store, ref: NodeRef, uid: PodUid): Promise<boolean> =>
   (await store.load(ref, ENDED_WINDOW_MS)).ended.has(uid);
 

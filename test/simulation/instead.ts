@@ -1,4 +1,4 @@
-/** An object, but for some of its members. */
+/** Returns an object with some of its members replaced. */
 export function instead<T extends object>(whole: T, members: Partial<T>): T {
   return new Proxy(whole, {
     get: (target, name) => {

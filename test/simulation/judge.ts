@@ -24,28 +24,28 @@ import type { Sent } from './simulated-api.ts';
 import type { Ruling, SimulatedRulebook } from './simulated-rules-store.ts';
 import type { Freedom } from './truth.ts';
 
-/** What a judge looks at. */
+/** The objects that a judge observes. */
 export interface Bench extends Surroundings {
   readonly house: House;
   readonly queues: Queues;
   readonly clusters: readonly LiveCluster[];
   readonly rulesStore: SimulatedRulebook | undefined;
-  /** A promise was put to the test. */
+  /** Called when a promise is tested. */
   readonly tried: (promise: PromiseName) => void;
 }
 
-/** Notes what broke a promise. */
+/** Notes a broken promise. */
 export type Accuse = (what: string) => void;
 
 const AUDIT_MS = 10 * 60_000;
-/** In quiet times things happen seldom. */
+/** Events are rare in quiet times. */
 const QUIET_AUDIT_MS = 60 * 60_000;
 
-/** Holds the service against its promises (P1 to P9 of the design), by what really happened. */
+/** Compares the service with its promises (P1 to P9 of the design), by the actual events. */
 export class Judge {
   readonly faults: string[] = [];
   readonly tried: Tried = untried();
-  /** Called with what broke a promise, when that is seen. */
+  /** Called with each broken promise when it is noticed. */
   onAccused: (what: string) => void = () => undefined;
   readonly #bench: Bench;
   readonly #records: RecordJudge;
@@ -92,12 +92,12 @@ export class Judge {
     return this.#evicted.size;
   }
 
-  /** What was compared with the naive model. */
+  /** The comparison with the naive model. */
   get compared(): Compared {
     return this.#naive.compared;
   }
 
-  /** How pods went by the rates of clusters, and where they may go faster. */
+  /** The evictions under the rates of clusters, and the cases in which pods may be evicted faster. */
   get paced(): Paced {
     return this.#policy.paced;
   }
@@ -107,12 +107,12 @@ export class Judge {
     return this.#policy.limited;
   }
 
-  /** A store, watched. */
+  /** Returns a watched store. */
   watchStore(store: Store, user: string): Store {
     return this.#policy.watch(this.#records.watch(store, user));
   }
 
-  /** A relay took a cluster's lease. */
+  /** A relay acquired a cluster's lease. */
   leaseTaken(cluster: ClusterName, epoch: number): void {
     this.#records.leaseTaken(cluster, epoch);
     this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge.leaseTaken(epoch);
@@ -123,18 +123,18 @@ export class Judge {
     this.#messages.told(message);
   }
 
-  /** P7: the pods of a node are read; `undefined`: of all nodes. */
+  /** P7: a process reads the pods of a node; `undefined`: of all nodes. */
   podsRead(cluster: ClusterName, node: NodeName | undefined): void {
     this.#messages.podsRead(cluster, node);
   }
 
-  /** A node is now so; `taints`: `undefined` = it is gone. */
+  /** Notes the state of a node; `taints`: `undefined` = the node was deleted. */
   nodeIs(cluster: ClusterName, node: NodeName, taints: readonly LiveTaint[] | undefined): void {
     this.#guard.nodeIs(cluster, node, taints);
     this.#naive.nodeIs(cluster, node, taints);
   }
 
-  /** A pod is now so. */
+  /** Notes the state of a pod. */
   podIs(cluster: ClusterName, pod: LivePod): void {
     this.#naive.podIs(cluster, pod);
   }
@@ -144,7 +144,7 @@ export class Judge {
     this.#policy.mark(cluster, pod, sent);
   }
 
-  /** A budget forbids to evict a pod. */
+  /** A disruption budget blocks a pod's eviction. */
   blocked(uid: PodUid): void {
     this.#policy.blocked(uid);
   }
@@ -154,7 +154,7 @@ export class Judge {
     this.#policy.logged(event, fields);
   }
 
-  /** P1: never early, never another pod, never without a reason; P2: in time; P9: never forbidden. */
+  /** P1: not early, not another pod, and not without a reason. P2: in time. P9: not forbidden. */
   deletion(cluster: LiveCluster, pod: LivePod, meant: PodUid, sent: Sent): void {
     const { clock } = this.#bench;
     if (pod.uid !== meant) this.#accuse(`P1: ${meant} was meant and ${pod.uid} deleted`);
@@ -188,7 +188,7 @@ export class Judge {
     return this.#leases.freedom(cluster, pod, this.#policy.freedom(cluster, pod));
   }
 
-  /** What the deletion of a pod puts to the test. */
+  /** Counts the promises that the deletion of a pod tests. */
   #count({ name }: LiveCluster, { uid }: LivePod): void {
     const { clock, clusters, disturbances, tried, weather } = this.#bench;
     tried('P1');
@@ -198,7 +198,7 @@ export class Judge {
     if (clusters.some((other) => other.name !== name && weather.outageOf(other.name))) tried('P8');
   }
 
-  /** Holds what there is now against what is promised. */
+  /** Compares the current state with the promises. */
   async audit(): Promise<void> {
     for (const cluster of this.#bench.clusters) this.#auditPods(cluster);
     await this.#records.audit();
@@ -219,7 +219,7 @@ export class Judge {
     }
   }
 
-  /** All is over, and has long been calm. */
+  /** Judges the end of the history, after a long calm time. */
   async judgeEnd(): Promise<void> {
     await this.audit();
     await this.#records.judgeEnd();

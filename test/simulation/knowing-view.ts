@@ -7,14 +7,14 @@ import type { Onlooker } from './simulated-api.ts';
 import type { Truth } from './truth.ts';
 
 /**
- * A relay's view that gives account of what it comes to know, in the moment in which it does: of nodes their states, as its
- * API server told them, and that they are deserted when their last pod went; of pods those of tainted nodes whose list is in.
+ * A relay's view that records all it sees, at that time. For nodes it records their states, as its API server reported them, and
+ * that a node is deserted when its last pod is deleted. For pods it records those of tainted nodes whose list is complete.
  */
 export class KnowingView extends ClusterView implements Onlooker {
   readonly #truth: Truth;
   readonly #clock: Clock;
   readonly #epoch: number;
-  /** What each node's state was as it was read last. */
+  /** The state of each node when it was read last. */
   readonly #states = new Map<NodeName, number>();
 
   constructor(cluster: ClusterName, epoch: number, truth: Truth, clock: Clock) {

@@ -3,45 +3,45 @@ import { type NodeName, nodeName, type PodUid } from '#shared/eviction/identity.
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What one relay has seen of each node, in order: numbers of states. */
+/** The states that one relay has seen of each node, by their numbers, in order. */
 type Seen = Map<NodeName, number[]>;
 
-/** What a delta tells of. */
+/** The content of a delta. */
 interface Word {
   readonly node: NodeName;
   readonly seen: readonly number[];
   readonly epoch: number;
-  /** Whether its relay had the lease when it was sent. */
+  /** True if the relay held the lease when it sent the delta. */
   readonly leased: boolean;
   readonly observedAt: EpochMs;
 }
 
-/** What the service has been told of one node. */
+/** The information that the service has received about one node. */
 interface Told {
-  /** When each state was first told of that some relay saw which had the lease when it told. */
+  /** The time when each state was first reported by a relay that saw it and held the lease. */
   readonly states: Map<number, EpochMs>;
-  /** When each of them was first told of for certain by a relay that held the lease, and by which. */
+  /** The time when each of them was first reported reliably by a relay that held the lease, and that relay. */
   readonly decided: Map<number, { readonly at: EpochMs; readonly epoch: number }>;
-  /** When each state may first have been told of as the node's newest. */
+  /** The earliest time at which each state may have been reported as the node's newest. */
   readonly newest: Map<number, EpochMs>;
 }
 
 /**
- * What the service can know of one cluster's nodes, by what its relays saw and what of that its handlers took. States
- * go by their numbers in the truth.
+ * The information that the service can have about one cluster's nodes, by the states that its relays saw and the deltas that its
+ * handlers accepted. States are numbers in the truth.
  */
 export class Knowledge {
   readonly #relays = new Map<number, Seen>();
-  /** Of the lease, the newest. */
+  /** The newest epoch of the lease. */
   #epoch = 0;
-  /** By their deduplication ids. */
+  /** The deltas, by deduplication ID. */
   readonly #words = new Map<string, Word>();
   readonly #told = new Map<NodeName, Told>();
-  /** By relay, and the first of all. */
+  /** The sightings by relay, and the first of all. */
   readonly #podsSeen = new Sights<PodUid>();
   readonly #statesSeen = new Sights<number>();
 
-  /** A relay takes the lease. */
+  /** A relay acquires the lease. */
   leaseTaken(epoch: number): void {
     this.#epoch = Math.max(this.#epoch, epoch);
   }
@@ -62,8 +62,8 @@ export class Knowledge {
   }
 
   /**
-   * Whether a relay saw a pod before one saw a state of its node. Where the relay whose word on that state counts saw the node before,
-   * it must have seen the pod itself: what another knows, which has lost the lease, it does not.
+   * Reports whether a relay saw a pod before a relay saw a state of its node. If the relay whose report of that state counts saw
+   * the node before, it must have seen the pod itself. A relay that has lost the lease does not share its information.
    */
   podSeenBefore(uid: PodUid, node: NodeName, state: number): boolean {
     const epoch = this.#toldOf(node).decided.get(state)?.epoch;
@@ -72,12 +72,12 @@ export class Knowledge {
     return this.#podsSeen.at(uid, by) < this.#statesSeen.at(state, by);
   }
 
-  /** When a relay first saw a state; never: at the end of time. */
+  /** Returns the time when a relay first saw a state; never: at the end of time. */
   seenAt(state: number): EpochMs {
     return this.#statesSeen.at(state);
   }
 
-  /** A relay sends a delta, which it made just now. */
+  /** A relay sends a delta that it has just created. */
   sent({ body, deduplicationId = '' }: OutgoingMessage): void {
     const {
       node: name,
@@ -93,7 +93,7 @@ export class Knowledge {
     });
   }
 
-  /** A handler is handed a delta: from now on it may count. */
+  /** A handler receives a delta: from now on the delta may count. */
   handed({ deduplicationId = '' }: OutgoingMessage, at: EpochMs): void {
     const word = this.#words.get(deduplicationId);
     const state = word?.seen.at(-1);
@@ -102,19 +102,19 @@ export class Knowledge {
     if (!newest.has(state)) newest.set(state, at);
   }
 
-  /** A handler is done with a delta: from now on it counts. */
+  /** A handler has finished a delta: from now on the delta counts. */
   taken({ deduplicationId = '' }: OutgoingMessage, at: EpochMs): void {
     const word = this.#words.get(deduplicationId);
     if (!word) return;
     const { states, decided } = this.#toldOf(word.node);
-    // Whoever has the lease may tell later of an older state, and that counts.
+    // A relay with the lease may report an older state later, and that report counts.
     if (word.leased) for (const state of word.seen) if (!states.has(state)) states.set(state, at);
-    // What is too old, or told under a lease that another relay has, decides nothing.
+    // A delta that is too old, or from a relay that has lost the lease, decides nothing.
     if (this.#epoch > word.epoch || at - word.observedAt > DELTA_MAX_AGE_MS) return;
     for (const state of word.seen) if (!decided.has(state)) decided.set(state, { at, epoch: word.epoch });
   }
 
-  /** Whether the service had been told by `at` of any of these states, by a relay that saw it and had the lease. */
+  /** Reports whether the service had received any of these states by `at`, from a relay that saw it and held the lease. */
   toldOfAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
     const told = this.#toldOf(node).states;
     return states.some((state) => {
@@ -123,13 +123,13 @@ export class Knowledge {
     });
   }
 
-  /** Whether the service had been told of a state by `at`, by a relay that held the lease. */
+  /** Reports whether the service had received a state by `at`, from a relay that held the lease. */
   decidedBy(node: NodeName, state: number, at: EpochMs): boolean {
     const told = this.#toldOf(node).decided.get(state);
     return told !== undefined && told.at <= at;
   }
 
-  /** The states that the service may have been told of by `at` as a node's newest. */
+  /** Returns the states that the service may have received by `at` as a node's newest. */
   perhapsTold(node: NodeName, at: EpochMs): readonly number[] {
     return [...this.#toldOf(node).newest].filter(([, toldAt]) => toldAt <= at).map(([state]) => state);
   }
@@ -145,7 +145,7 @@ export class Knowledge {
   }
 }
 
-/** When each relay, by its epoch, first saw something. */
+/** The time when each relay, by its epoch, first saw something. */
 class Sights<Thing> {
   readonly #at = new Map<Thing, Map<number, EpochMs>>();
 
@@ -155,7 +155,7 @@ class Sights<Thing> {
     if (!by.has(epoch)) by.set(epoch, at);
   }
 
-  /** By one relay, or by any; never: at the end of time. */
+  /** Returns the time for one relay, or for any; never: at the end of time. */
   at(thing: Thing, epoch?: number): EpochMs {
     const by = this.#at.get(thing);
     if (epoch !== undefined) return by?.get(epoch) ?? Infinity;

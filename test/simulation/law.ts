@@ -12,15 +12,15 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { endsOf, type SimulatedRulebook } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
-/** A pod that one taint makes go. */
+/** A pod that is evicted because of one taint. */
 export interface Defendant {
   readonly pod: Pick<LivePod, 'uid' | 'namespace' | 'name' | 'owner' | 'labels'>;
   readonly node: NodeName;
-  /** Of the node, while it is there. */
+  /** The zone of the node, while the node exists. */
   readonly zone: string | undefined;
-  /** When a node controller found the node down, while it is there. */
+  /** The time when a node controller found the node down, while the node exists. */
   readonly downSince: EpochMs | undefined;
-  /** The taint's. */
+  /** The key of the taint. */
   readonly key: string;
 }
 
@@ -28,8 +28,8 @@ export const OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
 const QUARTER_HOUR_MS = 15 * 60_000;
 
 /**
- * What the rules of a cluster forbid, in their plainest form, and kept apart from the service's own: by all that was ever
- * written.
+ * The prohibitions of a cluster's rules in their plainest form, separate from the service's own code. They use everything that
+ * was ever written.
  */
 export class Law {
   readonly #rulesStore: SimulatedRulebook;
@@ -38,19 +38,22 @@ export class Law {
     this.#rulesStore = rulesStore;
   }
 
-  /** Whether a pod may not go by any rule that was in force at any time between these two. */
+  /** Reports whether every set of rules in force between these times forbids the pod's eviction. */
   forbidsThroughout(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): boolean {
     const written = this.#inForce(cluster, from, to);
     const moments = [from, to, ...this.#turns(written, from, to)];
     return written.every((storedRules) => moments.every((at) => forbids(storedRules, of, at)));
   }
 
-  /** Until when a pod was last kept from going between these two; `Infinity`: it still is; `undefined`: it never was. */
+  /**
+   * Returns the last time between these two at which a pod's eviction was forbidden; `Infinity`: it still is; `undefined`: it
+   * never was.
+   */
   lastForbidden(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): EpochMs | undefined {
     return this.#lastEnd(cluster, from, to, (storedRules, at) => forbids(storedRules, of, at));
   }
 
-  /** When that was last so between these two, up to when; `Infinity`: it still is. */
+  /** Returns the end of the last period between these times in which the condition held; `Infinity`: it still holds. */
   #lastEnd(
     cluster: ClusterName,
     from: EpochMs,
@@ -64,12 +67,12 @@ export class Law {
     return last < 0 ? undefined : (moments[last + 1] ?? Infinity);
   }
 
-  /** The policies that were in force for a while between these two. */
+  /** Returns the policies that were in force for a while between these times. */
   policies(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly Policy[] {
     return this.#inForce(cluster, from, to).map(policyOf);
   }
 
-  /** All that was in force for a while between these two. */
+  /** Returns all rules that were in force for a while between these times. */
   #inForce(cluster: ClusterName, from: EpochMs, to: EpochMs): readonly StoredRules[] {
     const history = this.#rulesStore.history(cluster);
     return history
@@ -79,7 +82,7 @@ export class Law {
 
   #at(cluster: ClusterName, at: EpochMs): StoredRules {
     const history = this.#rulesStore.history(cluster);
-    // Before the first word all was as it was with it.
+    // Before the first entry, the same rules applied as with it.
     const found = history.findLast((each) => each.at <= at) ?? history[0];
     if (!found) throw new Error(`nobody knows of ${cluster}`);
     return found.storedRules;
@@ -90,7 +93,7 @@ export class Law {
     return history.map(({ at }) => at).filter((at) => from < at && at <= to);
   }
 
-  /** Moments at which something ended by itself. */
+  /** Returns the times at which a control expired. */
   #turns(written: readonly StoredRules[], from: EpochMs, to: EpochMs): readonly EpochMs[] {
     const ends = written.flatMap(endsOf);
     return [...new Set(ends)].filter((at) => from < at && at <= to);
@@ -99,7 +102,7 @@ export class Law {
 
 export const policyOf = ({ orders }: StoredRules): Policy => orders.policy?.read ?? DEFAULT_POLICY;
 
-/** Whether nothing at all may go. */
+/** Reports whether no eviction at all is allowed. */
 function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
   const { mode, pausedUntil = Infinity } = policyOf(storedRules);
   const stops = [storedRules.fleetStop, storedRules.orders.stop].filter((stop) => stop !== undefined);
@@ -127,7 +130,7 @@ function isHeld({ target }: Hold, { pod, node }: Defendant): boolean {
   return target.owner.kind === pod.owner?.kind && target.owner.name === pod.owner.name;
 }
 
-/** Of label selectors those that the owners of the simulated clusters use. */
+/** Reports whether a selection matches; supports the label selectors that owners of the simulated clusters use. */
 function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Defendant): boolean {
   const { matchLabels = {}, matchExpressions = [] } = labels ?? {};
   if (matchExpressions.some(({ operator }) => operator !== 'NotIn'))
@@ -141,7 +144,7 @@ function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Defend
   );
 }
 
-/** Whether a trip of the guard, if it stands, keeps a pod from going. */
+/** Reports whether a trip of the guard, if it exists, forbids a pod's eviction. */
 export function isHeldBy(
   { scope, zone, trippedAt }: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>,
   of: Defendant,

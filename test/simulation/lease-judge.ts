@@ -6,9 +6,9 @@ import type { LiveCluster } from './live-cluster.ts';
 import type { NodeObservation } from './simulated-api.ts';
 import type { Freedom } from './truth.ts';
 
-/** What a pass read of a Lease may be so old when a delete is sent. */
+/** The maximum age of a pass's Lease data when a delete is sent. */
 const READ_AGE_MS = 20_000;
-/** A pod is looked at again so soon once its node's Lease has expired. */
+/** The time within which a pod is checked again after its node's Lease has expired. */
 const LOOKED_AGAIN_MS = 10_000;
 
 /** P9, by the Leases of nodes that a stale control plane calls unreachable. */
@@ -21,7 +21,7 @@ export class LeaseJudge {
     this.#accuse = accuse;
   }
 
-  /** `looks`: those that it may have been decided by. */
+  /** `looks`: the observations that the decision may be based on. */
   deletion(
     { leases, truth }: LiveCluster,
     pod: LivePod,
@@ -42,7 +42,10 @@ export class LeaseJudge {
       this.#accuse(`P9: ${pod.uid} was deleted although its node is alive`);
   }
 
-  /** By when a pod is to have been let go, given that policy lets it go by `freed`. */
+  /**
+   * Returns a function that gives the time by which a pod must be released: by the policy (`freed`), and after its node's Lease
+   * expires.
+   */
   freedom({ leases }: LiveCluster, { node }: LivePod, freed: Freedom): Freedom {
     if (!leases || node === undefined) return freed;
     return (key, dueAt, changedAt) => {

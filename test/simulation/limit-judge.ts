@@ -6,10 +6,10 @@ import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Sent } from './simulated-api.ts';
 
-/** Rules are at most so old when a deletion is sent. */
+/** The maximum age of rules when a deletion is sent. */
 const RULES_AGE_MS = 1_000;
 
-/** P9, by how many pods of each workload go within the time for which policy limits that, in its plainest form. */
+/** P9, by the number of evicted pods of each workload within the window of the policy's limit, in its plainest form. */
 export class LimitJudge {
   readonly #bench: Bench;
   readonly #law: Law | undefined;
@@ -24,7 +24,7 @@ export class LimitJudge {
     this.#accuse = accuse;
   }
 
-  /** `of`: by each of the taints that it may have been decided by. */
+  /** `of`: one defendant for each taint that the decision may be based on. */
   deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
     if (!pod.owner || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE)) return;
     const workload = [name, pod.namespace, pod.owner.kind, pod.owner.name].join('/');
@@ -34,7 +34,7 @@ export class LimitJudge {
     if (windowMs === undefined) return;
     const from = sentAt - windowMs;
     const limits = this.#limits(name, from - RULES_AGE_MS, sentAt);
-    // Limited otherwise, or not at all, for a part of the time.
+    // The limit differed, or was missing, for a part of the time.
     if (limits.some((limit) => limit?.windowMs !== windowMs)) return;
     this.judged += 1;
     this.#bench.tried('P9');

@@ -11,39 +11,39 @@ import type { Sent } from './simulated-api.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import type { Truth } from './truth.ts';
 
-/** What a pod is created with. */
+/** The properties of a new pod. */
 export interface PodSpec extends PodRef {
   readonly labels: Readonly<Record<string, string>>;
   readonly owner?: PodOwner;
   readonly node: NodeName;
   readonly tolerations: readonly Toleration[];
-  /** How long it takes to end once it is deleted. */
+  /** The time that the pod takes to end once it is deleted. */
   readonly graceMs: number;
 }
 
-/** Told of what is done in a cluster, and of what the service does there. */
+/** Receives the events of a cluster, and the service's actions there. */
 export interface Witness {
   node(name: NodeName, taints: readonly LiveTaint[] | undefined): void;
   pod(pod: LivePod): void;
   mark(pod: LivePod, sent: Sent): void;
-  /** A budget forbids to evict a pod. */
+  /** A disruption budget blocks a pod's eviction. */
   blocked(pod: PodUid): void;
   deletion(pod: LivePod, meant: PodUid, sent: Sent): void;
 }
 
-/** A cluster that notes what happens in it. Deleted pods take their time to go. */
+/** A cluster that notes its events. Deleted pods take their grace period to end. */
 export class LiveCluster extends FakeCluster {
   readonly name: ClusterName;
   readonly truth: Truth;
   readonly nodeChronicle = new Chronicle<LiveNode>(({ name }) => name);
-  /** Of its nodes, where its control plane has a stale view; absent: nobody reads any. */
+  /** The Leases of its nodes, if its control plane has a stale view; absent: no process reads any. */
   readonly leases: NodeLeases | undefined;
   readonly podChronicle = new Chronicle<LivePod>(({ uid }) => uid);
-  /** Called when a pod is gone for good. */
+  /** Called when a pod is removed. */
   onGone: (spec: PodSpec) => void = () => undefined;
   /** Called when the service has marked a pod. */
   onMarked: (pod: LivePod) => void = () => undefined;
-  /** The most pods that there ever were at a time. */
+  /** The most pods that existed at the same time. */
   mostPods = 0;
   readonly #witness: Witness;
   readonly #clock: SimulationClock;
@@ -66,7 +66,7 @@ export class LiveCluster extends FakeCluster {
     this.#witness = witness;
   }
 
-  /** Of the last change. */
+  /** The version of the last change. */
   get version(): string {
     return this.#version;
   }
@@ -76,7 +76,7 @@ export class LiveCluster extends FakeCluster {
     chronicle.add({ ...happening, at: this.#clock.now() });
   }
 
-  /** `by`: who writes the list. The server notes that, and the second. */
+  /** `by`: the writer of the list. The server records the writer, and the time in seconds. */
   setNode(name: NodeName, taints: readonly LiveTaint[], by: string): void {
     const at = this.#clock.now();
     const second = new Date(Math.floor(at / 1000) * 1000).toISOString();
@@ -107,7 +107,7 @@ export class LiveCluster extends FakeCluster {
     return node;
   }
 
-  /** The last pod of a deleted node that is neither gone nor going takes the memory of its taints along. */
+  /** Forgets the taints of a deleted node once all of its pods are deleted or terminating. */
   #desert(name: NodeName | undefined): void {
     const staying = [...this.livePods.values()].some((pod) => pod.node === name && !pod.terminating);
     if (name !== undefined && !staying && !this.liveNodes.has(name)) {
@@ -139,7 +139,7 @@ export class LiveCluster extends FakeCluster {
     this.#change({ ...pod, tolerations });
   }
 
-  /** Somebody else deletes a pod. */
+  /** A client other than the service deletes a pod. */
   terminate(pod: LivePod): void {
     if (pod.terminating) return;
     this.#change({ ...pod, terminating: true });
@@ -155,7 +155,7 @@ export class LiveCluster extends FakeCluster {
     });
   }
 
-  /** As {@link markDisrupted}; `sent` says how it came to that. */
+  /** Marks a pod as {@link markDisrupted} does; `sent` describes the request. */
   async markDisruptedAs(pod: PodRef, uid: PodUid, sent: Sent): Promise<LivePod> {
     const marked = await this.markDisrupted(pod, uid, sent.sentAt);
     this.#witness.mark(marked, sent);
@@ -164,14 +164,14 @@ export class LiveCluster extends FakeCluster {
     return marked;
   }
 
-  /** As {@link deletePod}; `sent` says how it came to that. */
+  /** Deletes a pod as {@link deletePod} does; `sent` describes the request. */
   async deletePodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<void> {
     const found = this.find(pod, preconditions);
     this.#witness.deletion(found, preconditions.uid, sent);
     this.terminate(found);
   }
 
-  /** As {@link evictPod}. */
+  /** Evicts a pod as {@link evictPod} does. */
   async evictPodAs(pod: PodRef, preconditions: DeletePreconditions, sent: Sent): Promise<EvictionAnswer> {
     const found = this.find(pod, preconditions);
     const answer = this.askBudgets(found);
@@ -188,5 +188,5 @@ export class LiveCluster extends FakeCluster {
   }
 }
 
-/** Half of the nodes are in each zone. */
+/** Returns the zone of a node; each zone has half of the nodes. */
 export const zoneOf = (node: NodeName): string => (Number(node.slice(1)) % 2 === 0 ? 'b' : 'a');

@@ -12,9 +12,9 @@ import { simulate } from './simulate.ts';
 import { NO_SWEEP, type Sweep, together } from './sweep.ts';
 import type { Common } from './worker.ts';
 
-/** Seeds that a worker plays before it says what came of them. */
+/** The seeds that a worker plays before it reports the result. */
 const CHUNK = 10;
-/** So many failing histories are made shorter. */
+/** The number of failing histories that are shortened. */
 const SHRUNK = 3;
 const PROGRESS_MS = 5_000;
 
@@ -82,7 +82,7 @@ else if (options.story) await tell();
 else if (options.planted) await huntAll(options.planted === true ? '' : options.planted);
 else await playAll();
 
-/** Tells what happens in one history. */
+/** Prints the story of one history. */
 async function tell(): Promise<void> {
   const [climate] = climates;
   const { story, faults } = await simulate(seed, { ...common, ...(climate ? { climate } : {}) });
@@ -90,7 +90,7 @@ async function tell(): Promise<void> {
   process.exitCode = faults.length > 0 ? 1 : 0;
 }
 
-/** Plays histories of another kind, or tells what happens in the first one. */
+/** Plays histories of another kind, or prints the story of the first one. */
 async function playKind(kind: HistoryKind): Promise<void> {
   if (options.story) {
     const { story, faults } = await (await HISTORY_KINDS[kind]())(seed);
@@ -106,7 +106,7 @@ async function playKind(kind: HistoryKind): Promise<void> {
   process.exitCode = faults.length > 0 ? 1 : 0;
 }
 
-/** Has planted defects found. */
+/** Searches for planted defects. */
 async function huntAll(words: string): Promise<void> {
   const planted = PLANTED.filter(({ name }) => name.includes(words));
   const caught = await pMap(
@@ -123,7 +123,7 @@ async function huntAll(words: string): Promise<void> {
   process.exitCode = caught.every(({ fault }) => fault !== undefined) ? 0 : 1;
 }
 
-/** Plays histories, and makes those shorter that break a promise. */
+/** Plays histories, and shortens those that break a promise. */
 async function playAll(): Promise<void> {
   const workers = Math.max(1, Math.min(wanted, Math.ceil(histories / CHUNK)));
   const crew = new Crew(workers, common);
@@ -131,7 +131,7 @@ async function playAll(): Promise<void> {
   let all: Sweep = NO_SWEEP;
   let done = 0;
   let saidAt = begunAt;
-  // Who interrupts it learns what came of it up to then.
+  // An interrupt prints the results up to that time.
   process.once('SIGINT', () => crew.stop());
   await crew.share(chunks(), async (seeds, ask) => {
     const found = await ask<Sweep>({ seeds, climates });

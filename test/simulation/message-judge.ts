@@ -8,20 +8,20 @@ import type { ReceivedMessage } from './simulated-queue.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
 const HOUR_MS = 3_600_000;
-/** Timers reach so far by a delayed message: whatever is armed again within that time is there twice. */
+/** The reach of timers by delayed message: a timer that is armed again within that time exists twice. */
 const MAX_DELAY_MS = 900_000;
-/** A failing node is tried so often in its first hour, and then less; a delta may arm several moments. */
+/** The tries of a failing node in its first hour; later it has fewer. A delta may arm several timers. */
 const TRIES_AN_HOUR = 60;
 const TRIES_A_DELTA = 5;
-/** A pod that has just fallen due may wait so long for what a relay is about to tell, and a look takes its time. */
+/** The time for which a pod that has just become due may wait for a relay's imminent report, plus the time of a look. */
 const KEPT_MS = 3 * 60_000;
-/** What is over is forgotten by then: what was to be told of it, and one resync. */
+/** The time after which ended evictions are forgotten: the remaining reports, and one resync. */
 const SETTLED_MS = 30 * 60_000;
 
-/** A message is handled within that time while nothing is amiss. */
+/** The time within which a message is handled while nothing fails. */
 const UNDER_WAY_MS = 10_000;
 
-/** What was written onto or read from `evictions-due` about a node. */
+/** A message about a node that was sent to or received from `evictions-due`. */
 interface Due {
   readonly kind: string;
   readonly cluster: ClusterName;
@@ -34,7 +34,7 @@ export class MessageJudge {
   readonly #bench: Bench;
   readonly #records: RecordJudge;
   readonly #accuse: Accuse;
-  /** When each node's work was asked for anew: by a delta, or by a message that came again. */
+  /** The times when work for each node was requested again: by a delta, or by a redelivered message. */
   readonly #causes = new Map<string, EpochMs[]>();
   readonly #tries = new Map<string, EpochMs[]>();
   readonly #idle = new Map<
@@ -69,7 +69,7 @@ export class MessageJudge {
     if (node === IDLE_NODE) this.#once(`P7: a relay told of ${node} of ${cluster}`);
   }
 
-  /** P7: nobody reads the pods of a node that nothing is to be told of. */
+  /** P7: no process reads the pods of a node that has nothing to report. */
   podsRead(cluster: ClusterName, node: NodeName | undefined): void {
     this.#bench.tried('P7');
     if (node === IDLE_NODE || node === undefined) {
@@ -77,12 +77,12 @@ export class MessageJudge {
     }
   }
 
-  /** A node's work is asked for anew. */
+  /** Work for a node is requested again. */
   #isCaused({ cluster, node }: Due): void {
     timesOf(this.#causes, `${cluster} ${node}`).push(this.#bench.clock.now());
   }
 
-  /** A relay may take a lease and never hear that it did. */
+  /** A relay may acquire a lease without receiving the answer. */
   async #readLease(message: OutgoingMessage): Promise<void> {
     const epoch = await this.#bench.house.open.leases.epoch(this.#about(message.body).cluster);
     if (epoch !== undefined) this.#knowledgeOf(message)?.leaseTaken(epoch);
@@ -93,7 +93,7 @@ export class MessageJudge {
     return this.#bench.clusters.find(({ name }) => name === cluster)?.truth.knowledge;
   }
 
-  /** A message is under way for each moment; whatever is told anew has them armed once more. */
+  /** One message is under way for each time; each report of the node arms these timers once more. */
   #accepted(body: string): void {
     const { kind, cluster, node } = this.#about(body);
     if (kind !== 'due') return;
@@ -108,7 +108,7 @@ export class MessageJudge {
     }
   }
 
-  /** Due messages that were not handled before. */
+  /** Returns the due messages that were not handled before. */
   #underWay(): readonly Due[] {
     return this.#bench.queues.evictionsDue.messages
       .filter(({ again }) => !again)
@@ -116,13 +116,13 @@ export class MessageJudge {
       .filter(({ kind }) => kind === 'due');
   }
 
-  /** `evict` is handed a message. */
+  /** `evict` receives a message. */
   #received({ body, again, receives }: ReceivedMessage): void {
     const about = this.#about(body);
     const { kind, cluster, node, at } = about;
     if (again || receives > 1) this.#isCaused(about);
     if (kind !== 'due' || receives > 1) return;
-    // Of pods that were held, or have a rate, each goes in its turn, and a budget is asked for as long as it blocks.
+    // Held or rate-limited pods are evicted one after the other, and a blocking budget is tried again as long as it blocks.
     if (this.#records.isTurn({ cluster, node }, at)) return;
     const key = `${cluster} ${node}`;
     const now = this.#bench.clock.now();
@@ -139,7 +139,7 @@ export class MessageJudge {
     this.#auditIdle();
   }
 
-  /** A look ends its message, whatever came of it: what failed is tried again by another one. */
+  /** A look completes its message regardless of the result: another message retries failed evictions. */
   #auditKept(): void {
     const { clock, disturbances } = this.#bench;
     for (const { cluster, node, at } of this.#underWay()) {
@@ -149,7 +149,7 @@ export class MessageJudge {
     }
   }
 
-  /** P7: nobody tells or writes while no node is tainted. */
+  /** P7: no process sends or writes while no node is tainted. */
   #auditIdle(): void {
     const { clock, clusters, disturbances } = this.#bench;
     const { writes } = this.#records;
@@ -169,7 +169,7 @@ export class MessageJudge {
       const before = this.#idle.get(name);
       if (idle) this.#idle.set(name, { at: clock.now(), told: this.#told, writes });
       else this.#idle.delete(name);
-      // Between two audits in idle times there may have been a whole busy one.
+      // A whole busy period may lie between two audits in idle times.
       if (!idle || !before || nodes.some(({ changedAt }) => changedAt > before.at)) continue;
       this.#bench.tried('P7');
       if (this.#told > before.told)
@@ -180,7 +180,7 @@ export class MessageJudge {
 
   judgeEnd(): void {
     const { nodeDeltas, podDeltas, evictionsDue } = this.#bench.queues;
-    // A resync may fall on the end.
+    // A resync may coincide with the end.
     const before = this.#bench.clock.now() - UNDER_WAY_MS;
     for (const [name, queue] of Object.entries({ nodeDeltas, podDeltas })) {
       const left = queue.messages.filter(({ again, sentAt }) => !again && sentAt < before).length;
@@ -192,7 +192,7 @@ export class MessageJudge {
     }
   }
 
-  /** What a message is about. It is looked at time and again. */
+  /** Returns the subject of a message. The result is cached because each message is examined repeatedly. */
   #about(body: string): Due {
     const about: Due = this.#read.get(body) ?? JSON.parse(body);
     this.#read.set(body, about);

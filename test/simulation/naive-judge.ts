@@ -9,20 +9,20 @@ import { NaiveModel } from './naive-model.ts';
 import { PATIENCE_MS } from './process.ts';
 import type { RecordJudge } from './record-judge.ts';
 
-/** A relay has begun to hear by then; what is there before that it finds. */
+/** The time by which a relay follows the cluster. The relay finds all earlier objects in its lists. */
 const BEGUN_MS = 20_000;
 
-/** What was compared with the naive model. */
+/** The comparisons with the naive model. */
 export interface Compared {
-  /** Pods that went, each moment compared. */
+  /** Evicted pods, with each time compared. */
   exact: number;
-  /** Pods that went where anything went wrong before: that there was a reason, and that it was not too late. */
+  /** Evicted pods after any failure. Only the existence of a reason and the latest time are compared. */
   roughly: number;
-  /** Pods that were still there at the end, and were to stay. */
+  /** Pods that still existed at the end, and were expected to stay. */
   stayed: number;
 }
 
-/** Holds what the service did against the naive model, in clusters that nobody governs. */
+/** Compares the service with the naive model, in clusters without an owner. */
 export class NaiveJudge {
   readonly compared: Compared = { exact: 0, roughly: 0, stayed: 0 };
   readonly #bench: Bench;
@@ -36,7 +36,7 @@ export class NaiveJudge {
     this.#records = records;
     this.#accuse = accuse;
     this.#begunAt = bench.clock.now() + BEGUN_MS;
-    // The naive rule knows of no owner and of no Lease.
+    // The naive rule does not model owners and Leases.
     if (bench.rulesStore || bench.clusters.some(({ leases }) => leases)) return;
     for (const { name } of bench.clusters) this.#models.set(name, new NaiveModel());
   }

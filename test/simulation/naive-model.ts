@@ -2,7 +2,7 @@ import type { PodUid } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { secondsBorne, type Taint, type Toleration } from '#test/naive/rule.ts';
 
-/** A taint that may say when it was set. */
+/** A taint that may contain the time when it was set. */
 export interface NaiveTaint extends Taint {
   readonly timeAdded?: EpochMs;
 }
@@ -14,18 +14,21 @@ export interface NaivePod {
   readonly tolerations: readonly Toleration[];
 }
 
-/** When something healed that was to be done at a moment. */
+/** Returns the time by which work due at a given time is done after all failures. */
 export type Healed = (at: EpochMs) => EpochMs;
 
-/** What the model says of a pod that goes. */
+/** The model's verdict on an evicted pod. */
 export interface Opinion {
-  /** What is wrong with that; absent: nothing. */
+  /** The fault of the eviction; absent: there is none. */
   readonly wrong?: string;
-  /** Whether each moment was compared, and not only whether there ever was a reason. */
+  /** True if each time was compared, and not only the existence of a reason. */
   readonly exact: boolean;
 }
 
-/** A taint on a node, since when at the earliest and at the latest as far as one can say, and since when at all. */
+/**
+ * A taint on a node, with the earliest and the latest possible start of its countdown, and the first time that the node had the
+ * taint.
+ */
 interface Countdown {
   readonly taint: NaiveTaint;
   readonly since: EpochMs;
@@ -33,7 +36,7 @@ interface Countdown {
   readonly everSince: EpochMs;
 }
 
-/** A node as it was from a moment on. */
+/** The state of a node from a given time on. */
 interface NodeSpell {
   readonly at: EpochMs;
   readonly there: boolean;
@@ -43,32 +46,32 @@ interface NodeSpell {
 interface Pod {
   readonly node: string;
   readonly since: EpochMs;
-  /** Whether its node was away when it came: nobody can tell what it is to be judged by. */
+  /** True if the pod's node was deleted when the pod appeared: the taints that apply to it are unknown. */
   readonly homeless: boolean;
   tolerations: readonly Toleration[];
   changedAt: EpochMs;
 }
 
-/** What a taint says of when it was set is cut to the second. */
+/** The time that a taint contains is truncated to the second. */
 const CUT_MS = 999;
 
-/** Not-ready and unreachable are two words for one thing: a node that is down. */
+/** Not-ready and unreachable are two names for the same state: a node that is down. */
 const UNREACHABLE = 'node.kubernetes.io/unreachable';
 const NOT_READY = 'node.kubernetes.io/not-ready';
 const clockOf = (key: string): string => (key === UNREACHABLE ? NOT_READY : key);
 
 /**
- * A cluster, and what the naive rule says of its pods: with what we promise beyond the built-in controller (each taint has a
- * countdown of its own, which a new setting starts anew, and a change of tolerations counts at once). It sees everything, at once, and
- * nothing of what makes the service hard.
+ * A cluster, and the naive rule for its pods. The rule includes the service's promises beyond the built-in controller. Each taint
+ * has its own countdown, a newly set taint restarts its countdown, and changed tolerations count immediately. The model sees
+ * everything immediately, and models none of the service's difficulties.
  */
 export class NaiveModel {
   readonly #nodes = new Map<string, NodeSpell[]>();
   readonly #pods = new Map<PodUid, Pod>();
-  /** When each taint first was on each node, ever. */
+  /** The first time that each node had each taint. */
   readonly #first = new Map<string, EpochMs>();
 
-  /** A node is now so; `taints`: `undefined` = it is gone, which ends nothing. */
+  /** Notes the state of a node; `taints`: `undefined` = the node was deleted, which ends no countdown. */
   node(at: EpochMs, name: string, taints: readonly NaiveTaint[] | undefined): void {
     const spells = this.#spells(name);
     const before = spells.at(-1)?.countdowns ?? [];
@@ -98,7 +101,7 @@ export class NaiveModel {
     if (same.length === 0) return { taint, since: at, sinceAtMost: at, everSince };
     const since = Math.min(...same.map((each) => each.since));
     const sinceAtMost = Math.max(...same.map((each) => each.sinceAtMost), cameBack ? at : 0);
-    // Set anew, as it says itself; of two that share a countdown, either may be meant.
+    // The taint contains a new time. If two taints share a countdown, the new time may belong to either.
     const old = same.find((each) => each.taint.key === taint.key);
     const anew = taint.timeAdded;
     if (anew === undefined || same.some((each) => each.taint.timeAdded === anew))
@@ -108,7 +111,7 @@ export class NaiveModel {
     return { taint, since: sure ? setAt : since, sinceAtMost: Math.max(sinceAtMost, at), everSince };
   }
 
-  /** A pod came or changed. */
+  /** Notes a pod that was created or changed. */
   pod(at: EpochMs, { uid, node, terminating, tolerations }: NaivePod): void {
     if (node === undefined) return;
     const known = this.#pods.get(uid);
@@ -123,7 +126,7 @@ export class NaiveModel {
     }
   }
 
-  /** Nobody remembers the taints of a node that is gone with all its pods. */
+  /** Forgets the taints of a deleted node without pods. */
   #forgetIfEmpty(at: EpochMs, name: string): void {
     const spells = this.#spells(name);
     const last = spells.at(-1);
@@ -132,8 +135,8 @@ export class NaiveModel {
   }
 
   /**
-   * The service has a pod go at `at`, by what it saw of its node in the last `seenMs`. `sawAll`: whether it can have seen everything
-   * that ever happened there; `undefined`: the model does not know the pod.
+   * Judges an eviction at `at`, decided by observations of its node in the last `seenMs`. `sawAll`: whether the service can have
+   * seen everything that ever happened there; `undefined`: the model does not have the pod.
    */
   goes(
     uid: PodUid,
@@ -146,7 +149,8 @@ export class NaiveModel {
     const spells = this.#spells(pod.node);
     const seen = spells.filter((_, index) => (spells[index + 1]?.at ?? Infinity) >= at - seenMs);
     const exact = sawAll && !pod.homeless;
-    // It goes by what a node was like that is gone; of that, who missed something knows less than we do.
+    // The last state of a deleted node decides. A service that missed an event has less information about that state than the
+    // model.
     if (!exact && seen.some(({ there }) => !there)) return undefined;
     const moments = seen.flatMap(({ countdowns }) =>
       momentsOf(countdowns, pod.tolerations, (each) =>
@@ -162,19 +166,19 @@ export class NaiveModel {
     return { exact };
   }
 
-  /** The pods that are still there at `at` and should long be gone. */
+  /** Returns the pods that still exist at `at` and should have been evicted long before. */
   overdue(at: EpochMs, healed: Healed): readonly PodUid[] {
     return [...this.#pods].flatMap(([uid, pod]) =>
       (this.#latest(pod, healed) ?? Infinity) < at ? [uid] : [],
     );
   }
 
-  /** How many pods are there that are to stay, as things are. */
+  /** The number of pods that stay in the current state. */
   get staying(): number {
     return [...this.#pods.values()].filter((pod) => this.#latest(pod, (at) => at) === undefined).length;
   }
 
-  /** By when a pod has gone, whatever went wrong; `undefined`: it may stay, or nobody can tell. */
+  /** Returns the time by which a pod is evicted despite all failures; `undefined`: it may stay, or the time is unknown. */
   #latest(pod: Pod, healed: Healed): EpochMs | undefined {
     const node = this.#spells(pod.node).at(-1);
     if (!node?.there || pod.homeless) return undefined;
@@ -192,7 +196,7 @@ export class NaiveModel {
   }
 }
 
-/** When a pod with these tolerations has to go by each of these taints; by none of them: never. */
+/** Returns the times at which each of these taints evicts a pod with these tolerations; none for a taint that never does. */
 const momentsOf = (
   countdowns: readonly Countdown[],
   tolerations: readonly Toleration[],

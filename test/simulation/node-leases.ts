@@ -4,23 +4,26 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 const RENEWED_EVERY_MS = 10_000;
 const DURATION_MS = 40_000;
-/** Between these a node dies from when it is called unreachable: before, so that it rightly is, or after. */
+/** The time of a node's death, relative to being called unreachable: before, so that the call is right, or after. */
 const DIES_MS = { from: -60_000, within: 240_000 };
 
-/** A kubelet runs. */
+/** A period in which a kubelet runs. */
 interface Life {
   readonly from: EpochMs;
   to: EpochMs;
 }
 
 /**
- * The Leases of a cluster's nodes, whose node controller has a stale view: it calls nodes unreachable that renew their Leases, some of
- * which die later. A node of which it is not said is alive.
+ * The Leases of a cluster's nodes, whose node controller has a stale view. It calls nodes unreachable that renew their Leases,
+ * and some of these nodes die later. Nodes that are not called unreachable are alive.
  */
 export class NodeLeases {
   readonly #lives = new Map<NodeName, Life[]>();
 
-  /** A node is called unreachable from now on, or no longer. Draws nothing: a history without Leases is what it was. */
+  /**
+   * Notes that a node is called unreachable from now on, or no longer. Draws no random numbers, so that histories without Leases
+   * stay the same.
+   */
   called(name: NodeName, unreachable: boolean, at: EpochMs): void {
     const lives = this.#lives.get(name) ?? [{ from: at - DURATION_MS, to: Number.POSITIVE_INFINITY }];
     this.#lives.set(name, lives);
@@ -40,7 +43,7 @@ export class NodeLeases {
     return renewedAt === undefined ? undefined : { renewedAt, durationMs: DURATION_MS, asOf: at };
   }
 
-  /** Whether the Lease was fresh whenever somebody might have looked. */
+  /** Reports whether the Lease was fresh whenever a process may have read it. */
   isFreshThroughout(name: NodeName, from: EpochMs, to: EpochMs): boolean {
     for (let at = from; at <= to; at += 100) {
       if (at - (this.#renewedAt(name, at) ?? -Infinity) >= DURATION_MS) return false;
@@ -48,7 +51,7 @@ export class NodeLeases {
     return true;
   }
 
-  /** By when the Lease has expired, as things are now; never: at the end of time. */
+  /** Returns the time by which the Lease has expired, in the current state; never: at the end of time. */
   expiresAt(name: NodeName): EpochMs {
     const { to = -Infinity } = this.#lives.get(name)?.at(-1) ?? {};
     return to + DURATION_MS;

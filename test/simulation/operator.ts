@@ -5,10 +5,10 @@ import type { SimulatedRelays } from './simulated-relays.ts';
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const MAX_UNREGISTERED_MS = 2 * HOUR_MS;
-/** Dead letters are redriven so long after they were set aside. */
+/** The delays after which dead letters are redriven. */
 const REDRIVES_MS = [MINUTE_MS, 20 * MINUTE_MS, 6 * HOUR_MS, 60 * HOUR_MS] as const;
 
-/** Somebody who runs the service: redrives dead letters, unregisters a cluster and registers it again. */
+/** An operator of the service: redrives dead letters, unregisters a cluster and registers it again. */
 export class Operator {
   readonly #scene: Scene;
   readonly #cluster: LiveCluster;

@@ -15,20 +15,26 @@ import type { SimulatedRulebook } from './simulated-rules-store.ts';
 import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
-/** In one episode; where nodes are full, each has hundreds of pods decided anew, and short ones have no room for more. */
+/**
+ * The controls in one episode. Where nodes are full, each control reevaluates hundreds of pods, and short episodes have no room
+ * for more.
+ */
 const ORDERS = { few: 2, usual: 8, paced: 5 };
 const FULL_PODS = 8;
 const SHORT_MS = 5 * MINUTE_MS;
-/** The guard is released so long after an episode at most. */
+/** The longest time after an episode until the guard is released. */
 const LATEST_RELEASE_MS = 30 * MINUTE_MS;
-/** An order stands for so long at most, as often as it is here, and no longer than three episodes. */
+/** The longest durations of a control, as often as they are drawn. A control lasts no longer than three episodes. */
 const MAX_MS = [3_000, MINUTE_MS, 5 * MINUTE_MS, 20 * MINUTE_MS, 60 * MINUTE_MS] as const;
-/** How often somebody interferes just when a pod is marked, and how soon; so often at most in all as there are orders. */
+/**
+ * The chance that an owner interferes just when a pod is marked, and the longest delay. Interferences are at most as many as
+ * controls.
+ */
 const INTERFERENCE_CHANCE = 0.1;
 const INTERFERENCE_MS = 1_500;
 const DRAINS = [0.5, 2, 10, 50] as const;
 const { guard: DEFAULT_GUARD } = DEFAULT_POLICY;
-/** What counts as too many nodes at a time; where there are few, no default is ever reached. */
+/** The thresholds of too many nodes; where nodes are few, no default is ever reached. */
 const GUARDS: readonly [GuardPolicy, ...GuardPolicy[]] = [
   DEFAULT_GUARD,
   { shadow: false },
@@ -40,25 +46,25 @@ const GUARDS: readonly [GuardPolicy, ...GuardPolicy[]] = [
     people: { percent: 50, nodes: 2, withinMs: 10 * MINUTE_MS },
   },
 ];
-/** How pods go; where budgets are heeded, they block some. */
+/** The methods of eviction; where budgets are respected, they block some pods. */
 const METHODS: readonly [Method, ...Method[]] = [
   { kind: 'delete' },
   { kind: 'evict', deadlineMs: 2 * MINUTE_MS, afterDeadline: 'delete' },
   { kind: 'evict', deadlineMs: 10 * MINUTE_MS, afterDeadline: 'never' },
 ];
-/** Pods per second; the last one is as good as none. */
+/** Pods per second; `NO_RATE` is practically unlimited. */
 const RATES = [0.2, 1, 5] as const;
 const NO_RATE = 1_000;
-/** It is watched, but holds nothing. */
+/** A guard that watches, but holds no pods. */
 const SHADOWED: GuardPolicy = { ...DEFAULT_GUARD, shadow: true };
 
-/** Says that something is so, and returns what takes it back. */
+/** Applies a control, and returns a function that cancels it. */
 type Order = (until: { readonly until?: EpochMs }) => () => void;
 
 /**
- * Somebody to whom a cluster belongs: observes, pauses and stops it, holds and excludes pods, says how pods go, how fast, what
- * budgets they have and what its guard watches, and takes all of that back, at any time. Some of it ends by itself before. What
- * the guard holds is released by hand, or not.
+ * The owner of a cluster. The owner observes, pauses and stops the cluster, and holds and excludes pods. The owner sets the
+ * method of eviction, rates, budgets and the guard's thresholds, and cancels all of these, at any time. Some controls expire
+ * earlier. Guard holds are released manually, or not.
  */
 export class Owner {
   readonly #cluster: LiveCluster;
@@ -67,10 +73,10 @@ export class Owner {
   readonly #random: SeededRandom;
   readonly #longestMs: readonly number[];
   #orders = 0;
-  /** By when it all is taken back. */
+  /** The time by which all controls are canceled. */
   endAt: EpochMs;
 
-  /** `random`: of its own, so that all else happens as if there were no owners. */
+  /** `random`: the owner's own random numbers, so that everything else happens as without owners. */
   constructor(cluster: LiveCluster, rulesStore: SimulatedRulebook, random: SeededRandom, scene: Scene) {
     this.#cluster = cluster;
     this.#rulesStore = rulesStore;
@@ -79,7 +85,7 @@ export class Owner {
     const { clock, weather } = scene;
     this.endAt = clock.now();
     const [first] = weather.episodes;
-    // Until somebody says something, it is observed.
+    // The cluster is in observe mode until the owner sets another mode.
     const enforcedAt = random.chance(0.8) || !first ? clock.now() : random.between(first.from, first.to);
     const [drain, guard, method] = [random.pick(DRAINS), random.pick(GUARDS), random.pick(METHODS)];
     const rates = weather.climate.paced ? this.#limits() : { drain };
@@ -109,12 +115,12 @@ export class Owner {
     this.#scene.plans.add(at, happen);
   }
 
-  /** `pod`: whom it is about, where it is about a pod. */
+  /** `pod`: the pod that the control is about, if any. */
   #order(pod = this.#anyPod()): void {
     const { clock, story } = this.#scene;
     const random = this.#random;
     const lastsMs = random.between(0, random.pick(this.#longestMs) ?? 0);
-    // It ends by itself, or somebody ends it, perhaps before that.
+    // The control expires, or the owner cancels it, possibly earlier.
     const until = random.chance(0.4) ? { until: clock.now() + random.between(0, lastsMs) } : {};
     const takeBack = this.#draw(pod)(until);
     story.tell('ordered', { cluster: this.#cluster.name, ...this.#said() });
@@ -124,13 +130,13 @@ export class Owner {
     });
   }
 
-  /** How fast pods may go, where that is what a history is about. */
+  /** Returns the rates of evictions for histories that test rates. */
   #limits(): Pick<Policy, 'drain' | 'rate'> {
     const random = this.#random;
     return { drain: random.pick(DRAINS), ...(random.chance(0.6) ? { rate: random.pick(RATES) } : {}) };
   }
 
-  /** How many pods of each workload may go. */
+  /** Returns the limit of evictions for each workload. */
   #limitOfWorkloads(): Pick<Policy, 'maxEvictionsPerWorkload'> {
     const [count, windowMs] = [this.#random.pick([1, 2]), this.#random.pick([5_000, 20_000])];
     return { maxEvictionsPerWorkload: { count, windowMs } };
@@ -179,7 +185,7 @@ export class Owner {
     return drawn();
   }
 
-  /** Orders that let many pods go at once when they end, or say how fast. */
+  /** Returns controls that release many pods at once when they end, or that change the rates. */
   #meddling(
     act: { readonly who: string; readonly at: EpochMs; readonly why: string },
     pod: LivePod | undefined,
@@ -272,7 +278,7 @@ export class Owner {
     return { [this.#random.pick(TAINT_KEYS)]: this.#random.pick(SECONDS) };
   }
 
-  /** A disruption budget lets few pods go, or none. */
+  /** Adds a disruption budget that allows few evictions, or none. */
   #budget(): () => void {
     const { budgets } = this.#cluster;
     const random = this.#random;

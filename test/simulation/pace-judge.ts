@@ -7,26 +7,26 @@ import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Sent } from './simulated-api.ts';
 
-/** Over any span of these lengths no more pods go than `rate` and `drain` say, and a second's worth at once. */
+/** The lengths of time in which evictions must not exceed `rate` and `drain`, plus one second's worth at once. */
 const WINDOWS_MS = [1_000, 10_000, 60_000] as const;
 const BURST_MS = 1_000;
-/** A delete is sent so long after its permit was taken at the latest. */
+/** The longest time between taking a permit and sending the delete. */
 const LASTS_MS = 2_000;
-/** Another policy may have given the permit, by rules as old as they may be. */
+/** The maximum age of the rules under which a permit was given; they may contain another policy. */
 const RULES_MS = 1_000;
 
-/** How often each limit was put to the test. */
+/** The number of tests of each limit. */
 export interface Paced {
   readonly windows: number;
 }
 
 interface Gone {
   readonly at: EpochMs;
-  /** It had been held past its deadline. */
+  /** True if the pod had been held past its deadline. */
   readonly drained: boolean;
 }
 
-/** P9, by the pods that go of each cluster in each span of time. */
+/** P9, by the evictions of each cluster in each length of time. */
 export class PaceJudge {
   readonly #bench: Bench;
   readonly #law: Law | undefined;
@@ -45,21 +45,21 @@ export class PaceJudge {
     return { windows: this.#windows };
   }
 
-  /** A pod is held, as is stored; each workload has a limit of its own. */
+  /** Notes that a pod is held, according to the store. A workload limit is judged separately. */
   held(uid: PodUid, by: EvictionGate): void {
     if (by.kind !== 'workload-limit') this.#held.add(uid);
   }
 
-  /** Its record has ended. */
+  /** Notes that a pod's record has ended. */
   ended(uid: PodUid): void {
     this.#held.delete(uid);
   }
 
-  /** `of`: by each of the taints that it may have been decided by. */
+  /** `of`: one defendant for each taint that the decision may be based on. */
   deletion({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
     const law = this.#law;
     const dueAt = truth.deadline(uid);
-    // What does not run any more is not paced.
+    // Evictions from out-of-service nodes are not rate-limited.
     if (!law || dueAt === undefined || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE))
       return;
     const gone = this.#gone.get(name) ?? [];

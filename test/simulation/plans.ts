@@ -1,7 +1,7 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 
-/** What somebody is going to do in a history, numbered as it is planned; what is left out just does not happen. */
+/** The planned actions of a history, numbered as they are planned. A left-out action does not happen. */
 export class Plans {
   readonly #clock: SimulationClock;
   readonly #leftOut: ReadonlySet<number>;
@@ -12,7 +12,7 @@ export class Plans {
     this.#leftOut = new Set(leftOut);
   }
 
-  /** How many there are by now. */
+  /** The number of plans so far. */
   get planned(): number {
     return this.#planned;
   }

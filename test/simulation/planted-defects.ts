@@ -10,17 +10,17 @@ import type { Hooks } from './fault.ts';
 import { instead } from './instead.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
-/** What of the service a defect is in. */
+/** The part of the service that a defect is in. */
 export type Area = 'core' | 'adapters' | 'relay' | 'policy';
 
 /** A defect that the service once had, or might have: planted between its parts and their ports. */
 export interface PlantedDefect {
   readonly area: Area;
-  /** Where it shows soonest. */
+  /** The climate in which the defect shows soonest. */
   readonly climate: ClimateName;
-  /** Whether clusters have owners there, whose word it is that counts. */
+  /** True if clusters have owners there, whose controls apply. */
   readonly governed: boolean;
-  /** Whether control planes have a stale view there. */
+  /** True if control planes have a stale view there. */
   readonly stale?: true;
   readonly fault: Partial<Hooks>;
 }
@@ -89,7 +89,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     climate: 'fair',
     governed: false,
     fault: {
-      // Seldom does somebody change a pod just then; who names its version notices.
+      // Other clients rarely change a pod at that time, so the hook does. A request with the pod's version detects the change.
       api: (api, { clusters }) =>
         instead(api, {
           deletePod: async (pod, { uid }, notAfter) => {
@@ -189,7 +189,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     climate: 'shifting',
     governed: false,
     fault: {
-      // Seldom does somebody change a pod just then.
+      // Other clients rarely change a pod at that time, so the hook does.
       relayApi: (api, { clusters }) =>
         instead(api, {
           pods: instead(api.pods, {
@@ -213,7 +213,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     climate: 'shifting',
     governed: false,
     fault: {
-      // Mostly nothing happens between the two.
+      // Usually nothing happens between the two, so the hook delays the watch.
       relayApi: (api, { clock }) =>
         instead(api, {
           nodes: instead(api.nodes, {
@@ -262,7 +262,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     governed: true,
     fault: {
       relayGuard: (guard) => instead(guard, { mayTell: true }),
-      // As a rule that is done too soon to show.
+      // Usually the write is too fast for the defect to show, so the hook delays it.
       guardBook: (book, { clock }) =>
         instead(book, {
           changeGuard: async (...asked) => {
@@ -311,7 +311,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
     area: 'policy',
     climate: 'wide',
     governed: true,
-    // Where a server takes its time, a pass lasts so long.
+    // A pass takes this long where a server is slow.
     fault: { rules: keptFor(10_000) },
   },
   'pods are marked in a cluster that is observed': {
@@ -374,7 +374,7 @@ export const PLANTED_DEFECTS: Readonly<Record<string, PlantedDefect>> = {
   },
 };
 
-/** A relay's view by which its guard counts otherwise: those in the cluster, and those in each zone. */
+/** Returns a hook by which a relay's guard counts differently: nodes in the cluster, and nodes in each zone. */
 function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
   return (view) => {
     const { tally } = view;
@@ -387,19 +387,19 @@ function counting(count: (affected: Affected) => Affected): Hooks['relayView'] {
   };
 }
 
-/** Rules as they are read, but changed. */
+/** Returns a hook that changes the rules that are read. */
 function withRules(change: (rules: Rules) => Rules): Hooks['rules'] {
   return (read) =>
     async (...asked) =>
       change(await read(...asked));
 }
 
-/** The same of the policy among them. */
+/** Returns a hook that changes the policy in the rules. */
 function withPolicy(change: (policy: Policy) => Policy): Hooks['rules'] {
   return withRules(({ policy, ...rules }) => ({ ...rules, policy: change(policy) }));
 }
 
-/** Rules as they were when they were last read, so long ago at most. */
+/** Returns a hook that caches the rules of `evict` for that duration. */
 function keptFor(ms: number): Hooks['rules'] {
   return (read, user, { clock }) => {
     if (user !== 'evictionsDue') return read;

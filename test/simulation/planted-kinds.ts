@@ -8,7 +8,7 @@ import type { Area } from './planted-defects.ts';
 export interface PlantedKind {
   readonly area: Area;
   readonly kind: HistoryKind;
-  /** How such a history is played with the defect. */
+  /** Loads the function that plays such a history with the defect. */
   readonly play: () => Promise<Play>;
 }
 

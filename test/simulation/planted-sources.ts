@@ -2,17 +2,17 @@ import type { ClimateName } from './climates.ts';
 import type { HistoryKind } from './history-kinds.ts';
 import type { Area } from './planted-defects.ts';
 
-/** A defect in the text of the service itself: one place in one of its files says something else. */
+/** A defect in the text of the service itself: one place in one of its files is replaced. */
 export interface PlantedSource {
   readonly area: Area;
-  /** Where it shows soonest: in this climate, or in histories of another kind. */
+  /** The histories in which the defect shows soonest: those of a climate, or those of another kind. */
   readonly shows:
     | { readonly climate: ClimateName; readonly governed?: boolean }
     | { readonly kind: HistoryKind };
   readonly file: string;
-  /** What stands there, once. */
+  /** The original text, which occurs once in the file. */
   readonly instead: string;
-  /** What the service is played with. */
+  /** The text that replaces it. */
   readonly says: string;
 }
 

@@ -3,13 +3,13 @@ import { registerHooks } from 'node:module';
 import { parentPort, workerData } from 'node:worker_threads';
 import { PLANTED_SOURCES, type PlantedSource } from './planted-sources.ts';
 
-/** A planted defect, and how many histories are played at most until it shows. */
+/** A planted defect, and the most histories that are played until it shows. */
 export interface Hunt {
   readonly name: string;
   readonly most: number;
 }
 
-/** How it ended; `fault` absent: nobody noticed. */
+/** The result of a hunt; `fault` absent: the defect was not noticed. */
 export interface Caught {
   readonly histories: number;
   readonly fault?: string;
@@ -18,7 +18,7 @@ export interface Caught {
 const { name, most }: Hunt = workerData;
 const source = PLANTED_SOURCES[name];
 if (source) plant(source);
-// Only now: what is loaded from here on is what is planted.
+// Import only now, so that the imports load the planted text.
 const { simulate } = await import('./simulate.ts');
 const { PLANTED_DEFECTS } = await import('./planted-defects.ts');
 const { PLANTED_KINDS } = await import('./planted-kinds.ts');
@@ -37,7 +37,7 @@ for (let seed = 0; seed < most; seed++) {
 }
 parentPort?.postMessage(caught);
 
-/** One file says something else than it does, in this thread. */
+/** Replaces the text of one file when this thread loads it. */
 function plant({ file, instead, says }: PlantedSource): void {
   const url = new URL(`../../${file}`, import.meta.url);
   const places = readFileSync(url, 'utf8').split(instead).length - 1;

@@ -10,7 +10,7 @@ import { simulate } from './simulate.ts';
 
 const SHORT: readonly ClimateName[] = ['brief', 'belated', 'paced', 'limited', 'queued'];
 
-describe('the simulation finds out when', () => {
+describe('the simulation detects when', () => {
   for (const [name, defect] of Object.entries(PLANTED_DEFECTS)) {
     test(name, async (context) => {
       for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
@@ -36,14 +36,15 @@ describe('the simulation finds out when', () => {
     });
   }
 
-  test('each defect in the text of the service has its one place there', () => {
+  test('finds the text that each source defect replaces exactly once', () => {
     for (const { file, instead } of Object.values(PLANTED_SOURCES)) {
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
       assert.equal(text.split(instead).length, 2, `${file}: ${instead}`);
     }
   });
 
-  // Each is loaded in a thread of its own, with the whole service; those that show in short histories only take a second.
+  // Each defect is loaded in a thread of its own, with the whole service. Only those that show in short histories take a second
+  // or less.
   const brief = Object.entries(PLANTED_SOURCES).filter(
     ([, { shows }]) => 'kind' in shows || SHORT.includes(shows.climate),
   );

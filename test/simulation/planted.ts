@@ -4,14 +4,14 @@ import { PLANTED_KINDS } from './planted-kinds.ts';
 import { PLANTED_SOURCES } from './planted-sources.ts';
 import type { Caught, Hunt } from './planted-worker.ts';
 
-/** All defects that are planted: between the service's parts and the ports that they stand on, and in its own text. */
+/** All planted defects: between the service's parts and their ports, and in its own text. */
 export const PLANTED: readonly { readonly name: string; readonly area: Area }[] = Object.entries({
   ...PLANTED_SOURCES,
   ...PLANTED_DEFECTS,
   ...PLANTED_KINDS,
 }).map(([name, { area }]) => ({ name, area }));
 
-/** So many histories are played at most until a defect shows. */
+/** The most histories that are played until a defect shows. */
 export const UNTIL_CAUGHT = 100;
 
 /** Plays histories of the service with a defect until it shows, in a thread of its own. */

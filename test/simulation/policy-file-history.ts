@@ -29,17 +29,17 @@ const START_AT: EpochMs = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const EPISODE_MS = 10 * MINUTE_MS;
 const CALM_MS = 4 * MINUTE_MS;
-/** A ConfigMap reaches the volume of a pod so late at most. */
+/** The longest time until a changed ConfigMap reaches the volume of a pod. */
 const MOUNTED_MS = 90_000;
 const REREAD_MS = 1_000;
-/** Who leads next has seen the lease stand for so long. */
+/** The time for which the next leader observes an unchanged lease before it acquires the lease. */
 const FAILOVER_MS = [10_000, 14_000] as const;
 const MAX_RESTART_MS = 30_000;
 const RETRY_MS = 2_000;
 
 const CLIMATE: Climate = { ...CLIMATES.brief, trouble: 0.05, late: 0.05, spells: 1 };
 
-/** How a process is begun that has a policy file: the real one, or one with a planted defect. */
+/** Starts a process that has a policy file: the real implementation, or one with a planted defect. */
 export type BeginPolicies = (
   file: string,
   deps: ConstructorParameters<typeof StartPolicies>[2],
@@ -49,8 +49,9 @@ export const REAL: BeginPolicies = (file, deps) =>
   new StartPolicies({ enforce: false, file }, [CLUSTER], deps);
 
 /**
- * A history of a service with a policy file, in one process or as two replicas in a cluster: the file is edited, people pause,
- * resume and apply other policies, processes are killed and begin again, and another replica leads, whose file is older or newer.
+ * Plays a history of a service with a policy file, in one process or as two replicas in a cluster. The file is edited, and users
+ * pause, resume and apply other policies. Processes are killed and restart, and another replica becomes the leader, with an older
+ * or newer file.
  */
 export async function playPolicyFiles(seed: number, begin: BeginPolicies = REAL): Promise<OtherHistory> {
   const random = new SeededRandom(seed);
@@ -70,7 +71,7 @@ export async function playPolicyFiles(seed: number, begin: BeginPolicies = REAL)
   }
 }
 
-/** A place where the service runs, with a file of its own. */
+/** A place where the service runs, with its own file. */
 interface Replica {
   readonly name: string;
   readonly file: string;
@@ -84,7 +85,7 @@ class PolicyFileHistory {
   readonly #judge: PolicyFileJudge;
   readonly #database: SqliteStore | undefined;
   readonly #objects = new FakeObjects();
-  /** As people reach it, and the judge. */
+  /** The rules store as users and the judge access it. */
   readonly #open: RulesStore;
   readonly #replicas: readonly [Replica, ...Replica[]];
   #leader: Replica | undefined;
@@ -117,11 +118,11 @@ class PolicyFileHistory {
       at(() => this.#kill(random.pick(this.#replicas)));
   }
 
-  /** Somebody writes the file; replicas in a cluster get to see that sooner or later. */
+  /** Writes the file; replicas in a cluster see the change sooner or later. */
   #edit(): void {
     const { clock, random } = this.#surroundings;
     this.#texts += 1;
-    // The one before, too: a change is taken back.
+    // The number of the text before the last one is possible too: a change is reverted.
     const number = this.#texts > 2 && random.chance(0.2) ? this.#texts - 2 : this.#texts;
     const mode = random.pick(['enforce', 'enforce', 'enforce', 'observe']);
     const text =
@@ -137,7 +138,7 @@ class PolicyFileHistory {
     }
   }
 
-  /** What the file holds by now comes to a replica. */
+  /** Writes the current text into a replica's file. */
   #mount({ name, file }: Replica): void {
     const { clock } = this.#surroundings;
     const { text } = this.#judge.shows(name);
@@ -147,7 +148,7 @@ class PolicyFileHistory {
     this.#story.tell('mounted', { replica: name, text });
   }
 
-  /** A person says something. */
+  /** Performs the action of a user. */
   async #speak(): Promise<void> {
     const { clock, random } = this.#surroundings;
     const anna = new Operator({ rulesStore: this.#open, clock, who: 'anna' });
@@ -160,7 +161,7 @@ class PolicyFileHistory {
       () => anna.unpause(CLUSTER, 'because'),
       () => anna.applyPolicy(CLUSTER, text, 'because'),
     ]);
-    // What cannot be said is not said.
+    // Invalid actions are rejected and have no effect.
     await act().catch(() => undefined);
     await this.#look('a person');
   }
@@ -200,7 +201,7 @@ class PolicyFileHistory {
     void this.#serve(replica, process, true);
   }
 
-  /** What `startLocalService` does with a policy file. `led`: by one that takes over. */
+  /** Handles the policy file as `startLocalService` does. `led`: the process is one that takes over. */
   async #serve(replica: Replica, process: Process, led: boolean): Promise<void> {
     const { clock } = this.#surroundings;
     const rulesStore = this.#reached(process);
@@ -230,7 +231,10 @@ class PolicyFileHistory {
     }
   }
 
-  /** The rulebook as a process reaches it, whoever keeps it: with latency, failures, and answers that come late or never. */
+  /**
+   * Returns the rules store as a process accesses it, in either deployment: with latency, failures, and answers that are late or
+   * lost.
+   */
   #reached(process: Process): FileRulesStore {
     const ask = async <T>(perform: () => T | Promise<T>): Promise<T> =>
       process.request(this.#database ? 'store' : 'api', async () => {
@@ -247,7 +251,7 @@ class PolicyFileHistory {
     return new ObjectRulesStore({ objects: throughout(this.#objects, ask) });
   }
 
-  /** Whether somebody just changed the policy. */
+  /** Notes a change of the policy. */
   async #look(by: 'a person' | 'the service'): Promise<void> {
     const { policy } = (await this.#open.read(CLUSTER)).orders;
     if (policy && this.#judge.says(policy.text, by)) this.#story.tell('said', { by, text: policy.text });
@@ -268,7 +272,7 @@ class PolicyFileHistory {
 const isOurs = (error: unknown): boolean =>
   error instanceof StoreError || error instanceof PolicyError || error instanceof ApiError;
 
-/** Something whose methods are requests, those that iterate included. */
+/** Returns an object whose methods all are requests, including iterations. */
 function throughout<T extends object>(whole: T, ask: (perform: () => unknown) => Promise<unknown>): T {
   return new Proxy(whole, {
     get: (target, name) => {

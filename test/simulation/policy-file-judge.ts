@@ -3,12 +3,12 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 type Speaker = 'a person' | 'the service';
 
-/** Another policy than before holds from then on. */
+/** A change of the policy, in force from then on. */
 interface Order {
   readonly at: EpochMs;
   readonly by: Speaker;
   readonly text: string;
-  /** With `the service`: when the file was written that says so. */
+  /** With `the service`: the time when the file with this policy was written. */
   readonly editedAt: EpochMs;
 }
 
@@ -18,12 +18,12 @@ interface Shown {
   readonly editedAt: EpochMs;
 }
 
-/** A file is taken by then: it is seen late, somebody leads late, and what fails is tried again. */
+/** The time by which a file is applied, including a late mount, a failover, and retries of failures. */
 const TAKEN_MS = 7 * 60_000;
 
 /**
- * Holds a policy file against what people say: the newest word counts. A file that was taken once is as old as it was written,
- * however often a process begins with it.
+ * Compares a policy file with users' actions: the newest change wins. A file that was applied once counts from the time it was
+ * written, however often a process starts with it.
  */
 export class PolicyFileJudge {
   readonly faults: string[] = [];
@@ -32,7 +32,7 @@ export class PolicyFileJudge {
   readonly #accused: (what: string) => void;
   readonly #orders: Order[] = [];
   readonly #shown = new Map<string, Shown>();
-  /** When each file, as it was written at a moment, was taken first. */
+  /** The time when each file, by its write time, was first applied. */
   readonly #taken = new Map<string, EpochMs>();
   #lastEdit: Shown | undefined;
 
@@ -46,31 +46,31 @@ export class PolicyFileJudge {
     this.#accused(what);
   }
 
-  /** Somebody wrote the file. */
+  /** Notes that the file was written. */
   edited(text: string): void {
     this.#lastEdit = { text, editedAt: this.#clock.now() };
   }
 
-  /** A replica gets to see what was written last. */
+  /** Returns the file as written last, which a replica now sees. */
   shows(replica: string): Shown {
     if (!this.#lastEdit) throw new Error('nobody wrote the file');
     this.#shown.set(replica, this.#lastEdit);
     return this.#lastEdit;
   }
 
-  /** What a replica sees now; `undefined`: nothing yet. */
+  /** Returns the file that a replica sees now; `undefined`: it has seen none. */
   shownTo(replica: string): Shown | undefined {
     return this.#shown.get(replica);
   }
 
-  /** A process is done with the file as it saw it. */
+  /** Notes that a process has applied the file that it saw. */
   taken(shown: Shown | undefined): void {
     if (!shown || this.#taken.has(keyOf(shown))) return;
     this.tried['files taken'] += 1;
     this.#taken.set(keyOf(shown), this.#clock.now());
   }
 
-  /** A policy holds; returns whether it is another one than before. */
+  /** Notes the policy in force; returns whether it differs from the one before. */
   says(text: string, by: Speaker): boolean {
     const before = this.#orders.at(-1);
     if (before?.text === text) return false;
@@ -84,7 +84,7 @@ export class PolicyFileJudge {
     return true;
   }
 
-  /** A file that was taken, or held before, is older than what was said since. */
+  /** Accuses the service if an old file, applied or in force before, overrides a newer change. */
   #judgeFile({ text, editedAt, at }: Order, before: Order): void {
     const takenAt = this.#taken.get(keyOf({ text, editedAt }));
     const heldBefore = this.#orders.some((each) => each.text === text && each.at >= editedAt);
@@ -95,7 +95,7 @@ export class PolicyFileJudge {
     );
   }
 
-  /** All is over, and has long been calm. */
+  /** Judges the end of the history, after a long calm time. */
   judgeEnd(): void {
     const last = this.#orders.at(-1);
     const file = this.#lastEdit;
@@ -107,10 +107,10 @@ export class PolicyFileJudge {
       return;
     }
     this.tried['orders that stand at the end'] += 1;
-    // Who spoke while a file waited to be taken may have come before it or after.
+    // A user's change made while the file waited to be applied may count as before or after the file.
     if (person && person.at > takenAt && last !== person && last.by === 'the service' && last.at > person.at)
       this.accuse('what a person said last does not stand');
-    // What it held before, too, is no news.
+    // A file with a text that was in force before changes nothing.
     const isNew = !this.#orders.some(({ text, at }) => text === file.text && at < file.editedAt);
     const isLast = person === undefined || person.at < file.editedAt;
     if (isLast && isNew && last.text !== file.text) this.accuse('the newest file does not hold');

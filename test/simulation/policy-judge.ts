@@ -13,24 +13,26 @@ import { type Paced, PaceJudge } from './pace-judge.ts';
 import type { NodeObservation, Sent } from './simulated-api.ts';
 import { DOWN_KEYS, type Freedom } from './truth.ts';
 
-/** Rules are at most so old when a mark or a deletion is sent. */
+/** The maximum age of rules when a mark or a deletion is sent. */
 const RULES_AGE_MS = 1_000;
-/** A pod that was let go just before it fell due may be held by what was read before that. */
+/** The time before a pod's deadline within which a release may come too late: rules read before the release may hold the pod. */
 const JUST_BEFORE_MS = 5_000;
-/** A relay notices so soon what is let go, and tells it a second time to those who were just holding it. */
+/** The time after which a relay notices a release, and sends it a second time to functions that were just holding the pod. */
 const RELEASE_MS = 9_000;
 
-/** Turns under a rate are given out for so long ahead, and who has none asks again after that. */
+/** The time for which turns under a rate are reserved in advance. A pod without a turn asks again afterwards. */
 const TURNS_MS = 60_000;
-/** Some turns are taken in vain: nobody goes who is held by then. */
+/** The factor for unused turns: the turn of a pod that is held by then evicts no pod. */
 const RATED = 3;
-/** For each pod of a workload that goes before, a window passes, and as much as a permit lasts beyond it. */
+/**
+ * The factor for earlier evictions of a workload: each takes a window, plus the time for which a permit lasts beyond the window.
+ */
 const PERMITTED = 1.5;
-/** A budget that blocks is asked again after so long, and where that has failed for long, after so long at most. */
+/** The intervals after which a blocking budget is tried again: normally, and at most after a long failure. */
 const BUDGET_MS = 60_000;
 const RETRY_MS = 6 * 60_000;
 
-/** P9, by what was written of each cluster. */
+/** P9, by the rules written for each cluster. */
 export class PolicyJudge {
   readonly #bench: Bench;
   readonly #accuse: Accuse;
@@ -38,17 +40,17 @@ export class PolicyJudge {
   readonly #law: Law | undefined;
   readonly #pace: PaceJudge;
   readonly #limits: LimitJudge;
-  /** When each pod was blocked by a budget first and last. */
+  /** The first and the last time when each pod was blocked by a budget. */
   readonly #blocks = new Map<PodUid, { readonly first: EpochMs; readonly last: EpochMs }>();
-  /** When each scheduled pod falls due by its record. */
+  /** The deadline of each scheduled pod, by its record. */
   readonly #fireAt = new Map<PodUid, EpochMs>();
-  /** Commits of each node that were answered. */
+  /** The number of answered commits of each node. */
   readonly #commits = new Map<string, number>();
-  /** How often each pod's deadline was moved. */
+  /** The number of changes of each pod's deadline. */
   readonly #moves = new Map<PodUid, number>();
-  /** Held since in a cluster that is observed, and not told of yet. */
+  /** The pods that are held in an observed cluster and not reported yet. */
   readonly #observed = new Set<PodUid>();
-  /** What was told of in a cluster that is observed. */
+  /** The evictions that were reported in an observed cluster. */
   readonly #wouldHave = new Set<string>();
 
   constructor(bench: Bench, guard: GuardJudge, accuse: Accuse) {
@@ -60,7 +62,7 @@ export class PolicyJudge {
     this.#limits = new LimitJudge(bench, this.#law, accuse);
   }
 
-  /** How pods went by the rates of clusters, and where they may go faster. */
+  /** The evictions under the rates of clusters, and the cases in which pods may be evicted faster. */
   get paced(): Paced {
     return this.#pace.paced;
   }
@@ -70,7 +72,7 @@ export class PolicyJudge {
     return this.#limits.judged;
   }
 
-  /** A pod is marked. It waits for its turn, so its node may have been looked at long ago. */
+  /** Judges a mark. The pod waits for a free slot, so its node may have been observed long ago. */
   mark(cluster: LiveCluster, pod: LivePod, sent: Sent): void {
     const looks = sent.looks.filter(({ node }) => node === pod.node);
     const keysIn = ({ node, state, begunAt }: NodeObservation) =>
@@ -79,13 +81,13 @@ export class PolicyJudge {
     this.#judgeMeans('marked', cluster, pod, sent, looks, keysIn);
   }
 
-  /** A budget forbids to evict a pod. */
+  /** Notes that a disruption budget blocks a pod's eviction. */
   blocked(uid: PodUid): void {
     const last = this.#bench.clock.now();
     this.#blocks.set(uid, { first: this.#blocks.get(uid)?.first ?? last, last });
   }
 
-  /** `looks`: those that it may have been decided by. */
+  /** `looks`: the observations that the decision may be based on. */
   deletion(cluster: LiveCluster, pod: LivePod, sent: Sent, looks: readonly NodeObservation[]): void {
     const dueBy = ({ node, state, begunAt }: NodeObservation) => {
       if (state === undefined) return [];
@@ -101,7 +103,7 @@ export class PolicyJudge {
     this.#limits.deletion(cluster, pod, sent, of);
   }
 
-  /** Pods go by the means that policy says; those of nodes that do not run are always deleted. */
+  /** Judges the method of an eviction: the policy's method, but pods of out-of-service nodes are always deleted. */
   #judgeMeans(
     what: string,
     { name, truth }: LiveCluster,
@@ -154,7 +156,7 @@ export class PolicyJudge {
       this.#accuse(`P9: ${pod.uid} was ${what} although that was forbidden`);
   }
 
-  /** By when a pod is to have been let go that rules forbade to evict. */
+  /** Returns a function that gives the time by which a pod must be released after rules forbade its eviction. */
   freedom(cluster: LiveCluster, pod: LivePod): Freedom {
     const law = this.#law;
     const { name, truth } = cluster;
@@ -184,18 +186,18 @@ export class PolicyJudge {
     };
   }
 
-  /** Held pods keep their deadlines. */
+  /** Returns a store that checks that held pods keep their deadlines. */
   watch(store: Store): Store {
     return {
       load: (...args) => store.load(...args),
       commit: async (ref, revision, change, now) => {
-        // Whether it was done may remain unknown.
+        // The result of a commit may remain unknown.
         const before = change.schedule.map(({ uid }) => [uid, this.#fireAt.get(uid)] as const);
         for (const { uid } of [...change.schedule, ...change.end]) this.#fireAt.delete(uid);
         const key = nodeKey(ref);
         const commits = this.#commits.get(key) ?? 0;
         const answer = await store.commit(ref, revision, change, now);
-        // An answer that is late is overtaken by what others wrote since.
+        // Newer commits by other processes supersede a late answer.
         if ((this.#commits.get(key) ?? 0) !== commits) {
           for (const { uid } of change.schedule) this.#fireAt.delete(uid);
           return answer;
@@ -230,17 +232,17 @@ export class PolicyJudge {
     }
   }
 
-  /** What would have happened is told once for each deadline, for as long as the cluster is observed. */
+  /** Judges that a prevented eviction is reported once for each deadline, while the cluster is observed. */
   logged(event: string, fields: LogFields): void {
     if (event !== 'eviction.would-evict') return;
     const uid = String(fields['uid']) as PodUid;
     const cluster = String(fields['cluster']) as ClusterName;
     const there = this.#bench.clusters.find(({ name }) => name === cluster);
     const pod = [...(there?.livePods.values() ?? [])].find((each) => each.uid === uid);
-    // Of one that went meanwhile each who finds that may tell, and who has just held it, too.
+    // If the pod was deleted meanwhile, each process that notices this, or that just held the pod, may report it.
     if (pod === undefined || pod.terminating) return;
     if (!this.#observed.delete(uid)) return;
-    // Who read the rules just before that was over may hold a pod once more that was let go just after.
+    // A process that read the rules just before observation ended may hold a released pod once more.
     if (!this.#isObserved(cluster)) return;
     const said = `${uid} ${this.#moves.get(uid)} ${this.#observations(cluster)}`;
     if (this.#wouldHave.has(said)) this.#accuse(`P9: it was told twice that ${uid} would have gone`);
@@ -252,7 +254,7 @@ export class PolicyJudge {
     return storedRules !== undefined && policyOf(storedRules).mode === 'observe';
   }
 
-  /** How often somebody began to observe a cluster. */
+  /** Returns the number of times that observation of a cluster started. */
   #observations(cluster: ClusterName): number {
     const history = this.#bench.rulesStore?.history(cluster) ?? [];
     const modes = history.map(({ storedRules }) => storedRules.orders.policy?.read.mode);

@@ -16,7 +16,7 @@ import type { SimulatedQueue } from './simulated-queue.ts';
 import type { SimulatedRulebook } from './simulated-rules-store.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 
-/** A queue as one process reaches it. Now and then it does not take all it is sent. */
+/** Returns a queue as one process accesses it. Sometimes the queue accepts only a part of the messages. */
 export function queuePort(
   process: Process,
   queue: SimulatedQueue,
@@ -38,7 +38,7 @@ export function queuePort(
   };
 }
 
-/** A queue's dead-letter queue as one process reaches it. */
+/** Returns a queue's dead-letter queue as one process accesses it. */
 export const deadLetterPort = (process: Process, deadLetters: OutgoingMessage[]): QueueSender => ({
   send: (messages) =>
     process.request('queues', () => {
@@ -47,14 +47,14 @@ export const deadLetterPort = (process: Process, deadLetters: OutgoingMessage[])
     }),
 });
 
-/** When the messages of a queue are seen again; that is free, because it cannot fail in the eyes of a handler. */
+/** Returns the control of messages' visibility. Calls take no time, because to a handler they cannot fail. */
 export const visibilityPort = (queue: SimulatedQueue): VisibilityControl => ({
   retryIn: async (messages) => {
     for (const { receiptHandle, seconds } of messages) queue.retryIn(receiptHandle, seconds);
   },
 });
 
-/** The timers on AWS as one process reaches them. */
+/** Returns the timers on AWS as one process accesses them. */
 export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: SimulatedScheduler): Timers {
   const send = (command: unknown) =>
     process.request('timers', () => {
@@ -63,7 +63,7 @@ export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: Si
     });
   return new AwsTimers({
     dueQueue,
-    // Nobody uses more of it, and to set it up takes longer than many a history.
+    // The code uses no other part of the client, and creating a real one takes longer than many histories.
     scheduler: Object.assign(Object.create(SchedulerClient.prototype), { send }),
     groupName: 'taintward',
     roleArn: 'arn:aws:iam::000000000000:role/scheduler',
@@ -72,7 +72,7 @@ export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: Si
   });
 }
 
-/** What governs clusters, as one process reads it; where nobody owns them, all are enforced. */
+/** Returns the rules of clusters as one process reads them; clusters without owners are enforced. */
 export function rulesPort(process: Process, { rulesStore }: Pick<Scene, 'rulesStore'>): RulesReader {
   if (!rulesStore) return enforcing(MATCHING);
   const read: SimulatedRulebook['read'] = (cluster) =>
@@ -80,23 +80,25 @@ export function rulesPort(process: Process, { rulesStore }: Pick<Scene, 'rulesSt
   return rulesReader({ rulesStore: { read }, matching: MATCHING, clock: process.clock });
 }
 
-/** Where a process's guard is written. */
+/** Returns the store of a guard's state as one process accesses it. */
 export const guardPort = (process: Process, rulesStore: SimulatedRulebook): GuardBook => ({
   read: (cluster) => process.request('store', () => rulesStore.read(cluster)),
   changeGuard: (...asked) => process.request('store', () => rulesStore.changeGuard(...asked)),
   touchGuard: (...asked) => process.request('store', () => rulesStore.touchGuard(...asked)),
 });
 
-/** How often a relay reads the rules. */
+/** The interval at which a relay reads the rules. */
 const POLL_MS = 2_000;
 
-/** A relay's watch over the rules of a cluster. It reads them when there is something new: what it reads else changes nothing. */
+/**
+ * Returns a relay's watch over the rules of a cluster. It reads only when there is a change, because other reads change nothing.
+ */
 export function rulesWatch(
   process: Process,
   rulesStore: SimulatedRulebook,
   { clock, log, random }: Scene,
 ): RulesWatch {
-  /** What was read: how much was written by then, and when that changes by itself. */
+  /** The result of the last read: the number of entries, and the time when they change by expiry. */
   let known: { readonly length: number; readonly end: EpochMs } | undefined;
   return new RulesWatch({
     readAll: async (clusters) => {
@@ -106,7 +108,7 @@ export function rulesWatch(
           await rulesStore.changed(known.end, (ring, at) => clock.setAlarm(at, ring));
           await clock.sleep(random.between(0, POLL_MS));
         }
-        // What nobody answered is asked again.
+        // A read without an answer is repeated.
         known = undefined;
         const [storedRules, found] = await process.request('store', () => [
           rulesStore.now(cluster),

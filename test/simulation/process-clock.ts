@@ -2,11 +2,11 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** Clocks that are kept by NTP differ by so much, and drift by so many parts of a million. */
+/** The maximum difference between clocks synchronized by NTP, and their maximum drift in parts per million. */
 const MAX_OFFSET_MS = 900;
 const MAX_DRIFT = 100e-6;
 
-/** A process's own view of the time: a little off, and as far as somebody set it. Its stopwatch is never set. */
+/** A process's own clock: slightly off, and changed when a user sets it. Its monotonic clock is never set. */
 export class ProcessClock implements Clock {
   readonly #world: Clock;
   readonly #startedAt: EpochMs;
@@ -14,7 +14,7 @@ export class ProcessClock implements Clock {
   readonly #drift: number;
   readonly #setTo: () => number;
 
-  /** `setTo`: by how many milliseconds it is set ahead now, or behind. */
+  /** `setTo`: the number of milliseconds by which the clock is currently set ahead, or behind if negative. */
   constructor(world: Clock, random: SeededRandom, setTo: () => number) {
     this.#world = world;
     this.#startedAt = world.now();

@@ -6,21 +6,21 @@ import type { SeededRandom } from './seeded-random.ts';
 import type { SimulationClock } from './simulation-clock.ts';
 import { type Service, unanswered, type Weather } from './weather.ts';
 
-/** The longest that one half of a request (there, or back) takes. */
+/** The longest time of one half of a request (there, or back). */
 const LATENCY_MS = { store: 8, queues: 20, timers: 60 } as const;
 
-/** For so long an answer is waited for. */
+/** The timeout of a request. */
 export const PATIENCE_MS = 10_000;
 
-/** Half a request that takes longer holds up what is done. */
+/** A half of a request beyond this time delays the service's work. */
 const SLOW_MS = 200;
 
-/** What of the world a process meets. */
+/** The environment of a process. */
 export interface Surroundings {
   readonly clock: SimulationClock;
-  /** The clock of a process that starts; absent: all go by the world's. */
+  /** Returns the clock of a starting process; absent: all processes use the simulated time. */
   readonly ownClock?: () => Clock;
-  /** Until when a process does not get on, because it is frozen; absent: none ever is. */
+  /** Returns the time until which a process is frozen; absent: no process ever is. */
   readonly frozenUntil?: () => EpochMs;
   readonly random: SeededRandom;
   readonly weather: Weather;
@@ -29,14 +29,14 @@ export interface Surroundings {
 
 const never = () => new Promise<never>(() => undefined);
 
-/** A process that may die at any request. What it was doing then just never goes on. */
+/** A process that may die at any request. Its current work then never continues. */
 export class Process {
   readonly #surroundings: Surroundings;
-  /** By which it tells the time. */
+  /** The process's own clock. */
   readonly clock: Clock;
   #dead = false;
   #buried: () => void = () => undefined;
-  /** Resolves when it dies. */
+  /** Resolves when the process dies. */
   readonly death = new Promise<void>((resolve) => {
     this.#buried = resolve;
   });
@@ -56,8 +56,8 @@ export class Process {
   }
 
   /**
-   * A request: takes its time there and back, on which it may fail, and the process die. `cluster`: whose API server
-   * is asked.
+   * Performs a request. It takes time there and back; in either half it may fail, and the process may die. `cluster`: the cluster
+   * whose API server receives the request.
    */
   async request<Result>(
     service: Service,
@@ -74,7 +74,7 @@ export class Process {
     return result;
   }
 
-  /** What was done is answered seconds later, or not while anybody waits for it. */
+  /** Delays the answer of a completed request by seconds, or beyond the timeout. */
   async #beLate(service: Service, cluster: ClusterName | undefined): Promise<void> {
     const { clock, weather, disturbances } = this.#surroundings;
     const lateMs = weather.lateMs();

@@ -1,4 +1,4 @@
-/** What the service promises, in brief. */
+/** The promises of the service, in brief. */
 export const PROMISES = {
   P1: 'never early, never another pod, never by an old look',
   P2: 'in time, whatever crashes',
@@ -13,7 +13,7 @@ export const PROMISES = {
 
 export type PromiseName = keyof typeof PROMISES;
 
-/** How often each promise was put to the test. */
+/** The number of tests of each promise. */
 export type Tried = Record<PromiseName, number>;
 
 export const untried = (): Tried => ({ P1: 0, P2: 0, P3: 0, P4: 0, P5: 0, P6: 0, P7: 0, P8: 0, P9: 0 });

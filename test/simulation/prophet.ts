@@ -10,7 +10,7 @@ import { SeededRandom } from './seeded-random.ts';
 
 export type Foresee = typeof forecastPod;
 
-/** What was told of a pod, and of which rules. */
+/** A forecast for a pod, and the rules it was based on. */
 interface Prophecy {
   readonly pod: LivePod;
   readonly forecast: Forecast;
@@ -18,29 +18,29 @@ interface Prophecy {
   readonly words: number;
 }
 
-/** Its chances are its own: all else happens as it does. */
+/** The seed of the prophet's own random numbers: everything else happens as without it. */
 const SEED = 20_260;
-/** Asked so often, of so many pods of each cluster. */
+/** The longest time between forecasts, and the pods of each cluster in each round. */
 const MAX_PAUSE_MS = 30_000;
 const PODS = 4;
-/** So long after the last change all that is to go has gone. */
+/** The time after the last change by which all evictions have happened. */
 const BUSY_MS = 60 * 60_000;
-/** Relays notice so soon what is let go, and tell it a second time to those who were just holding it. */
+/** The time after which relays notice a release, and send it a second time to functions that were just holding the pod. */
 const RELEASE_MS = 9_000;
 
 /**
- * Asks again and again what becomes of pods, once the service has heard of all that there is, and notes what then happens
- * otherwise although nothing changed.
+ * Asks repeatedly for forecasts of pods, once the service has received all changes. Notes events that differ from the forecast
+ * although nothing changed.
  */
 export class Prophet {
   readonly faults: string[] = [];
-  /** How often that a pod went was told before, and how often that it would not. */
+  /** The number of correct forecasts, by outcome. */
   readonly told: Record<string, number> = {};
   readonly #scene: Scene;
   readonly #forecastPod: Foresee;
   readonly #random: SeededRandom;
   readonly #prophecies = new Map<PodUid, Prophecy[]>();
-  /** When each node changed last, and each pod. */
+  /** The time of the last change of each node and each pod. */
   readonly #changedAt = new Map<string, EpochMs>();
 
   constructor(scene: Scene, foretell: Foresee) {
@@ -73,10 +73,10 @@ export class Prophet {
     this.#prophecies.delete(uid);
   }
 
-  /** The service deletes a pod. */
+  /** Compares a deletion by the service with the forecasts. */
   deletion(cluster: ClusterName, uid: PodUid, sentAt: EpochMs): void {
     for (const { forecast, askedAt } of this.#valid(cluster, uid)) {
-      // It was under way when that was asked.
+      // The deletion was under way at the time of the forecast.
       if (askedAt >= sentAt) continue;
       if (forecast.kind === 'evict' && sentAt >= soonest(forecast)) this.#count(forecast);
       else this.#accuse(uid, askedAt, forecast, `it went at ${sentAt}`);
@@ -84,7 +84,7 @@ export class Prophet {
     this.#prophecies.delete(uid);
   }
 
-  /** All is over, and has long been calm. */
+  /** Judges the end of the history, after a long calm time. */
   judgeEnd(): void {
     for (const cluster of this.#scene.clusters) this.#judgeLate(cluster);
   }
@@ -118,7 +118,7 @@ export class Prophet {
     }
   }
 
-  /** Whether what there is to know of a pod has reached the service. */
+  /** Reports whether all information about a pod has reached the service. */
   #isSettled({ name }: LiveCluster, { uid, node }: LivePod, now: EpochMs): boolean {
     const { disturbances, rulesStore } = this.#scene;
     const changedAt = Math.max(
@@ -129,7 +129,7 @@ export class Prophet {
     return disturbances.excusedUntil(name, changedAt) < now;
   }
 
-  /** What was told of a pod under the rules of now. */
+  /** Returns the forecasts for a pod under the current rules. */
   #valid(name: ClusterName, uid: PodUid): readonly Prophecy[] {
     const words = this.#scene.rulesStore?.history(name).length ?? 0;
     return (this.#prophecies.get(uid) ?? []).filter((each) => each.words === words);
@@ -168,6 +168,9 @@ export class Prophet {
   }
 }
 
-/** What failed goes sooner than it is tried again, should its cluster answer before that. */
+/**
+ * Returns the earliest time of a forecast eviction. A failed eviction may happen before its retry, if its cluster answers
+ * earlier.
+ */
 const soonest = ({ at, dueAt, retrying }: Extract<Forecast, { kind: 'evict' }>): EpochMs =>
   retrying ? dueAt : at;

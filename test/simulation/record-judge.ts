@@ -18,39 +18,39 @@ import type { Accuse, Bench } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { IDLE_NODE } from './simulated-user.ts';
 
-/** An epoch is read at most a second before it counts, and what is decided by it soon stored. */
+/** The maximum age of an epoch when it is used, plus the time until the decision is stored. */
 const EPOCH_AGE_MS = 7_000;
-/** Where the store refuses or somebody else commits first, that takes until the message's time is over. */
+/** The time that a commit may take if the store fails or another process commits first: the timeout of the message. */
 const MESSAGE_MS = 1_000 + QUEUES.nodeDeltas.functionTimeoutSeconds * 1000;
-/** A list is no older than this when its delta is handled. */
+/** The maximum age of a list when its delta is handled. */
 const LISTED_MS = 5 * 60_000;
-/** Of two processes with one clock. */
+/** The maximum age of a read, for two processes with one clock. */
 const READ_AGE_MS = 60_000;
 
 interface Told {
   readonly cluster: ClusterName;
   readonly uid: PodUid;
   readonly at: EpochMs;
-  /** The Event's key starts with this. */
+  /** The beginning of the Event's key. */
   readonly event: string;
 }
 
-/** P3, P5 to P7, as far as what is stored shows them. */
+/** P3, P5 to P7, as far as the stored data shows them. */
 export class RecordJudge {
   readonly #bench: Bench;
   readonly #accuse: Accuse;
-  /** Every record that was ever scheduled and has not ended yet. */
+  /** All records that were ever scheduled and have not ended yet. */
   readonly #scheduled = new Map<PodUid, NodeRef>();
-  /** When each was first. */
+  /** The time when each record was first scheduled. */
   readonly #scheduledAt = new Map<PodUid, EpochMs>();
   readonly #givenUp = new Set<PodUid>();
   readonly #epochs = new Map<ClusterName, { readonly epoch: number; readonly at: EpochMs }[]>();
-  /** What an Event is to tell. */
+  /** The Events that are expected. */
   #told: Told[] = [];
   readonly #wrong = new Set<string>();
-  /** Of each scheduled record. */
+  /** The version of each scheduled record. */
   readonly #versions = new Map<PodUid, Version>();
-  /** What stood there when somebody looked: a commit whose answer was lost wrote it, if no other did. */
+  /** The decisions found in loads: a commit without an answer wrote them, if no other commit did. */
   readonly #stored = new Set<string>();
   readonly #turns = new Set<string>();
   writes = 0;
@@ -70,12 +70,12 @@ export class RecordJudge {
     return this.#givenUp.has(uid);
   }
 
-  /** When a pod's eviction was first scheduled. */
+  /** Returns the time when a pod's eviction was first scheduled. */
   scheduledAt(uid: PodUid): EpochMs | undefined {
     return this.#scheduledAt.get(uid);
   }
 
-  /** Whether a pod that was held was told to go at that moment. */
+  /** Reports whether a held pod was scheduled for eviction at that time. */
   isTurn(ref: NodeRef, at: EpochMs): boolean {
     return this.#turns.has(turnOf(ref, at));
   }
@@ -151,13 +151,13 @@ export class RecordJudge {
     if (outcome === 'cancelled' && ending.cancelled === 'pod-gone') this.#isGone(ref, ending);
   }
 
-  /** P3: a pod that is told to be gone is. */
+  /** P3: a pod that is reported as deleted is deleted. */
   #isGone({ cluster, node }: NodeRef, { uid }: FinalRecord): void {
     const { clock, clusters } = this.#bench;
     const there = clusters.find(({ name }) => name === cluster);
     const pod = there && [...there.livePods.values()].find((each) => each.uid === uid);
     const listedAt = clock.now() - LISTED_MS;
-    // One that is younger may be missing in a list that its relay was given, and of a deleted node nothing is known.
+    // A younger pod may be missing in its relay's list, and no relay has data about pods of a deleted node.
     if (!pod || pod.terminating || pod.podSince > listedAt || !there.truth.wasThere(node, listedAt)) return;
     this.#once(`P3: the eviction of ${uid} was cancelled as if it had gone`);
   }
@@ -166,7 +166,7 @@ export class RecordJudge {
     const { clock, disturbances, house, queues } = this.#bench;
     this.#givenUp.add(uid);
     const copied = queues.evictionsDue.deadLetters.some(({ body }) => body.includes(uid));
-    // Where nothing travels by queues, the store alone says what was given up.
+    // Without queues, only the store shows failed evictions.
     if (!copied && !house.sqlite) this.#once(`P6: ${uid} was given up and is no dead letter`);
     this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
     const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
@@ -184,7 +184,7 @@ export class RecordJudge {
   async judgeEnd(): Promise<void> {
     for (const [uid, ref] of this.#scheduled) {
       const { scheduled, ended } = await this.#load(ref);
-      // Somebody may have crashed between the end and telling so.
+      // A process may have crashed between the end and its report.
       if (!scheduled.has(uid) && !ended.has(uid) && !(await this.#bench.house.hasEnded(ref, uid))) {
         this.#once(`P6: the eviction of ${uid} was dropped in silence`);
       }
@@ -204,7 +204,7 @@ export class RecordJudge {
         left.push(told);
         continue;
       }
-      // An Event is a courtesy: where anything went wrong it may be lost.
+      // Events are best effort: after any failure, one may be missing.
       const troubled = disturbances.excusedUntil(cluster, at) > disturbances.inTime(at);
       if (!troubled) this.#bench.tried('P3');
       if (troubled || events.some(({ key }) => key.startsWith(event))) continue;
@@ -259,11 +259,11 @@ export class RecordJudge {
         this.#once(`P5: ${uid} is to go and not scheduled`);
       }
     }
-    // That a marked pod went is not told at once, but by the next resync.
+    // The deletion of a marked pod is not reported immediately, but by the next resync.
     if (disturbances.excusedUntil(name, truth.changedAt(node)) + RESYNC_MS > now) return;
     const uids = new Set(staying.map(({ uid }) => uid));
     for (const uid of scheduled.keys()) {
-      // A crash may leave the record of a pod whose end is told.
+      // A crash may leave the record of a pod whose end was reported.
       if (uids.has(uid) || (await house.hasEnded({ cluster: name, node }, uid))) continue;
       this.#once(`P5: ${uid} is scheduled and is gone`);
     }

@@ -4,7 +4,7 @@ import { PROMISES, type PromiseName } from './promises.ts';
 import { replayOf, type Shrunk, storyOf } from './shrink.ts';
 import { brokenBy, type Sweep } from './sweep.ts';
 
-/** How histories were played. */
+/** The parameters of a run. */
 export interface Run {
   readonly seed: number;
   readonly histories: number;
@@ -12,7 +12,7 @@ export interface Run {
   readonly workers: number;
 }
 
-/** What came of them, as tables. */
+/** Returns the results as tables. */
 export function report({ played, tried, compared, paced, violations }: Sweep, run: Run): string {
   const { seed, histories, seconds, workers } = run;
   const all = Object.values(played);
@@ -43,10 +43,10 @@ export function report({ played, tried, compared, paced, violations }: Sweep, ru
   ].join('\n');
 }
 
-/** How often rates were put to the test. */
+/** Returns the number of tests of rates, as a sentence. */
 export const pacedText = ({ windows }: Paced): string => `Rates were judged in ${windows} spans of time.`;
 
-/** A history that broke a promise, as short as it could be made. */
+/** Returns the report of a history that broke a promise, shortened as far as possible. */
 export function violationReport(seed: number, shrunk: Shrunk): string {
   return [
     '',
@@ -57,7 +57,7 @@ export function violationReport(seed: number, shrunk: Shrunk): string {
   ].join('\n');
 }
 
-/** A planted defect, and how it was found; `fault` absent: it was not. */
+/** A planted defect, and how it was found; `fault` absent: it was not found. */
 export interface PlantedFound {
   readonly name: string;
   readonly area: string;
@@ -65,7 +65,7 @@ export interface PlantedFound {
   readonly fault?: string;
 }
 
-/** What became of planted defects, as a table. */
+/** Returns the results of planted defects, as a table. */
 export function plantedReport(found: readonly PlantedFound[]): string {
   const rows = found
     .toSorted((a, b) => (a.area < b.area ? -1 : a.area > b.area ? 1 : 0))

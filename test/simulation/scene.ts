@@ -14,16 +14,16 @@ import type { Story } from './story.ts';
 
 export type Queues = Readonly<Record<QueueKey, SimulatedQueue>>;
 
-/** Who is told what relays and functions do. */
+/** The observer of relays and functions. */
 export type Watcher = Pick<Judge, 'watchStore' | 'leaseTaken' | 'told' | 'podsRead'>;
 
-/** What the relays and functions of one history share. */
+/** The objects that the relays and functions of one history share. */
 export interface Scene extends Surroundings {
   readonly clusters: readonly LiveCluster[];
   readonly house: House;
   readonly queues: Queues;
   readonly scheduler: SimulatedScheduler;
-  /** Absent: nobody says anything, and all is enforced. */
+  /** Absent: no cluster has an owner, and all clusters are enforced. */
   readonly rulesStore: SimulatedRulebook | undefined;
   readonly plans: Plans;
   readonly log: Log;

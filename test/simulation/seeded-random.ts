@@ -1,4 +1,4 @@
-/** Random numbers that a seed repeats (mulberry32). */
+/** Random numbers that a seed reproduces (mulberry32). */
 export class SeededRandom {
   readonly #seed: number;
   #state: number;
@@ -11,15 +11,12 @@ export class SeededRandom {
     this.#state = seed | 0;
   }
 
-  /**
-   * From now on each moment (of `now`) has numbers of its own: who leaves out what happens at one of them changes nothing at any
-   * other.
-   */
+  /** Gives each time (of `now`) its own numbers from now on: leaving out the events at one time changes nothing at any other. */
   followMoments(now: () => number): void {
     this.#now = now;
   }
 
-  /** From 0 to 1, 1 excluded. */
+  /** Returns a number from 0 to 1, 1 excluded. */
   readonly next = (): number => {
     const moment = this.#now?.() ?? 0;
     if (moment !== this.#moment) {
@@ -33,7 +30,7 @@ export class SeededRandom {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
 
-  /** A whole number, both ends included. */
+  /** Returns a whole number, both ends included. */
   between(from: number, to: number): number {
     return from + Math.floor(this.next() * (to - from + 1));
   }

@@ -7,7 +7,7 @@ import { brokenBy } from '#test/simulation/sweep.ts';
 
 const SEEDS = Array.from({ length: 20 }, (_, seed) => seed);
 
-test('a history that breaks a promise is made shorter as long as it breaks that, and told', async () => {
+test('shortens a history while it breaks the same promise, and prints its story', async () => {
   const { fault } = PLANTED_DEFECTS['a timer is armed by nobody'] ?? {};
   assert.ok(fault);
   const options = { climate: 'gusty', governed: false, fault } as const;
@@ -31,6 +31,6 @@ test('a history that breaks a promise is made shorter as long as it breaks that,
   assert.fail('no promise was broken');
 });
 
-test('a history that keeps all promises is left as it is', async () => {
+test('returns nothing for a history that keeps all promises', async () => {
   assert.equal(await shrink(0, { climate: 'brief', governed: false }), undefined);
 });

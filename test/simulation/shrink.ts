@@ -2,27 +2,27 @@ import { CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { type Simulated, type SimulationOptions, simulate } from './simulate.ts';
 import { brokenBy } from './sweep.ts';
 
-/** A history as short as it could be made, that still breaks the promise. */
+/** A history that still breaks the promise, shortened as far as possible. */
 export interface Shrunk {
   readonly options: SimulationOptions & { readonly climate: ClimateName; readonly governed: boolean };
   readonly history: Simulated;
-  /** What breaks. */
+  /** The broken promise. */
   readonly fault: string;
 }
 
-/** What a climate may do without, and what it is then like. */
+/** The features that a climate may lack, with the values that remove them. */
 const QUIETER: Partial<Climate> = {
   ...{ trouble: 0, death: 0, conflict: 0, duplicate: 0, dropped: 0, spells: 0, relayChanges: 0, gap: 0 },
   ...{ blackouts: 0, unregistered: 0, neighbour: false, episodes: 1, nodes: 1, mostPods: 1 },
   ...{ apiMs: 80, watchLagMs: 150, callsAtOnce: 48, pageItems: 1000, ownWatches: 100, streamedLists: true },
 };
 
-/** So many histories are played at most to make one shorter. */
+/** The most histories that are played to shorten one. */
 const TRIES = 150;
 
 /**
- * Leaves out of a history that breaks a promise what it can do without: features of its climate, owners, and what people, nodes and
- * relays do, as long as the same promise is broken. `undefined`: it breaks none.
+ * Removes everything from a history that is not needed to break the same promise: features of its climate, owners, and the
+ * actions of users, nodes and relays. `undefined`: the history breaks no promise.
  */
 export async function shrink(
   seed: number,
@@ -59,7 +59,7 @@ export async function shrink(
 
 const halved = (size: number): number => (size === 1 ? 0 : Math.ceil(size / 2));
 
-/** Plays it; `undefined`: that promise is kept. */
+/** Plays a history; `undefined`: it keeps that promise. */
 async function attempt(
   seed: number,
   options: SimulationOptions & { readonly climate: ClimateName },
@@ -72,7 +72,7 @@ async function attempt(
     : { options: { ...options, governed: history.governed }, history, fault };
 }
 
-/** What of a history concerns what went wrong in it, up to then, line by line. */
+/** Returns the part of a history's story that concerns the fault, up to the fault, line by line. */
 export function storyOf({ history, fault }: Shrunk): readonly string[] {
   const named = new Set(fault.match(/\bc\d\.p\d+\.\d+|\bn\d+\b/g) ?? []);
   for (const line of history.story) {
@@ -87,7 +87,7 @@ export function storyOf({ history, fault }: Shrunk): readonly string[] {
   return history.story.slice(0, brokenAt + 1).filter(concerns);
 }
 
-/** The command that plays it again. */
+/** Returns the command that replays the history. */
 export function replayOf(seed: number, { climate, governed, changed, leftOut }: Shrunk['options']): string {
   const settings = Object.entries(changed ?? {}).map(([name, value]) => `${name}=${value}`);
   return [
@@ -98,7 +98,7 @@ export function replayOf(seed: number, { climate, governed, changed, leftOut }: 
   ].join(' ');
 }
 
-/** 1,2,3,7 as 1-3,7. */
+/** Returns numbers as ranges: 1,2,3,7 as 1-3,7. */
 function spans(numbers: readonly number[]): string {
   const found: [number, number][] = [];
   for (const number of numbers) {

@@ -34,51 +34,56 @@ const START_AT: EpochMs = Date.UTC(2026, 0, 1);
 const ACCESS: Access = { kind: 'local-context', context: 'simulated' };
 
 export interface SimulationOptions {
-  /** Played without: a random one. */
+  /** The climate; absent: a random one. */
   readonly climate?: ClimateName;
-  /** Whether clusters have owners who change what governs them; played without: perhaps. */
+  /** True if clusters have owners who change their rules; absent: by chance. */
   readonly governed?: boolean;
-  /** Whether control planes have a stale view, and call nodes unreachable that renew their Leases. Absent: no node has a Lease. */
+  /**
+   * True if control planes have a stale view, and call nodes unreachable that renew their Leases. Absent: no node has a Lease.
+   */
   readonly stale?: boolean;
   /** A defect to plant; absent: none. */
   readonly fault?: Partial<Hooks>;
-  /** A climate that is that one but for this. */
+  /** Changed features of the climate. */
   readonly changed?: Partial<Climate>;
-  /** What was planned and is left out, by its numbers. */
+  /** The planned actions to leave out, by number. */
   readonly leftOut?: readonly number[];
-  /** Whether it is asked what becomes of pods, by whichever function; who asks only looks on. Absent: no. */
+  /**
+   * The function that forecasts the outcome for pods; asking for forecasts does not affect the history. Absent: none are
+   * requested.
+   */
   readonly foretold?: Foresee;
 }
 
 export interface Simulated {
   readonly climate: ClimateName;
-  /** What broke a promise of the service; empty when all were kept. */
+  /** The broken promises of the service; empty when all were kept. */
   readonly faults: readonly string[];
-  /** What happened, line by line. */
+  /** The events, line by line. */
   readonly story: readonly string[];
-  /** Whether clusters had owners, and how many things were planned. */
+  /** True if clusters had owners; `planned` is the number of planned actions. */
   readonly governed: boolean;
   readonly planned: number;
-  /** Pods that the service evicted. */
+  /** The number of pods that the service evicted. */
   readonly evicted: number;
-  /** How often each promise was put to the test, and what was compared with the naive model. */
+  /** The number of tests of each promise, and the comparisons with the naive model. */
   readonly tried: Tried;
   readonly compared: Compared;
   readonly paced: Paced;
   /** Deletions of pods whose workload had a limit. */
   readonly limited: number;
-  /** With `foretold`: what was told and happened otherwise, and how often what was told. */
+  /** With `foretold`: the wrong forecasts, and the number of correct ones by outcome. */
   readonly prophecies: {
     readonly broken: readonly string[];
     readonly told: Readonly<Record<string, number>>;
   };
 }
 
-/** Plays the random history of a seed: the real handlers and relays over a world that goes wrong. */
+/** Plays the random history of a seed: the real handlers and relays in a simulated world with failures. */
 export async function simulate(seed: number, options: SimulationOptions = {}): Promise<Simulated> {
   const random = new SeededRandom(seed);
   const clock = new SimulationClock(START_AT);
-  // Of their own: a history without owners is what it was before there were any.
+  // Owners have random numbers of their own, so that histories without owners stay the same.
   const owners = new SeededRandom(~seed);
   return withSimulatedTime(clock, random, () => play(clock, random, owners, options));
 }
@@ -96,7 +101,7 @@ async function play(
   const disturbances = new Disturbances();
   const weather = new Weather(climate, episodesOf(climate, random), { clock, random, disturbances });
   const story = new Story(clock);
-  // Drawn in any case: a history that is played again as it was is the same.
+  // Always draw this number, so that a replay with explicit options is the same history.
   const perhaps = owners.chance(0.5);
   const { governed = perhaps } = options;
   const fault = { ...SOUND, ...options.fault };
@@ -162,7 +167,7 @@ function episodesOf(
   });
 }
 
-/** Who looks on. */
+/** The observers. */
 interface Audience {
   prophet?: Prophet | undefined;
 }
@@ -235,7 +240,7 @@ function setScene(
   };
 }
 
-/** So many of a pod's tolerations are told, the last ones. */
+/** The most tolerations of a pod that the story prints, the last ones. */
 const TOLD = 5;
 
 const inShort = ({

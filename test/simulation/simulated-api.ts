@@ -25,10 +25,10 @@ import type { Process } from './process.ts';
 import type { Scene } from './scene.ts';
 import { type Shown, SimulatedResource } from './simulated-resource.ts';
 
-/** A look at a node that a process took. */
+/** An observation of a node by a process. */
 export interface NodeObservation {
   readonly node: NodeName;
-  /** The node's state then, by its number in the truth; `undefined`: there never was such a node. */
+  /** The node's state at that time, by its number in the truth; `undefined`: the node never existed. */
   readonly state: number | undefined;
   readonly begunAt: EpochMs;
   readonly answeredAt: EpochMs;
@@ -37,15 +37,15 @@ export interface NodeObservation {
 /** A mark or a deletion as it was sent. */
 export interface Sent {
   readonly sentAt: EpochMs;
-  /** What the process has seen of nodes. */
+  /** The process's observations of nodes. */
   readonly looks: readonly NodeObservation[];
-  /** By what a pod is deleted. */
+  /** The method by which a pod is evicted. */
   readonly means: Method['kind'];
-  /** When the pod's mark was answered, if this process marked it. */
+  /** The time when the pod's mark was answered, if this process marked it. */
   readonly markedAt: EpochMs | undefined;
 }
 
-/** Is told what a process gets to see of nodes, by the numbers of their states in the truth. */
+/** Receives the node states that a process sees, by their numbers in the truth. */
 export interface Onlooker {
   all(states: ReadonlyMap<NodeName, number>): void;
   one(node: NodeName, state: number): void;
@@ -53,15 +53,15 @@ export interface Onlooker {
 
 const NOBODY: Onlooker = { all: () => undefined, one: () => undefined };
 
-/** Looks that nobody may rely on any more are forgotten after so long. */
+/** The time after which observations are forgotten, because no process relies on them any more. */
 const LOOK_KEPT_MS = 60_000;
 const CALL_TIMEOUT_MS = 10_000;
-/** How long a process relies on a registration. */
+/** The time for which a process relies on a registration. */
 const REGISTRATION_MAX_AGE_MS = 20_000;
 
 /**
- * An API server as one process reaches it: calls take turns, and fail at once while it does not answer. It keeps what
- * the process saw, for the judge.
+ * An API server as one process accesses it. Calls wait for free slots, and fail immediately while the server does not answer. The
+ * object keeps the process's observations, for the judge.
  */
 export class SimulatedApi implements KubernetesApi {
   readonly takeRival = () => undefined;
@@ -132,7 +132,7 @@ export class SimulatedApi implements KubernetesApi {
   }
 
   async getNodeLease(node: NodeName): Promise<NodeLease | undefined> {
-    // A history without Leases is what it was before anybody asked for them.
+    // Without Leases, make no request, so that those histories stay the same.
     if (!this.#cluster.leases) return undefined;
     return this.#call(() => this.#cluster.getNodeLease(node));
   }
@@ -183,7 +183,7 @@ export class SimulatedApi implements KubernetesApi {
     );
   }
 
-  /** Sends by `notAfter` what ends a pod. */
+  /** Sends a request by `notAfter` that deletes or evicts a pod. */
   async #end<T>(uid: PodUid, notAfter: EpochMs | undefined, perform: (sent: Sent) => Promise<T>): Promise<T> {
     let sent: Sent | undefined;
     const send = () => {
@@ -230,7 +230,7 @@ export class SimulatedApi implements KubernetesApi {
 
   close(): void {}
 
-  /** `send`: called when the request is sent; throws when it must not be. */
+  /** `send`: called when the request is sent; throws when the request must not be sent. */
   async #call<T>(
     perform: () => Promise<T>,
     { inHurry, send }: { readonly inHurry: boolean; readonly send: () => void | Promise<void> } = {
@@ -241,7 +241,7 @@ export class SimulatedApi implements KubernetesApi {
     this.#refuseWhileOpen();
     return this.#turns.run(
       async () => {
-        // A turn more would order histories anew that have nothing to ask.
+        // Do not await without a promise: another turn would reorder histories that have nothing to await.
         const asked = send();
         if (asked) await asked;
         this.#refuseWhileOpen();
@@ -270,7 +270,7 @@ export class SimulatedApi implements KubernetesApi {
     throw new ApiError('the server does not answer', 0);
   }
 
-  /** An answer says when it was given, to the second. */
+  /** Performs a request whose answer contains its time, to the second. */
   async #dated<T>(perform: () => Promise<T>): Promise<T> {
     const own = this.#process.clock;
     const sentAt = own.now();
@@ -293,7 +293,7 @@ export class SimulatedApi implements KubernetesApi {
   }
 }
 
-/** The registered clusters as one process reaches them. */
+/** The registered clusters as one process accesses them. */
 export class SimulatedClusters implements ClusterAccess {
   readonly #scene: Scene;
   readonly #process: Process;

@@ -10,19 +10,19 @@ export type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchRes
 export interface FunctionSettings {
   readonly queue: QueueKey;
   readonly batchSize: number;
-  /** How many run at a time. */
+  /** The number of concurrent instances. */
   readonly instances: number;
-  /** The handler, as a process of the function starts it. */
+  /** Starts the handler in a process of the function. */
   readonly start: (process: Process) => Handler;
 }
 
-/** The handlers look at the event only. */
+/** The handlers use the event only. */
 const CONTEXT = {} as Context;
 const LATE: unique symbol = Symbol('late');
 
 /**
- * Runs a function on its queue for ever. Of an instance that dies or times out, nothing is heard any more, its
- * messages come back, and a new instance takes its place.
+ * Runs a function on its queue indefinitely. An instance that dies or times out has no further effect. Its messages become
+ * visible again, and a new instance replaces it.
  */
 export function runFunction(scene: Scene, settings: FunctionSettings): void {
   const serve = async () => {
@@ -34,7 +34,7 @@ export function runFunction(scene: Scene, settings: FunctionSettings): void {
   for (let instances = 0; instances < settings.instances; instances++) void serve();
 }
 
-/** Runs a function on its queue in a process, until that dies. */
+/** Runs a function on its queue in a process, until the process dies. */
 export function runFunctionIn(process: Process, scene: Scene, settings: FunctionSettings): void {
   const handler = settings.start(process);
   for (let instances = 0; instances < settings.instances; instances++) {
@@ -52,7 +52,7 @@ async function live(
   const timeoutMs = QUEUES[settings.queue].functionTimeoutSeconds * 1000;
   while (!process.dead) {
     const received = queue.receive(settings.batchSize, process);
-    // What a handler left undone may be its death while it waits for the next message.
+    // Unfinished work of a handler may kill the process while it waits for the next message.
     const records = await Promise.race([received, process.death]);
     if (!records) return;
     const { promise: timeout, resolve } = Promise.withResolvers<typeof LATE>();

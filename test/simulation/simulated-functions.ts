@@ -17,7 +17,7 @@ import { SimulatedStream } from './simulated-stream.ts';
 
 const INSTANCES = { deltas: 2, evict: 4 };
 
-/** What a function has of the world, in a process. `timers`: absent = those on AWS. */
+/** Returns the ports of a function in a process. `timers`: absent = those on AWS. */
 export function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
   const { fault, house, log, queues, scheduler } = scene;
   const { clock } = process;
@@ -40,7 +40,7 @@ export function portsOf(process: Process, user: User, scene: Scene, timers?: Tim
   };
 }
 
-/** The handlers that are fed by queues. */
+/** Returns the handlers that queues feed. */
 function queueFunctions(scene: Scene): readonly FunctionSettings[] {
   const portsAt = (process: Process, queue: QueueKey) => ({
     ...portsOf(process, queue, scene),

@@ -6,16 +6,16 @@ import { sqsRecord } from '#test/world/sqs-event.ts';
 import type { Surroundings } from './process.ts';
 
 export interface ReceivedMessage extends OutgoingMessage {
-  /** It was handled before, or set aside. */
+  /** True if the message was handled before, or set aside. */
   readonly again: boolean;
-  /** How often it came. */
+  /** The number of deliveries. */
   readonly receives: number;
 }
 
 interface Message extends ReceivedMessage {
   readonly id: string;
   readonly sentAt: number;
-  /** Of a message that is being handled, when it comes back unless it is deleted. */
+  /** For a message in flight, the time when it becomes visible again unless it is deleted. */
   visibleAt: number;
   receives: number;
 }
@@ -26,23 +26,23 @@ export interface QueueSettings {
   readonly maxReceives: number;
 }
 
-/** How soon somebody asks again who got nothing though there are messages. */
+/** The delay after which a consumer polls again if it received nothing although messages exist. */
 const POLL_MS = 20;
-/** For how long a FIFO queue knows a deduplication id. */
+/** The time for which a FIFO queue remembers a deduplication ID. */
 const DEDUPLICATION_MS = 5 * 60_000;
 const MINUTE_MS = 60_000;
-/** A duplicate comes up to so much later: delivered once more, or redriven. */
+/** The longest delays of a duplicate: delivered once more, or redriven. */
 const LATEST_DUPLICATES_MS = [1_000, 15 * MINUTE_MS, 3 * 24 * 60 * MINUTE_MS] as const;
 
 /**
- * An SQS queue in memory. FIFO: messages of one group in order and one batch at a time. Otherwise in any order, those
- * of groups with less in hand first (fair queues). Visibility, receives, retention, dead letters. In bad weather
- * handled messages come again, up to days later.
+ * An SQS queue in memory. FIFO: messages of one group are delivered in order and one batch at a time. Otherwise in any order,
+ * groups with fewer messages in flight first (fair queues). The queue simulates visibility, receives, retention, and dead
+ * letters. In bad weather, handled messages are delivered again, up to days later.
  */
 export class SimulatedQueue {
-  /** What was set aside, by the queue or by a handler. */
+  /** The messages that the queue or a handler set aside. */
   readonly deadLetters: OutgoingMessage[] = [];
-  /** Called with each message that is sent, received, handled, and that outlived the queue's retention. */
+  /** Callbacks for each message that is sent, received, or handled, and for each that exceeded the queue's retention. */
   onAccepted: (message: OutgoingMessage) => void = () => undefined;
   onReceived: (message: ReceivedMessage) => void = () => undefined;
   onHandled: (message: OutgoingMessage) => void = () => undefined;
@@ -60,7 +60,7 @@ export class SimulatedQueue {
     this.#settings = settings;
   }
 
-  /** Messages there are, in flight or not. `again`: it was handled or set aside before. */
+  /** The current messages, in flight or not. `again`: the message was handled or set aside before. */
   get messages(): readonly Pick<Message, 'body' | 'again' | 'sentAt'>[] {
     return this.#messages;
   }
@@ -85,12 +85,12 @@ export class SimulatedQueue {
     return failures;
   }
 
-  /** All messages are lost, with the process that held them. */
+  /** Drops all messages, together with the process that held them. */
   lose(): void {
     this.#messages = [];
   }
 
-  /** An operator has what was set aside handled again. */
+  /** Delivers the dead letters again, as an operator does. */
   redrive(): void {
     for (const message of this.deadLetters.splice(0))
       this.#add(message, this.#surroundings.clock.now(), true);
@@ -103,7 +103,7 @@ export class SimulatedQueue {
     this.#wakeAt(visibleAt);
   }
 
-  /** Up to `count` messages, as soon as there is one; never to a process that is dead. */
+  /** Returns up to `count` messages, as soon as there is one; never to a dead process. */
   async receive(count: number, process: { readonly dead: boolean }): Promise<readonly SQSRecord[]> {
     for (;;) {
       const taken = this.#take(count);
@@ -155,7 +155,7 @@ export class SimulatedQueue {
     return visibleAt <= clock.now() && (this.#settings.fifo || !random.chance(0.2));
   }
 
-  /** Messages in the order in which they are looked at. */
+  /** Returns the messages in the order of delivery. */
   #inTurn(): readonly Message[] {
     if (this.#settings.fifo) return [...this.#messages];
     const now = this.#surroundings.clock.now();
@@ -167,7 +167,7 @@ export class SimulatedQueue {
     return this.#messages.toSorted((a, b) => load(a) - load(b));
   }
 
-  /** Changes when a received message is seen again; a receipt that is no longer good changes nothing. */
+  /** Changes the time when a received message becomes visible again; an expired receipt changes nothing. */
   retryIn(receiptHandle: string, seconds: number): void {
     const message = this.#received(receiptHandle);
     if (message) this.#hide(message, seconds);
@@ -199,7 +199,7 @@ export class SimulatedQueue {
     this.#wakeAt(message.visibleAt);
   }
 
-  /** There is nothing to take for now. Of a group, the first message decides when there is. */
+  /** Schedules a wake-up when no message is available. The first message of each group determines the time. */
   #wakeLater(): void {
     const groups = new Set<string>();
     const heads = this.#messages.filter(({ groupId }) => {

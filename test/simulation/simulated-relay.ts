@@ -20,11 +20,11 @@ import { MATCHING, type Scene } from './scene.ts';
 import { SimulatedApi } from './simulated-api.ts';
 
 const RETRY_MS = 2_000;
-/** How often it asks whether time lets something go that the guard holds. */
+/** The interval at which a relay checks whether the guard releases pods because of elapsed time. */
 const LOOK_MS = 10_000;
 const METRICS = relayMetrics(new Registry());
 
-/** The relay's watch, view, guard and outbox over one simulated cluster, from its take-over of the lease to its death. */
+/** The relay's watch, view, guard and outbox over one simulated cluster, from acquiring the lease to its death. */
 export class SimulatedRelay {
   readonly process: Process;
   readonly #scene: Scene;
@@ -33,7 +33,7 @@ export class SimulatedRelay {
   readonly #outbox: Outbox;
   #hasLease = false;
 
-  /** `synced`: called as soon as everything is there that it takes to tell of the whole cluster. `outbox`: absent = to the queues. */
+  /** `synced`: called as soon as the relay has all the data to report the whole cluster. `outbox`: absent = to the queues. */
   constructor(
     cluster: LiveCluster,
     scene: Scene,
@@ -49,7 +49,7 @@ export class SimulatedRelay {
     void this.#speak();
   }
 
-  /** Whether it took the lease, which it may have lost since. */
+  /** True if the relay acquired the lease; it may have lost the lease since. */
   get hasLease(): boolean {
     return this.#hasLease;
   }
@@ -60,7 +60,7 @@ export class SimulatedRelay {
     const { name } = this.#cluster;
     const { leases, store } = scene.house.rooms(process);
     const lease = await this.#untilItWorks(async () => {
-      // The one before may not know of it yet; what it still says is told apart by its epoch.
+      // The previous relay may not have noticed the loss of its lease yet. The epoch identifies its later messages.
       const now = clock.now();
       const taken = await leases.take(name, await leases.look(name), `relay ${now}`, now);
       if (!taken) throw new Error('another relay was faster');
@@ -78,7 +78,7 @@ export class SimulatedRelay {
     const { signal } = ended;
     let seeing: { readonly watch: ClusterWatch; readonly guard: Guard | undefined } | undefined;
     const see = (rules: Rules) => {
-      // It does not know when it has lost its lease.
+      // The relay does not notice when it has lost its lease.
       const knows = () => view.listed && watch.connectionState.kind !== 'disconnected';
       const retell = (wake: boolean) =>
         outbox.mark(
@@ -100,7 +100,7 @@ export class SimulatedRelay {
         gone: () => undefined,
         tell: (subjects, wake) => {
           outbox.mark(name, subjects, wake);
-          // Only of what it has recalled from the store is it told that it is to wake.
+          // `wake` is true only for nodes that the watch has recalled from the store.
           recalled ||= wake;
           if (recalled && !view.awaitsPods) this.#synced();
         },
@@ -131,7 +131,7 @@ export class SimulatedRelay {
     });
   }
 
-  /** The cluster's guard; where nobody owns the cluster, there is none. */
+  /** Returns the cluster's guard; a cluster without an owner has none. */
   #guard(
     view: ClusterView,
     rules: Rules,
@@ -155,7 +155,7 @@ export class SimulatedRelay {
     return guard;
   }
 
-  /** As of what governs the cluster is heard, first as it is. */
+  /** Calls the listener with the cluster's rules, first with the current ones and then after each change. */
   #followRules(signal: AbortSignal, listener: RulesListener): void {
     const { rulesStore } = this.#scene;
     if (!rulesStore) {
@@ -167,7 +167,7 @@ export class SimulatedRelay {
     signal.addEventListener('abort', () => void rules.stop());
   }
 
-  /** Keeps account of what is told. */
+  /** Returns a queue that records the messages sent. */
   #told(queue: QueueSender): QueueSender {
     const { fault, judge } = this.#scene;
     const planted = fault.relayQueue(queue, this.#cluster);
@@ -193,7 +193,7 @@ export class SimulatedRelay {
   }
 }
 
-/** As if other clusters had taken most watches. */
+/** Limits the available watches as if other clusters used most of them. */
 class FewWatches extends PodFollowLimits {
   #left: number;
 

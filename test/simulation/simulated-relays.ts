@@ -3,12 +3,12 @@ import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import { SimulatedRelay } from './simulated-relay.ts';
 
-/** How soon a relay finds out that a cluster was registered, or is no longer. */
+/** The longest time until a relay notices that a cluster was registered or unregistered. */
 const MAX_UNAWARE_MS = 20_000;
 
 /**
- * The relays that speak for one cluster, one after the other. The old one may live on for a while without knowing that
- * it lost its lease; a dead one has no successor for a while; one of a cluster that is unregistered ends.
+ * The relays that hold one cluster's lease, one after the other. The old relay may live on for a while without noticing that it
+ * lost its lease. A dead relay has no successor for a while. A relay of an unregistered cluster ends.
  */
 export class SimulatedRelays {
   readonly #scene: Scene;
@@ -33,7 +33,7 @@ export class SimulatedRelays {
     sometimes(() => this.#relay.process.die());
   }
 
-  /** The cluster is registered from now on, or no longer. */
+  /** Registers the cluster, or unregisters it, from now on. */
   setRegistered(registered: boolean): void {
     const { clock, random } = this.#scene;
     this.#wanted = registered;
@@ -50,13 +50,13 @@ export class SimulatedRelays {
     const { clock, random } = this.#scene;
     const { process, hasLease } = this.#relay;
     const diesAt = clock.now() + random.between(0, MAX_UNKNOWING_MS);
-    // One that asks for the lease still would take it from its successor, and die with it.
+    // A relay that still tries to acquire the lease would take it from its successor, and die with it.
     if (hasLease) clock.setAlarm(diesAt, () => process.die());
     else process.die();
     this.#relay = this.#start();
   }
 
-  /** From the last thing that the one before told until the new one has told everything. */
+  /** Notes the disturbance from the previous relay's last report until the new relay has reported everything. */
   #beBlind(): void {
     const { clock, disturbances, weather } = this.#scene;
     this.#over(clock.now());

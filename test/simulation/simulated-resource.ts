@@ -6,31 +6,37 @@ import type { Chronicle, Happening } from './chronicle.ts';
 import type { Process, Surroundings } from './process.ts';
 
 const BOOKMARK_MS = 60_000;
-/** The server has forgotten what happened so long ago. */
+/** The age of changes that the server has forgotten. */
 const COMPACTED_MS = 5 * 60_000;
-/** A watch is dead for so long until the server says that its version is too old, and a relay then waits so long at most. */
+/**
+ * The time for which a watch is silent until the server reports that its version is too old, and the longest wait of a relay
+ * afterwards.
+ */
 const MAX_GAP_MS = 10_000;
-/** A server that is away for longer than this has somebody before it who takes requests, and lets them wait for so long. */
+/**
+ * The length of an outage beyond which a load balancer in front of the server accepts requests, and the time for which it lets
+ * them wait.
+ */
 const LONG_OUTAGE_MS = 60 * 60_000;
 const UNANSWERED_MS = 60_000;
 
-/** What a resource shows, and to whom. */
+/** The content of a resource, and its listeners. */
 export interface Shown<T extends { readonly resourceVersion: string }> {
   readonly cluster: ClusterName;
   readonly chronicle: Chronicle<T>;
   /** The cluster's version, which all kinds share. */
   readonly version: () => string;
   readonly nodeOf: (object: T) => NodeName | undefined;
-  /** Makes a request of the process, and gives its answer. */
+  /** Performs a request of the process, and returns its answer. */
   readonly ask: <Answer>(perform: () => Answer) => Promise<Answer>;
-  /** Called when everything is read, or what is on a node, and when a change is told. */
+  /** Called when all objects, or those on a node, are read, and when a change is delivered. */
   readonly onRead: (node: NodeName | undefined) => void;
   readonly onTold: (happening: Happening<T>) => void;
 }
 
 /**
- * One kind of object as a process follows it on an API server: cached lists may be behind, watches lag, break, fall silent
- * and lose their place, as the weather has it.
+ * One kind of object as a process follows it on an API server. Depending on the weather, cached lists are stale, and watches lag,
+ * break, fall silent and lose their position.
  */
 export class SimulatedResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
   readonly #shown: Shown<T>;
@@ -43,7 +49,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     this.#surroundings = surroundings;
   }
 
-  /** All in one page: clusters are small here. */
+  /** Returns everything in one page: clusters are small here. */
   list({ onNode, notOlderThan, signal }: ListOptions): Promise<Page<T>> {
     const { chronicle, version, onRead } = this.#shown;
     const { weather } = this.#surroundings;
@@ -92,7 +98,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     }
   }
 
-  /** Everything that there is; returns how much has happened by then. Older servers cannot do it, and some break off. */
+  /** Yields all objects; returns the number of changes up to then. Older servers do not support this, and some break off. */
   async *#begin(onNode: NodeName | undefined, signal: AbortSignal): AsyncGenerator<WatchEvent<T>, number> {
     const { chronicle, version, onRead } = this.#shown;
     const { weather } = this.#surroundings;
@@ -111,7 +117,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     return begun.length;
   }
 
-  /** Returns how much a version includes. */
+  /** Returns the number of changes that a version includes. */
   async #resume(version: string, signal: AbortSignal): Promise<number> {
     const { chronicle } = this.#shown;
     const { clock } = this.#surroundings;
@@ -122,7 +128,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     });
   }
 
-  /** Until a change is heard of. Sometimes it is not: the watch breaks, or has lost its place. */
+  /** Waits until a change is delivered. Sometimes it is not delivered: the watch breaks, or has lost its position. */
   async #lag(at: EpochMs, signal: AbortSignal): Promise<void> {
     const { clock, random, weather, disturbances } = this.#surroundings;
     if (weather.gap()) {
@@ -136,7 +142,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     await this.#beAway(signal);
   }
 
-  /** A server that is away is found out sooner or later; when it is back soon, the watch just goes on. */
+  /** Waits until an unavailable server is noticed; if the server is back soon, the watch just continues. */
   async #beAway(signal: AbortSignal): Promise<void> {
     const { clock, weather } = this.#surroundings;
     if (this.#process.dead) await new Promise<never>(() => undefined);
@@ -147,7 +153,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     if (weather.outageOf(this.#shown.cluster)) throw new ApiError('the server does not answer', 0);
   }
 
-  /** How much has happened as far as the server knows that answers: no less than a version includes. */
+  /** Returns the number of changes that the answering server has seen: at least those that a version includes. */
   #cached(version: string): number {
     const { chronicle } = this.#shown;
     const { clock, random, weather } = this.#surroundings;
@@ -159,7 +165,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     return node === undefined ? objects : objects.filter((object) => this.#shown.nodeOf(object) === node);
   }
 
-  /** Sleeps until then, or until the signal aborts, or whoever `listens` is called back. */
+  /** Sleeps until then, or until the signal aborts, or until `listens` calls back. */
   async #sleep(
     until: EpochMs,
     signal: AbortSignal,
@@ -177,7 +183,7 @@ export class SimulatedResource<T extends { readonly resourceVersion: string }> i
     signal.removeEventListener('abort', wake);
   }
 
-  /** A request; rejects when the signal aborts. */
+  /** Performs a request; rejects when the signal aborts. */
   async #ask<Answer>(signal: AbortSignal, perform: () => Answer): Promise<Answer> {
     await this.#beAway(signal);
     signal.throwIfAborted();

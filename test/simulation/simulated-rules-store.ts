@@ -4,11 +4,11 @@ import type { AuditEntry, Change, GuardState, RulesStore, StoredRules } from '#s
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What was written of a cluster, and since when it stood. */
+/** The stored rules of a cluster, and the time since which they apply. */
 export interface Ruling {
   readonly at: EpochMs;
   readonly storedRules: StoredRules;
-  /** What the guard did, or who released it; absent: something else was written. */
+  /** The guard's action, or its release by a user; absent: something else was written. */
   readonly guardAct?: AuditEntry['kind'] | undefined;
 }
 
@@ -18,12 +18,12 @@ const UNSAID: StoredRules = {
   fleetRevision: 0,
 };
 
-/** What governs the clusters, and what ever did. Whoever writes is heard at once by whoever reads after that. */
+/** The rules of the clusters, and their history. Every read after a write returns the written rules. */
 export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
   readonly #clock: Clock;
   readonly #written = new Map<ClusterName, Ruling[]>();
   readonly #listeners = new Set<() => void>();
-  /** Called with whatever is written, right then. */
+  /** Called immediately with everything that is written. */
   onWritten: (cluster: ClusterName, ruling: Ruling, before: StoredRules) => void = () => undefined;
 
   constructor(clusters: readonly ClusterName[], clock: Clock) {
@@ -39,12 +39,12 @@ export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard
     return this.history(cluster).at(-1)?.storedRules ?? UNSAID;
   }
 
-  /** In the order in which it was written. */
+  /** Returns the entries in the order in which they were written. */
   history(cluster: ClusterName): readonly Ruling[] {
     return this.#written.get(cluster) ?? [];
   }
 
-  /** The next moment at which something that stands ends by itself; `Infinity`: nothing does. */
+  /** Returns the next time at which a control expires; `Infinity`: none does. */
   nextEnd(cluster: ClusterName): EpochMs {
     return Math.min(...endsOf(this.now(cluster)).filter((at) => at > this.#clock.now()));
   }
@@ -58,7 +58,7 @@ export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard
     });
   }
 
-  /** Absent: evictions are resumed. */
+  /** Stops evictions; `stop` absent: resumes them. */
   setStop(cluster: ClusterName, stop?: Stop): void {
     const { orders, ...others } = this.now(cluster);
     const { stop: _before, ...rest } = orders;
@@ -66,7 +66,7 @@ export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard
     this.#write(cluster, { ...others, orders: { ...rest, revision, ...(stop ? { stop } : {}) } });
   }
 
-  /** Of all clusters; as {@link setStop}. */
+  /** Stops all clusters; works as {@link setStop}. */
   setFleetStop(fleetStop?: Stop): void {
     for (const cluster of this.#written.keys()) {
       const { fleetStop: _before, fleetRevision, ...others } = this.now(cluster);
@@ -103,14 +103,14 @@ export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard
     return this.now(cluster).guard.revision === revision ? 'changed' : 'conflict';
   }
 
-  /** Somebody lets go whatever the guard of a cluster holds. */
+  /** Releases all holds of a cluster's guard. */
   releaseGuard(cluster: ClusterName): void {
     const { guard, ...others } = this.now(cluster);
     if (guard.trips.length === 0) return;
     this.#write(cluster, { ...others, guard: { revision: guard.revision + 1, trips: [] } }, 'release-guard');
   }
 
-  /** Resolves when something is written, or at that moment. */
+  /** Resolves when something is written, or at that time. */
   async changed(until: EpochMs, wait: (ring: () => void, at: EpochMs) => void): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#listeners.add(resolve);
@@ -128,7 +128,7 @@ export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard
   }
 }
 
-/** All moments at which something of that ends by itself. */
+/** Returns all times at which one of the controls expires. */
 export function endsOf({ orders, fleetStop }: StoredRules): readonly EpochMs[] {
   const { pausedUntil, exclude = [], only = [] } = orders.policy?.read ?? {};
   const ends = [orders.stop, fleetStop, ...orders.holds, ...exclude, ...only].map((each) => each?.until);

@@ -5,8 +5,8 @@ import type { Surroundings } from './process.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
 
 /**
- * EventBridge Scheduler: one-time schedules, each of another name, that send to `evictions-due` up to a minute late
- * and go then. Now and then what one sends is lost.
+ * EventBridge Scheduler: one-time schedules with unique names. They send to `evictions-due` up to a minute late and are then
+ * deleted. Sometimes the message is lost.
  */
 export class SimulatedScheduler {
   readonly #surroundings: Surroundings;

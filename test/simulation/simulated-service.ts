@@ -20,7 +20,10 @@ import { SimulatedRelay } from './simulated-relay.ts';
 const MAX_RESTART_MS = 30_000;
 const METRICS = relayMetrics(new Registry());
 
-/** The whole service in one process, which is killed now and then and started again: what waits in it goes with it. */
+/**
+ * Runs the whole service in one process, which is killed now and then and started again. Messages that wait in the process are
+ * lost with it.
+ */
 export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scene): void {
   const { clock, disturbances, plans, random, story, weather } = scene;
   let process = new Process(scene);
@@ -57,10 +60,10 @@ export function runService(cluster: LiveCluster, store: SqliteStore, scene: Scen
   }
 }
 
-/** What decides and evicts in a process. The judges are told of it as of the messages that it would take elsewhere. */
+/** Runs the deciding and evicting parts in a process. The judges receive its internal messages as if they were sent by queue. */
 function serviceIn(process: Process, cluster: LiveCluster, scene: Scene) {
   const { clock, judge, log, queues } = scene;
-  /** Nodes that were to be looked at again. */
+  /** The nodes to look at again. */
   const again = new Set<string>();
   const evictions: Evictions = new Evictions({
     look: async (ref, failedBefore) => {

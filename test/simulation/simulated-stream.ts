@@ -8,7 +8,7 @@ import type { ExpiryHandler } from './fault.ts';
 import { Process } from './process.ts';
 import type { Scene } from './scene.ts';
 
-/** Makes a handler in a process, that sets aside there what it cannot read. */
+/** Creates a handler in a process, which sets unreadable records aside in that process. */
 type Start = (process: Process, refused: OutgoingMessage[]) => ExpiryHandler;
 
 interface StreamRecord {
@@ -20,17 +20,14 @@ const SWEEP_MS = 20 * 60_000;
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 60_000;
 const TIMEOUT_MS = 60_000;
-/** For how long the event source tries; then it tells of the record on its own dead-letter queue. */
+/** The time for which the event source retries; then it sends the record to its own dead-letter queue. */
 const MAX_RECORD_AGE_MS = 23 * 3_600_000;
 const CONTEXT = {} as Context;
 const LATE = Symbol('late');
 
-/**
- * The table's time to live and its stream, which feeds `expiry`: what failed comes again, with all that came after
- * it.
- */
+/** The table's time to live and its stream, which feeds `expiry`: a failed record is delivered again, with all later ones. */
 export class SimulatedStream {
-  /** Records that nobody could put back, and those that the handler set aside. */
+  /** The records that could not be put back, and those that the handler set aside. */
   readonly deadLetters: DynamoDBRecord[] = [];
   readonly refused: OutgoingMessage[] = [];
   readonly #scene: Scene;
@@ -105,7 +102,7 @@ export class SimulatedStream {
   }
 }
 
-/** How many records of a batch are done with: all before the first that failed. */
+/** Returns the number of completed records of a batch: all before the first failed one. */
 function firstFailed(batch: readonly StreamRecord[], answer: DynamoDBBatchResponse): number {
   const failed = new Set(answer.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier));
   const first = batch.findIndex(({ record }) => failed.has(record.dynamodb?.SequenceNumber ?? ''));

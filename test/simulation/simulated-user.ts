@@ -9,20 +9,20 @@ import type { SeededRandom } from './seeded-random.ts';
 import type { Episode } from './weather.ts';
 
 export const TAINT_KEYS = ['a', 'b', NODE_NOT_READY, NODE_UNREACHABLE] as const;
-/** Keys of the node controllers, which say when they set a taint. */
+/** Keys of the node controllers, which record when they set a taint. */
 const TIMED_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
-/** Tolerated for so many seconds; beyond 900 a timer needs a schedule. */
+/** The seconds for which taints are tolerated; beyond 900 a timer needs a schedule. */
 export const SECONDS = [0, 1, 5, 20, 60, 120, 300, 1000, 2500] as const;
-/** Nodes that are acted on; more of them are only tainted and untainted all at once. */
+/** The number of nodes with individual changes; further nodes are only tainted and untainted all at once. */
 const ACTIVE_NODES = 2;
-/** A list that fits into a pod, and not with all its node's other pods into a message as it is. */
+/** A number of tolerations that fits into a pod, but does not fit unchanged into a message with all other pods of its node. */
 const HOG_TOLERATIONS = 3_000;
 const HOG_CHANCE = 0.03;
 
-/** A node that is never tainted: nothing is ever to be told or stored of it. */
+/** A node that is never tainted: nothing is ever sent or stored about it. */
 export const IDLE_NODE = nodeName('idle');
 
-/** Somebody, and the cluster's own controllers: taints come and go, nodes, pods and tolerations too. */
+/** A user, and the cluster's own controllers: taints, nodes, pods and tolerations are added and removed. */
 export class SimulatedUser {
   readonly #scene: Scene;
   readonly #cluster: LiveCluster;
@@ -46,7 +46,7 @@ export class SimulatedUser {
   #createPods(): void {
     const { random, weather } = this.#scene;
     const { mostPods } = weather.climate;
-    // Full nodes share few lists, as the pods of a Deployment do.
+    // The pods of full nodes share few lists of tolerations, as the pods of a Deployment do.
     const few = Array.from({ length: 3 }, () => this.#tolerations());
     const many = mostPods > 8;
     for (const node of this.#nodes) {
@@ -64,7 +64,7 @@ export class SimulatedUser {
     if (this.#nodes.length > ACTIVE_NODES && weather.climate.blackouts === 0) this.#planSweep(from, to);
   }
 
-  /** All nodes are tainted, and untainted long after. */
+  /** Plans that all nodes are tainted, and untainted long after. */
   #planSweep(from: EpochMs, to: EpochMs): void {
     const { plans, random, weather } = this.#scene;
     const outageMs = weather.climate.outageMs;
@@ -111,7 +111,7 @@ export class SimulatedUser {
     if (random.chance(0.4)) this.#changeInTheNick(name, key, until);
   }
 
-  /** Just about when pods have to go that tolerate the taint for as long as many do. */
+  /** Changes something near the deadline of pods that tolerate the taint for a common duration. */
   #changeInTheNick(name: NodeName, key: string, until: EpochMs): void {
     const { clock, random } = this.#scene;
     const afterMs = Math.max(0, random.pick(SECONDS) * 1000 + random.between(-2_000, 2_000));
@@ -125,7 +125,7 @@ export class SimulatedUser {
     clock.setAlarm(at, change);
   }
 
-  /** `brings back`: a moment later. */
+  /** `bringBack`: the taint is set again shortly after. */
   #removeTaint(name: NodeName, key: string, bringBack: boolean): void {
     const { clock, random } = this.#scene;
     const taints = this.#taintsOf(name);
@@ -154,7 +154,7 @@ export class SimulatedUser {
     if (taints.length > 0) this.#setTaints(name, random.chance(0.5) ? [] : taints.slice(1), 'kubectl');
   }
 
-  /** All taints of a node go, and come back soon. */
+  /** Removes all taints of a node, and sets them again soon. */
   #flap(): void {
     const { clock, random } = this.#scene;
     const name = random.pick(this.#active);
@@ -164,7 +164,7 @@ export class SimulatedUser {
     clock.setAlarm(clock.now() + random.between(100, 30_000), () => this.#setTaints(name, taints, 'kubectl'));
   }
 
-  /** A taint that evicts nobody comes or goes. */
+  /** Adds or removes a taint that evicts no pods. */
   #cordon(): void {
     const name = this.#scene.random.pick(this.#active);
     if (!this.#cluster.liveNodes.has(name)) return;
@@ -200,7 +200,7 @@ export class SimulatedUser {
     });
   }
 
-  /** A StatefulSet's pod comes back under its name. */
+  /** Creates a StatefulSet's pod again under its name. */
   #replace(spec: PodSpec): void {
     const { clock, random, weather } = this.#scene;
     if (weather.calm || random.chance(0.5)) return;
@@ -242,7 +242,7 @@ export class SimulatedUser {
   }
 }
 
-/** In all the ways there are, sense or not, which most API servers would take: the first one that matches counts. */
+/** Returns tolerations of all kinds, meaningful or not; API servers would accept most of them. The first matching one applies. */
 const motleyTolerations = (random: SeededRandom): readonly Toleration[] =>
   Array.from({ length: random.between(0, 5) }, (): Toleration => {
     const key = random.pick(['', ...TAINT_KEYS]);
@@ -257,12 +257,12 @@ const motleyTolerations = (random: SeededRandom): readonly Toleration[] =>
     };
   });
 
-/** Tolerations of taints that no node has, with names as long as the API server takes them. */
+/** Tolerations of taints that no node has, with names as long as the API server allows. */
 const HOG: readonly Toleration[] = Array.from({ length: HOG_TOLERATIONS }, (_, index) => ({
   key: `${'x'.repeat(250)}/${String(index).padStart(63, 'k')}`,
   operator: 'Exists',
   effect: 'NoExecute',
 }));
 
-/** Who sets and removes the taints of a key: the API server notes it. */
+/** Returns the writer that sets and removes the taints of a key; the API server records it. */
 const writerOf = (key: string): string => (TIMED_KEYS.includes(key) ? 'kube-controller-manager' : 'kubectl');

@@ -5,11 +5,11 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** As good as what `setTimeout` returns. */
+/** A timer that replaces the result of `setTimeout`. */
 class Alarm {
   at: EpochMs;
   readonly ring: () => void;
-  /** Sets it anew, for as long as it was set. */
+  /** Restarts the timer, with the same duration. */
   readonly refresh: () => void;
   off = false;
 
@@ -26,10 +26,10 @@ class Alarm {
 
 const AT_ONCE = Promise.resolve();
 
-/** Simulated time: it stands still while anything happens, and then jumps to what happens next. */
+/** Simulated time: it stands still while anything happens, and then jumps to the next event. */
 export class SimulationClock implements Clock {
   #now: EpochMs;
-  /** The next one last. */
+  /** The alarms, the next one last. */
   readonly #alarms: Alarm[] = [];
   readonly #turns: (() => void)[] = [];
 
@@ -41,7 +41,7 @@ export class SimulationClock implements Clock {
     return this.#now;
   }
 
-  /** Rings at `at`, a whole millisecond, after all that ring then already. */
+  /** Calls `ring` at `at`, a whole millisecond, after all alarms that were set earlier for that time. */
   setAlarm(at: EpochMs, ring: () => void): Alarm {
     const alarm = new Alarm(at, ring);
     this.#set(alarm, at);
@@ -59,7 +59,7 @@ export class SimulationClock implements Clock {
     this.#alarms.splice(low, 0, alarm);
   }
 
-  /** Rings every so often; what it returns is good to turn it off. */
+  /** Calls `ring` repeatedly at that interval; the returned alarm can be turned off. */
   setInterval(ms: number, ring: () => void): Alarm {
     const interval = this.setAlarm(this.#now + ms, () => {
       ring();
@@ -68,7 +68,7 @@ export class SimulationClock implements Clock {
     return interval;
   }
 
-  /** Rings once, after so long, and that again from each time it is refreshed; what it returns is good to turn it off. */
+  /** Calls `ring` once, that long after the call or after the last refresh; the returned alarm can be turned off. */
   setTimeout(ms: number, ring: () => void): Alarm {
     let ringsAt = this.#now + ms;
     const ringOrWait = () => {
@@ -88,7 +88,7 @@ export class SimulationClock implements Clock {
     });
   }
 
-  /** Sleeps until then, or rejects as soon as the signal aborts. */
+  /** Sleeps for that duration, or rejects as soon as the signal aborts. */
   async sleepUnless(ms: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -101,7 +101,7 @@ export class SimulationClock implements Clock {
     await promise.finally(() => signal.removeEventListener('abort', wake));
   }
 
-  /** Lets everything happen that happens until then, each at its moment and one after the other. */
+  /** Runs all events up to that time, each at its time and one after the other. */
   advanceTo(to: EpochMs): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const goOn = () => {
@@ -112,13 +112,13 @@ export class SimulationClock implements Clock {
         reject(error);
       }
     };
-    // A tick that a promise asks for comes when no promise is left to go on: everything has happened that needs no time.
+    // `nextTick` from a promise runs when no promise is left to continue: all work that needs no time is done.
     const settle = () => process.nextTick(goOn);
     void AT_ONCE.then(settle);
     return promise;
   }
 
-  /** Returns whether something happened, at the present moment or the next at which it does, up to `to`. */
+  /** Runs the next event up to `to`; returns whether there was one. */
   #ringNext(to: EpochMs): boolean {
     if (this.#turns.length > 0) {
       for (const goOn of this.#turns.splice(0)) goOn();
@@ -135,7 +135,7 @@ export class SimulationClock implements Clock {
     return false;
   }
 
-  /** Resolves after all that is under way has got as far as it can, as `setImmediate`. */
+  /** Resolves after all current work has progressed as far as it can, as `setImmediate` does. */
   turn(): Promise<void> {
     return new Promise((resolve) => this.#turns.push(resolve));
   }
@@ -145,10 +145,10 @@ const { setTimeout: delay, setImmediate: nextTurn } = timersPromises;
 const { randomBytes } = crypto;
 const { random: systemRandom } = Math;
 
-/** What plays in this thread, if anything. */
+/** The history that this thread plays, if any. */
 let played: { readonly clock: SimulationClock; readonly random: SeededRandom } | undefined;
 
-// Once, and not for each history, of which it would take a good part: all of Node's modules are told.
+// Replaces the functions once and not for each history, because all modules of Node.js are updated, which takes long.
 Object.assign(timersPromises, {
   setTimeout: (ms: number, value?: unknown, options: { signal?: AbortSignal } = {}) => {
     if (!played) return delay(ms, value, options);
@@ -166,8 +166,8 @@ Object.assign(crypto, {
 syncBuiltinESMExports();
 
 /**
- * Runs `work` with the process's timers on simulated time and its random numbers from the seed, so that the code
- * under test, which sets timers and draws random numbers of its own, is repeatable, too.
+ * Runs `work` with the process's timers on simulated time and its random numbers from the seed. The code under test sets timers
+ * and draws random numbers of its own, so this makes it repeatable.
  */
 export async function withSimulatedTime<Result>(
   clock: SimulationClock,
@@ -192,7 +192,7 @@ export async function withSimulatedTime<Result>(
     played = undefined;
     Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval });
     Math.random = systemRandom;
-    // What is collected of a history is cleaned up between turns, of which it takes none itself.
+    // Collected objects of a history are cleaned up between turns, and the history itself takes no turns.
     await nextTurn();
   }
 }

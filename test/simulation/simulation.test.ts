@@ -5,18 +5,18 @@ import { pacedText } from './report.ts';
 import { simulate } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
-/** So many with late answers, with turns at a slow server, and with rates, which take longest. */
+/** The numbers of histories with late answers, with waiting at a slow server, and with rates and limits, which take longest. */
 const BELATED = 60;
 const QUEUED = 15;
 const PACED = 10;
 const LIMITED = 15;
 
-/** A long one takes as much time as dozens of these. */
+/** The number of short histories. A long one takes as much time as dozens of these. */
 const SHORT = 80;
 
 const seeds = (count: number): readonly number[] => Array.from({ length: count }, (_, seed) => seed);
 
-test('the service keeps its promises in a long history of each climate, and in short ones', async (context) => {
+test('keeps the promises in a long history of each climate, and in short ones', async (context) => {
   const long = await sweep(seeds(CLIMATE_NAMES.length), CLIMATE_NAMES);
   const short = await sweep(seeds(SHORT), ['brief', 'gusty', 'split']);
   for (const { played, compared, violations } of [long, short]) {
@@ -30,26 +30,26 @@ test('the service keeps its promises in a long history of each climate, and in s
     assert.ok(long.tried[promise] + short.tried[promise] > 0, `${promise} was never put to the test`);
 });
 
-test('the service keeps its promises where what is done is answered late', async () => {
+test('keeps the promises when answers arrive late', async () => {
   const { violations, played } = await sweep(seeds(BELATED), ['belated', 'tardy']);
   assert.deepEqual(violations, []);
   assert.ok((played.belated?.evictions ?? 0) > BELATED / 2, 'there was hardly anything to do');
 });
 
-test('what is forbidden is not marked, however long it waits for its turn', async () => {
+test('marks no pod whose eviction is forbidden, even after a long wait for a slot', async () => {
   const { violations, played } = await sweep(seeds(QUEUED), ['queued'], { governed: true });
   assert.deepEqual(violations, []);
   assert.ok((played.queued?.evictions ?? 0) > QUEUED, 'there was hardly anything to do');
 });
 
-test('rates are limits in each span of time, whatever dies meanwhile', async (context) => {
+test('keeps the rate limits in each span of time despite crashes', async (context) => {
   const { violations, paced } = await sweep(seeds(PACED), ['paced'], { governed: true });
   context.diagnostic(pacedText(paced));
   assert.deepEqual(violations, []);
   assert.ok(paced.windows > 100 * PACED, 'rates were hardly judged');
 });
 
-test('of no workload more pods go within the time for which policy limits that, whatever dies meanwhile', async () => {
+test('keeps the workload limits of policy in each window despite crashes', async () => {
   let limited = 0;
   for (const seed of seeds(LIMITED)) {
     const history = await simulate(seed, { climate: 'limited', governed: true });
@@ -59,39 +59,39 @@ test('of no workload more pods go within the time for which policy limits that, 
   assert.ok(limited > 2 * LIMITED, 'limits were hardly judged');
 });
 
-describe('a history that once broke a promise keeps it:', () => {
-  test('a node is deleted after it lost a taint unheard, and comes back with it', async () => {
+describe('the service keeps the promises when', () => {
+  test('a node is deleted after it lost a taint unnoticed, and returns with that taint', async () => {
     assert.deepEqual((await simulate(2016, { climate: 'stormy', governed: false })).faults, []);
   });
 
-  test('a taint is set anew, and its pod looked at much later', async () => {
+  test('a taint is set again, and its pod is evaluated much later', async () => {
     assert.deepEqual((await simulate(30532, { climate: 'stormy', governed: false })).faults, []);
   });
 
-  test('a node is gone, and that it had lost its taints before is told in the middle of a pass', async () => {
+  test("the loss of a deleted node's taints is reported in the middle of a pass", async () => {
     assert.deepEqual((await simulate(30418, { climate: 'stormy', governed: false })).faults, []);
   });
 
-  test('a taint is set anew and as it was again while nobody hears, and its node goes', async () => {
+  test('a taint changes and reverts while no relay is connected, and its node is deleted', async () => {
     assert.deepEqual((await simulate(300085, { climate: 'stormy', governed: false })).faults, []);
   });
 
-  test('a taint is told to have come back in the middle of a pass', async () => {
+  test('the return of a taint is reported in the middle of a pass', async () => {
     assert.deepEqual((await simulate(100220, { climate: 'stormy', governed: false })).faults, []);
   });
 });
 
-describe('the judge accuses nobody because', () => {
-  test('a pod is made due at a moment before, where turns are waited for', async () => {
+describe('the judge accepts', () => {
+  test('a pod that becomes due retroactively while evictions wait for slots', async () => {
     assert.deepEqual((await simulate(10326692, { climate: 'slow', governed: true })).faults, []);
   });
 
-  test('a pod goes that has just been told of as one that would have gone', async () => {
+  test('an eviction right after its would-evict report', async () => {
     assert.deepEqual((await simulate(10327739, { climate: 'slow', governed: true })).faults, []);
   });
 });
 
-test('a seed tells the same story each time', async () => {
+test('replays the same story for a seed', async () => {
   for (const climate of ['fair', 'gusty'] as const) {
     const [first, second] = [await simulate(0, { climate }), await simulate(0, { climate })];
     assert.deepEqual(first, second);

@@ -16,16 +16,16 @@ import { PROTOCOLS, type ServerManners, SocketServer } from './socket-server.ts'
 import { Story } from './story.ts';
 
 const CLUSTER = clusterName('c1');
-/** Whoever is not gone after so many passes never goes. */
+/** The number of passes after which a remaining pod counts as never evicted. */
 const MAX_PASSES = 30;
 
-/** How the cluster is reached: by the real client, or by one with a planted defect. */
+/** Returns the API of the cluster: that of the real client, or of one with a planted defect. */
 export type Reach = (access: RequestAccess, clock: Clock) => KubernetesApi;
 
 export const REAL: Reach = (access, clock) =>
   new RestApi({ host: access.server.host, requestOptions: async () => access }, clock, 'sockets');
 
-/** The time of this machine, but for what nobody has to wait for: that is passed over. */
+/** The time of this machine, except that idle waits are skipped. */
 class SkippingClock implements Clock {
   #skippedMs = 0;
 
@@ -39,9 +39,9 @@ class SkippingClock implements Clock {
 }
 
 /**
- * A history on real sockets: the real client has the pods of some nodes evicted by an API server that takes its time, and cuts
- * connections. What is judged are counts, which hold on however slow a machine: each pod goes, by one delete, and nobody hangs up
- * on a delete that was sent.
+ * Plays a history on real sockets: the real client evicts the pods of some nodes by an API server that is slow and cuts
+ * connections. Only counts are judged, because they hold on a slow machine. Each pod is evicted by one delete, and the client
+ * does not hang up on a sent delete.
  */
 export async function playSockets(seed: number, reach: Reach = REAL): Promise<OtherHistory> {
   const random = new SeededRandom(seed);
@@ -84,7 +84,7 @@ export async function playSockets(seed: number, reach: Reach = REAL): Promise<Ot
   }
 }
 
-/** As `deltas` does with what a relay tells: the pods of a node are due now. */
+/** Schedules pods as `deltas` does with a relay's report: the pods of a node are due now. */
 async function schedule(
   store: SqliteStore,
   ref: NodeRef,
@@ -125,7 +125,7 @@ interface Stage {
   readonly server: SocketServer;
 }
 
-/** Looks at a node as often as it is to be looked at, until nothing is due there. */
+/** Runs passes over a node as often as requested, until nothing is due there. */
 async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stage): Promise<void> {
   for (let passes = 1; passes <= MAX_PASSES; passes++) {
     const armed: EpochMs[] = [];
@@ -146,7 +146,7 @@ async function evictAll(ref: NodeRef, { api, clock, store, story, server }: Stag
     } as never);
     const { scheduled, node } = await store.load(ref, clock.now());
     if (scheduled.size === 0) return;
-    // It is found soon enough that it goes wrong.
+    // A failure is found soon enough by this check.
     if ([...server.pods.values()].some(({ hungUp }) => hungUp > 0)) return;
     const nextAt = Math.min(node?.retry?.nextTryAt ?? Infinity, ...armed, clock.now() + 360_000);
     story.tell('waits', { node: ref.node, again: again !== undefined, nextAt });

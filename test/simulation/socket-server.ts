@@ -11,38 +11,38 @@ import { SeededRandom } from './seeded-random.ts';
 export const PROTOCOLS = ['http/1.1', 'http/1.1 over TLS', 'h2'] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
-/** How an API server behaves. */
+/** The behavior of an API server. */
 export interface ServerManners {
   readonly protocol: Protocol;
-  /** How long it takes to answer a delete, and any other call, at least and at most. */
+  /** The shortest and longest time to answer a delete, and any other call. */
   readonly deleteMs: readonly [number, number];
   readonly callMs: readonly [number, number];
-  /** Whether it gives up what somebody asked for who has hung up, as Go's servers do. */
+  /** True if the server cancels a request when its client hangs up, as Go's servers do. */
   readonly cancels: boolean;
-  /** Whether what is asked for is done first and answered later; otherwise it is done right before the answer. */
+  /** True if a request is performed first and answered later; otherwise it is performed right before the answer. */
   readonly doesFirst: boolean;
-  /** How often it cuts a connection under a call, before or after it did what it was asked for. */
+  /** The chance that the server cuts a connection during a call, before or after it performed the request. */
   readonly cuts: number;
 }
 
-/** What became of one pod. */
+/** The history of one pod. */
 export interface ServedPod {
   readonly node: string;
   readonly name: string;
   readonly uid: string;
   version: number;
   marked: boolean;
-  /** Deletes that were done. */
+  /** The number of performed deletes. */
   deletes: number;
-  /** Deletes that were asked for, those of them whose connection the server cut, and those it refused. */
+  /** The numbers of requested deletes, of those whose connection the server cut, and of rejected ones. */
   asked: number;
   cut: number;
   refused: number;
-  /** Deletes that whoever asked for them hung up on. */
+  /** The number of deletes on which the client hung up. */
   hungUp: number;
 }
 
-/** For so long a client has to wait for an answer. */
+/** The time that a client has to wait for an answer. */
 const PATIENCE_MS = 8_000;
 
 const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
@@ -54,9 +54,9 @@ export class SocketServer {
   readonly #manners: ServerManners;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections that it cut, by the ports of who made them. */
+  /** The connections that the server cut, by the client's port. */
   readonly #cut = new Set<number>();
-  /** How often each call came, so that its latency is the same whenever it comes. */
+  /** The number of times that each call came, so that its latency is the same in every run. */
   readonly #calls = new Map<string, number>();
 
   constructor(seed: number, manners: ServerManners) {
@@ -70,7 +70,7 @@ export class SocketServer {
         : manners.protocol === 'h2'
           ? http2.createSecureServer(keys, serve as never)
           : https.createServer(keys, serve);
-    // Of a server with TLS, the socket that is cut is the one below it.
+    // On a server with TLS, the socket to cut is the underlying one.
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
       this.#cut.delete(socket.remotePort ?? 0);
@@ -132,7 +132,7 @@ export class SocketServer {
     response.end(JSON.stringify(json));
   }
 
-  /** All calls that share the connection are lost with it. */
+  /** Cuts a connection; all calls that share it fail. */
   #cutOff(port: number): void {
     this.#cut.add(port);
     for (const socket of this.#sockets) if (socket.remotePort === port) socket.destroy();

@@ -2,7 +2,7 @@ import { type Log, type LogFields, logTo } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What happened, line by line, in seconds after the start; the log of the service is part of it. */
+/** The events, line by line, with seconds since the start; includes the log of the service. */
 export class Story {
   readonly log: Log;
   /** Called with each line that the service logs. */
@@ -25,7 +25,7 @@ export class Story {
     this.#told.push({ at: this.#clock.now(), event, fields });
   }
 
-  /** Most stories nobody reads: they are put into words when somebody does. */
+  /** The lines as text. Most stories are never read, so the text is created on demand. */
   get lines(): readonly string[] {
     return this.#told.map(({ at, event, fields }) => {
       const told = Object.entries(fields).map(([name, value]) => ` ${name}=${this.#worded(name, value)}`);

@@ -12,9 +12,9 @@ export interface Violation {
   readonly faults: readonly string[];
 }
 
-/** What came of some histories. */
+/** The results of some histories. */
 export interface Sweep {
-  /** By climate. */
+  /** The histories, by climate. */
   readonly played: Partial<Record<ClimateName, Played>>;
   readonly tried: Tried;
   readonly compared: Compared;
@@ -25,7 +25,7 @@ export interface Sweep {
 export interface Played {
   readonly histories: number;
   readonly evictions: number;
-  /** Of a processor. */
+  /** Processor time. */
   readonly cpuMs: number;
 }
 
@@ -37,7 +37,7 @@ export const NO_SWEEP: Sweep = {
   violations: [],
 };
 
-/** Plays these seeds, each in its turn of these climates; in none: in one that it picks itself. */
+/** Plays these seeds, each in the next of these climates; without climates, each history picks its own. */
 export async function sweep(
   seeds: readonly number[],
   climates: readonly ClimateName[],
@@ -62,7 +62,7 @@ export async function sweep(
   return all;
 }
 
-/** Both as one. */
+/** Combines two results. */
 export function together(a: Sweep, b: Sweep): Sweep {
   const climates = Object.keys({ ...a.played, ...b.played }) as ClimateName[];
   const none: Played = { histories: 0, evictions: 0, cpuMs: 0 };
@@ -82,7 +82,7 @@ function sum<T extends object>(a: T, b: T): T {
   return Object.fromEntries(entries) as T;
 }
 
-/** The promise that a fault broke; `rule`: the naive model has it otherwise. */
+/** Returns the promise that a fault broke; `rule`: the naive model disagrees. */
 export const brokenBy = (fault: string): PromiseName | 'rule' | 'other' => {
   const [, promise] = /^(P\d):/.exec(fault) ?? [];
   if (promise) return promise as PromiseName;

@@ -42,32 +42,32 @@ const CLUSTER = clusterName('c1');
 const START_AT: EpochMs = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const EPISODE_MS = 20 * MINUTE_MS;
-/** What a clock was ahead is remembered for ten minutes. */
+/** The calm time at the end. A clock's offset is remembered for ten minutes. */
 const CALM_MS = 12 * MINUTE_MS;
-/** Everything is there, and the takeover has begun. */
+/** The time by which everything exists and the takeover has started. */
 const BEGUN_MS = 2 * MINUTE_MS;
 const LAPSE_MS = 90_000;
 const NODES = 6;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE] as const;
 const SECONDS = [0, 20, 60, 300] as const;
-/** The node controller tries so often to say that a node evicts. */
+/** The interval at which the node controller tries to taint a node for eviction. */
 const CONTROLLER_MS = 5_000;
 const REPLICAS = ['r1', 'r2'] as const;
 const MAX_RESTART_MS = 30_000;
-/** A lease lasts ten seconds. */
+/** The chance and the delay of a late answer to acquiring a lease. A lease lasts ten seconds. */
 const LATE_TAKE_CHANCE = 0.5;
 const LATE_TAKE_MS = [8_000, 14_000] as const;
 const METRICS = relayMetrics(new Registry());
 
-/** Somebody sets clocks by so much, for a while. What is more holds evictions. */
+/** The amounts by which clocks are set, for a while. Larger differences prevent evictions. */
 const SET_MS = [3_000, 25_000] as const;
 const FAR_MS = [40_000, 900_000] as const;
-/** Processes are frozen for so long. */
+/** The durations for which processes are frozen. */
 const FROZEN_MS = [5_000, 40_000] as const;
 
 const CLIMATE: Climate = { ...CLIMATES.brief, nodes: NODES, callsAtOnce: 16 };
 
-/** What keeps the service from evicting. */
+/** The obstacles that prevent the service from evicting. */
 const OBSTACLES = [
   'delta functions are dead',
   'the function that evicts is dead',
@@ -84,7 +84,7 @@ const OBSTACLES = [
 ] as const;
 type Obstacle = (typeof OBSTACLES)[number];
 
-/** Those that keep every pod, and that a probe meets although no node is down. */
+/** The obstacles that affect every pod, and that a probe detects although no node is down. */
 const OF_ALL: readonly Obstacle[] = [
   'delta functions are dead',
   'the function that evicts is dead',
@@ -94,17 +94,18 @@ const OF_ALL: readonly Obstacle[] = [
   'clocks of functions are wrong',
 ];
 
-/** Where a defect may be planted. */
+/** The place where a defect may be planted. */
 export interface TakeoverHooks {
-  /** How a relay reaches the cluster. */
+  /** Returns a relay's access to the cluster. */
   api(api: KubernetesApi, clock: SimulationClock): KubernetesApi;
 }
 
 const NO_FAULT: TakeoverHooks = { api: (api) => api };
 
 /**
- * A history of a cluster that is taken over: nodes go down and come back, pods are due on them, two relays have its lease in turn,
- * people hold and pause, and now and then something keeps the service from evicting. Judged by what the cluster alone saw.
+ * Plays a history of a cluster with a takeover. Nodes go down and come back, pods become due on them, and two relays hold its
+ * lease alternately. Users hold and pause, and sometimes an obstacle prevents the service from evicting. The history is judged by
+ * the cluster's observations alone.
  */
 export async function playTakeover(seed: number, fault: TakeoverHooks = NO_FAULT): Promise<OtherHistory> {
   const random = new SeededRandom(seed);
@@ -126,15 +127,15 @@ class TakeoverHistory {
   readonly #scene: Scene;
   readonly #rulesStore: SimulatedRulebook;
   readonly #nodes: readonly [NodeName, ...NodeName[]];
-  /** What stands in the way now, and of which node. */
+  /** The current obstacles, and the affected node. */
   readonly #obstacles = new Map<Obstacle, NodeName>();
-  /** By how much they are ahead that are wrong. */
+  /** The amount by which wrong clocks are ahead. */
   readonly #wrongMs: number;
-  /** By how much somebody has set clocks ahead, by whose they are. */
+  /** The amounts by which clocks are set ahead, by owner. */
   readonly #setMs = { functions: 0, relays: 0 };
-  /** Until when they are frozen, likewise. */
+  /** The times until which processes are frozen, by owner. */
   readonly #frozenUntil = { functions: 0, relays: 0 };
-  /** Whether answers come late. */
+  /** True if answers are late. */
   readonly #isLate: boolean;
   readonly #down = new Map<NodeName, (typeof KEYS)[number]>();
 
@@ -315,9 +316,9 @@ class TakeoverHistory {
       const node = random.pick(this.#nodes);
       const stoodFrom = random.between(from, to - 10 * MINUTE_MS);
       at((until) => this.#obstruct(obstacle, node, until), stoodFrom);
-      // What stands in the way of nothing shows nothing.
+      // An obstacle without pods to evict has no visible effect, so a node goes down.
       at((until) => this.#goDown(node, until), stoodFrom + random.between(0, 2 * MINUTE_MS));
-      // Who reads it once has read it.
+      // A relay reads the guard only once, so restart the relays.
       if (obstacle === 'the guard cannot be read')
         for (const replica of REPLICAS) at(() => this.#relays.get(replica)?.die(), stoodFrom + 1);
       if (obstacle === 'the guard cannot be written')
@@ -348,7 +349,8 @@ class TakeoverHistory {
 
   #goDown(node: NodeName, until: EpochMs): void {
     if (this.#down.has(node)) return;
-    // Of a node that came back in between, and went down for the other reason, nobody can know: one is swapped for the other.
+    // A node always goes down for the same reason. If it came back unnoticed and went down for the other reason, a relay could
+    // not distinguish that from a swapped taint.
     const key = KEYS[this.#nodes.indexOf(node) % KEYS.length] ?? NODE_NOT_READY;
     this.#down.set(node, key);
     this.#setTaints(node, [{ key, effect: 'NoSchedule', timeAdded: this.#second }]);
@@ -368,7 +370,7 @@ class TakeoverHistory {
     this.#cluster.setNode(node, taints, 'kube-controller-manager');
   }
 
-  /** The node controller says it of each node that is down until the API server lets it in; then the built-in controller evicts. */
+  /** Sets the NoExecute taint on each node that is down until the API server admits it; then the built-in controller evicts. */
   #evictBesides(): void {
     for (const [node, key] of this.#down) {
       const found = this.#cluster.liveNodes.get(node)?.taints ?? [];
@@ -408,7 +410,7 @@ class TakeoverHistory {
     this.#clock.setAlarm(until, () => this.#rulesStore.setPolicy(CLUSTER, policy));
   }
 
-  /** Whether an order keeps a pod, or what the guard wrote. */
+  /** Reports whether a control or a guard trip keeps a pod. */
   #isHeld({ node }: LivePod): boolean {
     const { orders, guard } = this.#rulesStore.now(CLUSTER);
     const isPaused = orders.policy?.read.mode !== 'enforce';
@@ -458,7 +460,7 @@ class TakeoverHistory {
         take: async (...asked) => {
           if (this.#stands('the lease cannot be written')) throw away();
           const taken = await leases.take(...asked);
-          // Another relay may have it by the time this one knows.
+          // Another relay may hold the lease by the time this one receives the answer.
           if (this.#isLate && this.#random.chance(LATE_TAKE_CHANCE))
             await clock.sleep(this.#random.between(...LATE_TAKE_MS));
           return taken;
@@ -499,7 +501,7 @@ class TakeoverHistory {
     return new Map([[CLUSTER, rules]]);
   }
 
-  /** What relays send: nobody speaks under a lease that another one has taken. */
+  /** Returns a queue that checks the messages of relays: no relay sends under a lease that another one has taken. */
   #queue(queue: QueueSender): QueueSender {
     const { leases } = this.#scene.house.open;
     return {
@@ -521,7 +523,7 @@ class TakeoverHistory {
     };
   }
 
-  /** What takes no records takes no proofs, either. */
+  /** Returns a house whose store rejects proofs whenever it rejects records. */
   #obstructedHouse(house: House): House {
     const mayWrite = () => {
       if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
@@ -606,9 +608,9 @@ class TakeoverHistory {
   }
 }
 
-/** A cluster that tells when its takeover is renewed. */
+/** A cluster that reports the renewals of its takeover. */
 class TakenOverCluster extends LiveCluster {
-  /** Called with the moment as of which it is renewed. */
+  /** Called with the renewal time when the takeover is renewed. */
   renewed: (at: EpochMs) => void = () => undefined;
 
   override async renewTakeover(takeover: Takeover, at: EpochMs): Promise<void> {

@@ -7,29 +7,29 @@ export interface TakeoverBench {
   readonly clock: Clock;
   readonly lapseMs: number;
   readonly pods: () => Iterable<LivePod>;
-  /** Whether an order, or the guard, keeps a pod. */
+  /** Reports whether a control, or the guard, keeps a pod. */
   readonly holds: (pod: LivePod) => boolean;
 }
 
-/** So long after it was due a pod is overdue. */
+/** The time after its deadline at which a pod counts as overdue. */
 const OVERDUE_MS = 60_000;
-/** A countdown that is seen later than it began, in whole seconds. */
+/** The tolerance for a countdown that is seen later than it began, in whole seconds. */
 const SEEN_LATE_MS = 2_000;
-/** Half a call, and the clocks of processes. */
+/** The tolerance for half a call, and for differences between clocks of processes. */
 const UNDER_WAY_MS = 5_000;
-/** A pod is deleted by a look at its node that was answered so recently, and the delete takes its time. */
+/** The tolerance for a recent answer about a pod's node that the delete is based on, plus the time of the delete. */
 const LOOKED_MS = 2_000;
-/** Where nothing stands in the way a pod goes by then, and a heartbeat is given so often. */
+/** The time within which pods are evicted and heartbeats are renewed if there is no obstacle. */
 const IN_TIME_MS = 45_000;
 
 /**
- * Whether anybody evicts, by what the cluster saw: taints, pods, deletes and heartbeats. Nobody may say for longer than the lapse that
- * somebody does while a pod is overdue that no order keeps.
+ * Checks that pods are evicted, by the cluster's observations: taints, pods, deletes and heartbeats. No relay may renew the
+ * heartbeat for longer than its timeout while a pod is overdue that no control keeps.
  */
 export class TakeoverJudge {
   readonly faults: string[] = [];
   readonly tried: Record<string, number> = { heartbeats: 0, 'pods that went in time': 0 };
-  /** What stood in the way in this history. */
+  /** The obstacles in this history. */
   readonly obstacles = new Set<string>();
   readonly #bench: TakeoverBench;
   readonly #accused: (what: string) => void;
@@ -45,7 +45,7 @@ export class TakeoverJudge {
     this.#accused = accused;
   }
 
-  /** The node controller finds a node down. */
+  /** Notes that the node controller finds a node down. */
   wentDown(node: NodeName): void {
     this.#downSince.set(node, this.#bench.clock.now());
   }
@@ -73,31 +73,31 @@ export class TakeoverJudge {
     return downSince === undefined ? undefined : downSince + secondsOf(pod) * 1000;
   }
 
-  /** To be called every few seconds: orders come and go. */
+  /** Notes the held pods. Call this every few seconds, because controls start and end. */
   look(): void {
     const { clock, pods, holds } = this.#bench;
     for (const pod of pods()) if (holds(pod)) this.#heldUntil.set(pod.uid, clock.now());
   }
 
-  /** From now on nothing can be evicted, whatever is due. */
+  /** Notes that from now on no pod can be evicted, due or not. */
   obstructed(): void {
     this.#obstructedSince ??= this.#bench.clock.now();
   }
 
   /**
-   * The evict function completed a pass. It proves that evictions still work, also of pods that were scheduled before the delta functions
-   * died: of those that they don't schedule any more, the judge looks at how long they are overdue.
+   * Notes that the evict function completed a pass. A pass proves that evictions still work, also of pods that were scheduled
+   * before the delta functions died. For pods that are no longer scheduled, the judge checks how long they are overdue.
    */
   passed(): void {
     if (this.#obstructedSince !== undefined) this.#obstructedSince = this.#bench.clock.now();
   }
 
-  /** That is over. */
+  /** Notes that the obstacle has ended. */
   freed(): void {
     this.#obstructedSince = undefined;
   }
 
-  /** A relay says that somebody evicts, as of `at`. */
+  /** Notes that a relay renews the heartbeat, as of `at`. */
   renewed(at: EpochMs): void {
     this.look();
     if (at > this.#bench.clock.now() + SEEN_LATE_MS) this.#accuse('a heartbeat is of the future');
@@ -120,7 +120,7 @@ export class TakeoverJudge {
     }
   }
 
-  /** A relay speaks under an epoch while the lease has another. */
+  /** Notes the epoch of a relay's message, and the epoch of the lease at that time. */
   spoke(epoch: number, current: number | undefined): void {
     this.tried['words of relays'] = (this.tried['words of relays'] ?? 0) + 1;
     if (epoch < (current ?? 0)) this.#accuse('a relay spoke whose lease another one had taken');
@@ -145,6 +145,6 @@ export class TakeoverJudge {
   }
 }
 
-/** For how long a pod of these histories tolerates that its node is down. */
+/** Returns the seconds for which a pod of these histories tolerates that its node is down. */
 export const secondsOf = ({ tolerations: [first] }: Pick<LivePod, 'tolerations'>): number =>
   Number(first?.tolerationSeconds ?? 0);

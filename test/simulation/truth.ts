@@ -9,28 +9,28 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Disturbances } from './disturbances.ts';
 import { Knowledge } from './knowledge.ts';
 
-/** By taints of these keys node controllers say that a node is down. */
+/** The keys of the taints by which node controllers mark a node as down. */
 export const DOWN_KEYS: readonly string[] = [
   'node.kubernetes.io/not-ready',
   'node.kubernetes.io/unreachable',
 ];
 
-/** Policy that is in force when a pod is judged is no older than this, and the look by which it is. */
+/** The maximum age of the policy, and of the observation, by which a pod is judged. */
 const TERMS_AGE_MS = 1_000;
-/** By when all is decided anew that other policy puts off or brings forward. */
+/** The time by which all deadlines that a changed policy moves are reevaluated. */
 const TERMS_HEARD_MS = 9_000;
 
-/** A node as it was for a while. */
+/** The state of a node for a while. */
 interface NodePast {
   readonly at: EpochMs;
   readonly state: number;
-  /** Those with NoExecute; the last known ones while the node is deleted. */
+  /** The NoExecute taints; while the node is deleted, the last known ones. */
   readonly taints: readonly LiveTaint[];
   readonly deleted: boolean;
-  /** Whether its last pod took its taints along. */
+  /** True if the taints were forgotten with the node's last pod. */
   readonly deserted: boolean;
   readonly stamp: string | undefined;
-  /** When a node controller found it down, by any taint that says so, while it is there. */
+  /** The time when a node controller found the node down, by any such taint, while the node exists. */
   readonly downSince: EpochMs | undefined;
 }
 
@@ -40,30 +40,30 @@ interface PodPast {
   readonly tolerations: { readonly at: EpochMs; readonly tolerations: readonly Toleration[] }[];
 }
 
-/** For how many seconds pods tolerate taints of some keys, by policy, whatever they say; from a moment on. */
+/** The seconds for which the policy makes pods tolerate taints of some keys, overriding their own; from a given time on. */
 interface Terms {
   readonly at: EpochMs;
   readonly seconds: Readonly<Record<string, number>>;
 }
 
-/** The start of the countdown of a taint that a node has in one of its states. */
+/** Returns the start of the countdown of a taint that a node has in one of its states. */
 type Start = (taint: LiveTaint, past: NodePast) => EpochMs;
 
-/** A node as who looks at it sees it. */
+/** A node as an observer sees it. */
 interface Look {
   readonly there: boolean;
   readonly downSince: EpochMs | undefined;
 }
 
 /**
- * By when a pod is let go that is due by a taint. `changedAt`: when what it tolerates was changed last, which may have
- * made it due at a moment before.
+ * Returns the time by which a pod that is due by a taint is released. `changedAt`: the last change of its tolerations, which may
+ * have made it due at an earlier time.
  */
 export type Freedom = (key: string, dueAt: EpochMs, changedAt: EpochMs) => EpochMs | undefined;
 
 /**
- * What really happened in a cluster, kept apart from the service, and the rule in its plainest form over it: when a
- * pod must go, and when it may.
+ * The actual events of a cluster, separate from the service. The rule in its plainest form decides over them when a pod must be
+ * evicted, and when it may.
  */
 export class Truth {
   readonly knowledge = new Knowledge();
@@ -82,7 +82,7 @@ export class Truth {
     this.#disturbances = disturbances;
   }
 
-  /** Returns the number of the state. `taints`: `undefined` = the node was deleted. */
+  /** Notes the state of a node, and returns its number. `taints`: `undefined` = the node was deleted. */
   nodeIs(at: EpochMs, name: NodeName, taints: readonly LiveTaint[] | undefined, stamp?: string): number {
     const past = this.#pastOf(name);
     const evicting = taints?.filter(({ effect }) => effect === 'NoExecute') ?? past.at(-1)?.taints ?? [];
@@ -91,7 +91,7 @@ export class Truth {
     return this.#add(name, { at, taints: evicting, deleted, deserted: false, stamp, downSince });
   }
 
-  /** The last pod of a deleted node is gone or going: nobody remembers its taints any more. */
+  /** Notes that the last pod of a deleted node is deleted or terminating: its taints are forgotten. */
   nodeIsDeserted(at: EpochMs, name: NodeName): void {
     const nothing = { taints: [], stamp: undefined, downSince: undefined };
     this.#add(name, { at, ...nothing, deleted: true, deserted: true });
@@ -112,7 +112,7 @@ export class Truth {
     this.#pods.set(pod.uid, past);
   }
 
-  /** From now on policy says for how many seconds pods tolerate taints of these keys. */
+  /** Notes the seconds for which the policy makes pods tolerate taints of these keys, from now on. */
   termsAre(at: EpochMs, seconds: Terms['seconds']): void {
     if (!isDeepStrictEqual(seconds, this.#termsNow.seconds)) this.#terms.push({ at, seconds });
   }
@@ -121,23 +121,23 @@ export class Truth {
     return this.#terms.at(-1) ?? this.#terms[0];
   }
 
-  /** A pod is gone for good. */
+  /** Notes that a pod was removed. */
   podIsGone(at: EpochMs, node: NodeName | undefined): void {
     if (node !== undefined) this.#changedAt.set(node, at);
   }
 
-  /** When a node or one of its pods changed last. */
+  /** Returns the time of the last change of a node or of one of its pods. */
   changedAt(name: NodeName): EpochMs {
     return Math.max(this.#changedAt.get(name) ?? 0, this.#termsNow.at + TERMS_HEARD_MS);
   }
 
-  /** What a node's pods are to be judged by; `undefined`: it went, and nobody was told what it was like. */
+  /** Returns the taints that apply to a node's pods; `undefined`: the node was deleted, and its taints were never reported. */
   taintsOf(name: NodeName): readonly LiveTaint[] | undefined {
     const past = this.#nodes.get(name)?.at(-1);
     return past?.deleted && !past.deserted && !this.#wasTold(name) ? undefined : past?.taints;
   }
 
-  /** Whether the node went on which a pod is, and the service cannot know that the pod was there before. */
+  /** Reports whether a pod's node was deleted, and the service cannot have seen the pod before. */
   isLost(uid: PodUid): boolean {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
@@ -146,37 +146,37 @@ export class Truth {
     return node.deserted || !seen || pod.podSince >= node.at || !this.#wasTold(pod.node);
   }
 
-  /** Whether the service was told what a node was like when it was last there. */
+  /** Reports whether the service received the last state of a node before its deletion. */
   #wasTold(name: NodeName): boolean {
     const before = this.#pastOf(name).findLast(({ deleted }) => !deleted);
     return before !== undefined && this.knowledge.decidedBy(name, before.state, Infinity);
   }
 
-  /** Whether a node was there all the time from `since` until now. */
+  /** Reports whether a node existed all the time from `since` until now. */
   wasThere(name: NodeName, since: EpochMs): boolean {
     const past = this.#pastOf(name);
     return past.every(({ deleted }, index) => !deleted || (past[index + 1]?.at ?? Infinity) <= since);
   }
 
-  /** Whether a node is there in a state, and when it was found down. */
+  /** Returns whether a node exists in a state, and when it was found down. */
   lookOf(name: NodeName, state: number): Look {
     const past = this.#pastOf(name).find((each) => each.state === state);
     return { there: past !== undefined && !past.deleted, downSince: past?.downSince };
   }
 
-  /** The number of a node's present state; `undefined`: there never was one. */
+  /** Returns the number of a node's current state; `undefined`: the node never existed. */
   stateOf(name: NodeName): number | undefined {
     return this.#nodes.get(name)?.at(-1)?.state;
   }
 
-  /** The numbers of the present states of all nodes that there ever were. */
+  /** Returns the numbers of the current states of all nodes that ever existed. */
   states(): ReadonlyMap<NodeName, number> {
     return new Map(
       [...this.#nodes].flatMap(([name, past]) => past.slice(-1).map(({ state }) => [name, state])),
     );
   }
 
-  /** As {@link states}, of those that an API server shows: that a node is deserted it does not say. */
+  /** Returns the states as {@link states} does, as an API server shows them: it does not show that a node is deserted. */
   shownStates(): ReadonlyMap<NodeName, number> {
     return new Map(
       [...this.#nodes].flatMap(([name, past]) => {
@@ -186,14 +186,14 @@ export class Truth {
     );
   }
 
-  /** The number of the last state in which a node was deserted; `undefined`: it never was. */
+  /** Returns the number of the last state in which a node was deserted; `undefined`: it never was. */
   desertedState(name: NodeName): number | undefined {
     return this.#nodes.get(name)?.findLast(({ deserted }) => deserted)?.state;
   }
 
   /**
-   * The earliest moment at which a pod may go, as it is now, for one who looked at its node at `lookedAt` and saw that
-   * state. `undefined`: never, then. `key`: by a taint of that key alone.
+   * Returns the earliest time at which a pod may be evicted, in its current state. The observer looked at its node at `lookedAt`
+   * and saw that state. `undefined`: never. `key`: by a taint of that key alone.
    */
   mayGo(uid: PodUid, seen: number, lookedAt: EpochMs, key?: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
@@ -202,7 +202,7 @@ export class Truth {
       (_, index) => (this.#terms[index + 1]?.at ?? Infinity) >= lookedAt - TERMS_AGE_MS,
     );
     const moments = this.#candidates(pod.node, seen, lookedAt).flatMap((past) => {
-      // When a node went is known by when a relay heard of it.
+      // The time when a relay saw the deletion of a node is the time that counts.
       if (past.deleted && pod.podSince >= this.knowledge.seenAt(past.state)) return [];
       return inForce.flatMap((terms) => {
         const known = this.#deadline(pod, past, start(false), terms, key);
@@ -214,13 +214,19 @@ export class Truth {
     return possible.length > 0 ? Math.min(...possible) : undefined;
   }
 
-  /** The keys of the taints by which pods may be judged by one who looked at their node at `lookedAt` and saw that state. */
+  /**
+   * Returns the keys of the taints that may apply to pods, for an observer who looked at their node at `lookedAt` and saw that
+   * state.
+   */
   keysBy(name: NodeName, seen: number, lookedAt: EpochMs): readonly string[] {
     const taints = this.#candidates(name, seen, lookedAt).flatMap((past) => past.taints);
     return [...new Set(taints.map(({ key }) => key))];
   }
 
-  /** What a look that saw a state may be judged by: of a deleted node also what was told by then of it while it was there. */
+  /**
+   * Returns the states that an observation may be judged by. For a deleted node these include states from before its deletion
+   * that were reported by then.
+   */
   #candidates(name: NodeName, seen: number, lookedAt: EpochMs): readonly NodePast[] {
     const past = this.#pastOf(name);
     const looked = past.filter(({ state }) => state === seen);
@@ -233,9 +239,9 @@ export class Truth {
   }
 
   /**
-   * The start of a countdown for one who looked then: from its last coming, or from before a flap that no relay told
-   * of. The list's stamp gives a flap away until a relay has told of the node as it is; `patient`: to one who waits
-   * for that no longer.
+   * Returns the start of a countdown for an observer at that time. It starts when the taint was set last, or when it was set
+   * before a flap that no relay reported. The list's stamp reveals a flap until a relay has reported the node's current state;
+   * `patient`: the observer no longer waits for that.
    */
   #lenientStart(name: NodeName, lookedAt: EpochMs, patient: boolean): Start {
     const past = this.#pastOf(name);
@@ -243,7 +249,7 @@ export class Truth {
     return (taint, seen) => {
       const hidden = past.some(({ state, stamp }) => newest.includes(state) && stamp === seen.stamp);
       const missed = (gap: readonly NodePast[]) => {
-        // Whoever tells that a node is gone tells nothing of its taints, but for those that its last pod took along.
+        // The report of a node's deletion contains no taints, except for taints that were forgotten with its last pod.
         const shown = gap.filter(({ deleted, deserted }) => !deleted || deserted);
         const told = this.knowledge.toldOfAny(
           name,
@@ -257,8 +263,9 @@ export class Truth {
   }
 
   /**
-   * By when a pod must be gone, as things are now, given what went wrong; `undefined`: it may stay. `freedBy`: by when a pod
-   * is let go that is due since then and that a taint of that key makes go; `undefined`: nothing ever forbade it.
+   * Returns the time by which a pod must be evicted, in the current state, given all failures; `undefined`: it may stay.
+   * `freedBy`: returns the time by which a due pod is released for a taint of that key; `undefined`: its eviction was never
+   * forbidden.
    */
   mustGo(uid: PodUid, freedBy: Freedom = () => undefined): EpochMs | undefined {
     const dueAt = this.deadline(uid);
@@ -279,7 +286,7 @@ export class Truth {
     return moments.length === 0 ? undefined : Math.min(...moments);
   }
 
-  /** By when by a taint of that key. */
+  /** Returns the time by which a taint of that key must evict the pod. */
   #mustGoBy(uid: PodUid, key: string): EpochMs | undefined {
     const pod = this.#podOf(uid);
     const node = this.#pastOf(pod.node).at(-1);
@@ -298,7 +305,7 @@ export class Truth {
     return by(Math.max(deadline, ...changes.map(by)));
   }
 
-  /** Whether a pod is to go at some time, as things are now, and when at the earliest. */
+  /** Returns the earliest time at which a pod is evicted, in the current state; `undefined`: never. */
   deadline(uid: PodUid): EpochMs | undefined {
     const pod = this.#podOf(uid);
     const past = this.#pastOf(pod.node);
@@ -338,7 +345,7 @@ export class Truth {
   }
 }
 
-/** The first moment that a taint gives of those by which node controllers say that a node is down. */
+/** Returns the first time in the taints by which node controllers mark a node as down. */
 function foundDownAt(taints: readonly LiveTaint[]): EpochMs | undefined {
   const found = taints.flatMap(({ key, timeAdded }) =>
     timeAdded !== undefined && DOWN_KEYS.includes(key) ? [timeAdded] : [],
@@ -346,17 +353,17 @@ function foundDownAt(taints: readonly LiveTaint[]): EpochMs | undefined {
   return found.length > 0 ? Math.min(...found) : undefined;
 }
 
-/** How the start of a countdown is reckoned. */
+/** The parameters for the start of a countdown. */
 interface Reckoning {
-  /** Whether what these states say, or that they lack the taint, was missed. */
+  /** Reports whether the observer missed these states, including the absence of the taint in them. */
   missed(gap: readonly NodePast[]): boolean;
-  /** A taint that says that it was set anew starts its countdown by what it says, and not by when that was. */
+  /** True if a newly set taint starts its countdown at the time that it contains, and not when it was actually set. */
   readonly lenient: boolean;
 }
 
 const STRICT: Reckoning = { missed: () => false, lenient: false };
 
-/** When the countdown of a taint began that a node has in a state. */
+/** Returns the start of the countdown of a taint that a node has in a state. */
 function startOf(
   past: readonly NodePast[],
   taint: LiveTaint,
@@ -373,7 +380,7 @@ function startOf(
     if (each.taints.some((other) => countdownIdentity(other) === identity)) {
       if (gap.length > 0 && !missed(gap)) break;
       gap = [];
-      // What a state says that nobody told of cannot be known: those around it are compared.
+      // The taints of unreported states are unknown: the states around them are compared.
       if (!missed([each])) {
         const anew = setAnew(taint, each, after, lenient);
         if (anew !== undefined && !lenient) break;
@@ -388,12 +395,13 @@ function startOf(
   return Math.max(since, Math.min(setAt, seen.at));
 }
 
-/** What a taint says of when it was set is cut to the second. */
+/** The time that a taint contains is truncated to the second. */
 const CUT_MS = 999;
 
 /**
- * When somebody set the taint between two states, by what it says then: at the end of that second, or as it was seen. `undefined`:
- * nobody did, one that shares its countdown stood through, or it was swapped for that one; or, if one is `lenient`, perhaps nobody did.
+ * Returns the time when the taint was set between two states, by the time that it contains: the end of that second, or when it
+ * was seen. `undefined`: it was not set again, a taint with the same countdown existed throughout, or it was swapped for that
+ * one. With `lenient`: also when it may not have been set.
  */
 function setAnew(taint: LiveTaint, before: NodePast, after: NodePast, lenient: boolean): EpochMs | undefined {
   const identity = countdownIdentity(taint);
@@ -403,7 +411,7 @@ function setAnew(taint: LiveTaint, before: NodePast, after: NodePast, lenient: b
     const same = old.find((each) => each.key === key);
     return same ? [{ stood: same.timeAdded === timeAdded, timeAdded }] : [];
   });
-  // One of two that share a countdown may be compared with the other.
+  // With two taints that share a countdown, one may be compared with the other.
   const sure = old.length === 1 && anew.length === 1;
   if (both.some(({ stood }) => stood) || (lenient && !sure)) return undefined;
   const moments = both.flatMap(({ timeAdded }) => (timeAdded === undefined ? [] : [timeAdded]));

@@ -10,22 +10,22 @@ import type { SeededRandom } from './seeded-random.ts';
 
 export type Service = 'store' | 'queues' | 'timers' | 'api';
 
-/** A request that fails: before it had any effect, or after (its answer was lost). */
+/** A failing request: before it had any effect, or after (its answer was lost). */
 export interface Trouble {
   readonly when: 'before' | 'after';
   readonly error: Error;
 }
 
-/** A time in which things happen and go wrong. */
+/** A period with events and failures. */
 export interface Episode {
   readonly from: EpochMs;
   readonly to: EpochMs;
 }
 
-/** An API server is away. */
+/** A period in which an API server is unavailable. */
 export interface Outage extends Episode {
   readonly cluster: ClusterName;
-  /** How long it takes to find that out, per request. */
+  /** The time until a request notices that. */
   readonly silenceMs: number;
 }
 
@@ -35,16 +35,16 @@ interface Spell extends Episode {
 
 const SERVICES = ['store', 'queues', 'timers', 'api'] as const;
 const MAX_SPELL_MS = 4 * 60_000;
-/** What most requests to API servers take at most, each way; some take as long as the climate has it. */
+/** The longest time of most requests to API servers, each way. Some take up to the climate's limit. */
 const USUAL_API_MS = 80;
 const SLOW_SHARE = 0.3;
 const RETRY_AFTER_SECONDS = 7;
 const HOUR_MS = 3_600_000;
-/** An answer that is late comes so much later, at least, and at most, as often as it is here; the longest are given up before. */
+/** The shortest and longest delays of a late answer, as often as they are drawn. Requests time out before the longest. */
 const MIN_LATE_MS = 300;
 const MAX_LATE_MS = [1_000, 4_000, 15_000] as const;
 
-/** What goes wrong, and when: in episodes only. Whatever does is noted. */
+/** The failures and their times: in episodes only. Every failure is noted. */
 export class Weather {
   readonly climate: Climate;
   readonly episodes: readonly Episode[];
@@ -72,12 +72,12 @@ export class Weather {
     );
   }
 
-  /** When all that goes wrong is over, as far as it is known by now. */
+  /** The time when all failures known so far are over. */
   get endAt(): EpochMs {
     return Math.max(...[...this.episodes, ...this.#outages].map(({ to }) => to));
   }
 
-  /** Whether things happen, or happened so short a time ago. */
+  /** Reports whether an episode is in progress, or ended within that duration. */
   busyWithin(ms: number): boolean {
     const now = this.#clock.now();
     return this.episodes.some(({ from, to }) => from <= now && now < to + ms);
@@ -88,10 +88,10 @@ export class Weather {
     return !this.episodes.some(({ from, to }) => from <= now && now < to);
   }
 
-  /** From now on an API server is away for a while. */
+  /** Makes an API server unavailable for a while. */
   addOutage(outage: Outage): void {
     this.#outages.push(outage);
-    // What is asked at its end waits for its answer in vain.
+    // A request at the end of the outage waits for an answer that never comes.
     this.#disturbances.note('api', outage.cluster, outage.from, outage.to + outage.silenceMs);
   }
 
@@ -100,12 +100,12 @@ export class Weather {
     return this.#outages.find((each) => each.cluster === cluster && each.from <= now && now < each.to);
   }
 
-  /** How long a request to a cluster takes to fail that is away; `undefined`: it is there. */
+  /** Returns the time that a request to an unavailable cluster takes to fail; `undefined`: the cluster is available. */
   silenceMs(cluster: ClusterName): number | undefined {
     return this.outageOf(cluster)?.silenceMs;
   }
 
-  /** `cluster`: whose API server is asked. */
+  /** `cluster`: the cluster whose API server receives the request. */
   trouble(service: Service, cluster?: ClusterName): Trouble | undefined {
     const now = this.#clock.now();
     const away = this.#spells.some(
@@ -117,48 +117,48 @@ export class Weather {
     return { when, error: this.#errorOf(service, away || when === 'after') };
   }
 
-  /** How much later than usual a request is answered that was done; 0: no later. */
+  /** Returns the additional delay of the answer to a completed request; 0: none. */
   lateMs(): number {
     const { late } = this.climate;
-    // Draws nothing where nothing is late: those histories are what they were.
+    // Draws no random numbers where nothing is late, so that those histories stay the same.
     if (late === 0 || this.calm || !this.#random.chance(late)) return 0;
     return this.#random.between(MIN_LATE_MS, this.#random.pick(MAX_LATE_MS));
   }
 
-  /** A process dies here. */
+  /** Reports whether the process dies now. */
   death(): boolean {
     return !this.calm && this.#random.chance(this.climate.death);
   }
 
-  /** The longest that half a request to an API server takes, this time. */
+  /** Returns the longest time of half a request to an API server, for this request. */
   apiLatencyMs(): number {
     const { apiMs } = this.climate;
     return this.#random.chance(SLOW_SHARE) ? apiMs : Math.min(apiMs, USUAL_API_MS);
   }
 
-  /** Somebody else committed first, whoever. */
+  /** Reports whether another process committed first. */
   conflict(): boolean {
     const happens = !this.calm && this.#random.chance(this.climate.conflict);
     if (happens) this.#disturbances.note('request', undefined, this.#clock.now());
     return happens;
   }
 
-  /** A watch breaks such that it has to be listed anew. */
+  /** Reports whether a watch breaks and needs a new list. */
   gap(): boolean {
     return !this.calm && this.#random.chance(this.climate.gap);
   }
 
-  /** A message that was handled comes once more. */
+  /** Reports whether a handled message is delivered again. */
   duplicate(): boolean {
     return !this.calm && this.#random.chance(this.climate.duplicate);
   }
 
-  /** Nobody hears a schedule that fires. */
+  /** Reports whether the message of a fired schedule is lost. */
   dropped(): boolean {
     return !this.calm && this.#random.chance(this.climate.dropped);
   }
 
-  /** How DynamoDB behaves. What outlived its time to live goes minutes to two days later. */
+  /** The behavior of DynamoDB. Expired items are deleted minutes to two days later. */
   readonly whims: Whims = {
     pageItems: () => this.#random.between(1, this.climate.pageItems),
     leavesOut: () => this.conflict(),
@@ -175,7 +175,7 @@ export class Weather {
   }
 }
 
-/** How a request fails that nobody answered. */
+/** Returns the error of a request without an answer. */
 export function unanswered(service: Service): Error {
   switch (service) {
     case 'store':

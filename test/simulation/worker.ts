@@ -4,17 +4,17 @@ import { shrink } from './shrink.ts';
 import type { SimulationOptions } from './simulate.ts';
 import { sweep } from './sweep.ts';
 
-/** What a worker is asked for, one thing at a time. */
+/** A request to a worker; workers handle one at a time. */
 export type Asked =
   | { readonly seeds: readonly number[]; readonly climates: readonly ClimateName[] }
   | { readonly shrink: number; readonly climate: ClimateName };
 
-/** What it plays histories with but for their climate. */
+/** The options of all histories except for their climate. */
 export type Common = Omit<SimulationOptions, 'climate' | 'fault' | 'foretold'>;
 
 const common: Common = workerData;
 
-// Of the errors of a history nobody asks where they come from, and to keep that of each takes its time.
+// Stack traces of a history's errors are never read, and recording them takes time.
 Error.stackTraceLimit = 0;
 
 parentPort?.on('message', async (asked: Asked) => {

@@ -1,4 +1,6 @@
-/** A cluster cannot be reached for want of an address or of credentials; the message is a clause that says why. */
+/**
+ * A cluster can't be reached because its address or credentials are missing; the message is a clause with the reason.
+ */
 export class AccessError extends Error {
   override readonly name = 'AccessError';
 }
@@ -6,7 +8,9 @@ export class AccessError extends Error {
 const REFUSED = new Set(['AccessDenied', 'AccessDeniedException']);
 const NO_CREDENTIALS = new Set(['CredentialsProviderError', 'TokenProviderError']);
 
-/** What the SDK made of a call, `action` as IAM names it. What AWS says holds names and ARNs, but no secret. */
+/**
+ * Returns the error of a failed AWS call; `action` as IAM names it. AWS messages contain names and ARNs, but no secret.
+ */
 export function awsAccessError(error: unknown, action: string): AccessError {
   if (error instanceof AccessError) return error;
   const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) };

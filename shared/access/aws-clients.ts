@@ -4,13 +4,13 @@ import { fromTemporaryCredentials } from '@aws-sdk/credential-providers';
 import type { AssumedRole, EksAccess } from '#shared/state/registry.ts';
 import { CLIENT_SETTINGS } from './client-settings.ts';
 
-/** Names us in the CloudTrail of the account whose role is assumed. */
+/** Our name in the CloudTrail of the account whose role is assumed. */
 const SESSION_NAME = 'taintward';
 
-/** Where AWS is and as whom it is asked, if not as the environment says. */
+/** The AWS endpoint and credentials, if they differ from the environment's. */
 export type AwsConfig = Pick<EKSClientConfig, 'endpoint' | 'credentials'>;
 
-/** The SDK's clients by which clusters are reached: one per region and role. */
+/** The SDK clients through which clusters are reached: one per region and role. */
 export class AwsClients {
   readonly #config: AwsConfig;
   readonly #eks = new Map<string, EKSClient>();
@@ -60,5 +60,5 @@ function kept<T>(clients: Map<string, T>, key: string, make: () => T): T {
   return client;
 }
 
-/** An EKS cluster as one part of the service reaches it: as itself, or by a role. */
+/** An EKS cluster as one part of the service reaches it: with its own identity, or by a role. */
 export type EksWay = Omit<EksAccess, 'role'> & { readonly role?: AssumedRole };

@@ -1,15 +1,15 @@
 /**
- * What every AWS client is made with. Without limits a call to an endpoint that swallows packets would wait for ever;
- * with them it ends after some 15 s, all attempts included.
+ * Settings of every AWS client. Without limits, a call to an endpoint that drops packets would wait indefinitely. With
+ * them, it ends after some 15 s, all attempts included.
  */
 export const CLIENT_SETTINGS = {
   requestHandler: { connectionTimeout: 2_000, requestTimeout: 5_000, throwOnRequestTimeout: true },
 } as const;
 
-/** What every SQS client is made with: the endpoint counts, not the host in a queue's URL. */
+/** Settings of every SQS client: the endpoint counts, not the host in a queue's URL. */
 export const SQS_SETTINGS = { ...CLIENT_SETTINGS, useQueueUrlAsEndpoint: false } as const;
 
-/** The same where calls wait for messages, for up to 20 s. */
+/** The same settings for calls that wait for messages, for up to 20 s. */
 export const SQS_WAITING_SETTINGS = {
   ...SQS_SETTINGS,
   requestHandler: { ...SQS_SETTINGS.requestHandler, requestTimeout: 25_000 },

@@ -13,15 +13,15 @@ import { eksConnection } from './eks-connection.ts';
 import { kubeconfigSecretConnection } from './kubeconfig-secret-connection.ts';
 
 /**
- * A part's way to a registered cluster. Asks nobody anything yet, so it never fails: what is wrong with the access is
- * said by each call, and a cluster that cannot be reached is that cluster's trouble alone.
+ * Returns a part's connection to a registered cluster. It makes no requests yet, so it never fails: each call reports a
+ * wrong access. A cluster that can't be reached affects no other cluster.
  */
 export type Connect = (cluster: RegisteredCluster, part: Part) => Connection;
 
 export interface ConnectDeps {
   readonly aws: AwsClients;
   readonly clock: Clock;
-  /** Absent in processes that no kubeconfig file is meant for. */
+  /** Absent in processes without a kubeconfig file. */
   readonly localContext?: (access: LocalContextAccess) => Connection;
 }
 

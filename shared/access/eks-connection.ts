@@ -7,10 +7,10 @@ import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients, EksWay } from './aws-clients.ts';
 import { type Obtained, RefreshingCache } from './refreshing-cache.ts';
 
-/** How long a cluster takes a token: 15 minutes from its signing, less one for clocks that differ. */
+/** Lifetime of a token: 15 minutes from its signing, less one for clock skew. */
 const TOKEN_LIFE_MS = 14 * 60_000;
 const TOKEN_REFRESH_MS = 10 * 60_000;
-/** A cluster deleted and made again under its name has another address. */
+/** A cluster that was deleted and created again under its name has another address. */
 const DESCRIPTION_REFRESH_MS = 10 * 60_000;
 
 interface Description {
@@ -18,14 +18,14 @@ interface Description {
   readonly ca: string;
 }
 
-/** Reaches an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
+/** Returns a connection to an EKS cluster as an IAM identity: this process's own, or a role that it assumes. */
 export function eksConnection(access: EksWay, aws: AwsClients, clock: Clock): Connection {
   const description = new RefreshingCache(() => describe(access, aws), clock);
   const token = new RefreshingCache(() => sign(access, aws, clock), clock);
   return {
     host: `EKS cluster ${access.clusterName} in ${access.region}`,
     async requestOptions() {
-      // In this order, so that a role which cannot be assumed is complained of as such.
+      // Get the token first, so that a role that can't be assumed is reported as such.
       const headers = { Authorization: `Bearer ${await token.get()}` };
       return { ...(await description.get()), headers };
     },
@@ -71,13 +71,13 @@ async function orAccessError<T>(action: string, call: Promise<T>): Promise<T> {
 }
 
 /**
- * What `aws eks get-token` puts there. STS itself takes such a URL for 15 minutes whatever it says; the
- * authenticator refuses one that asks for more.
+ * The value of `aws eks get-token`. STS itself accepts such a URL for 15 minutes whatever the value; the authenticator
+ * rejects a higher one.
  */
 const URL_EXPIRES_SECONDS = 60;
 const PREFIX = 'k8s-aws-v1.';
 
-/** A bearer token for an EKS cluster, and when the credentials that signed it end, if they do. */
+/** A bearer token for an EKS cluster, and when the credentials that signed it expire, if they do. */
 export interface EksToken {
   readonly token: string;
   readonly credentialsExpireAt: EpochMs | undefined;
@@ -85,12 +85,12 @@ export interface EksToken {
 
 /**
  * Signs a token as the client's identity: a presigned `sts:GetCallerIdentity` that names the cluster, which the
- * cluster's authenticator performs. Asks nobody but the credentials' provider, with whose error it rejects.
+ * cluster's authenticator performs. Makes no request except to the credentials' provider, with whose error it rejects.
  */
 export async function eksToken({ config }: EKSClient, clusterName: string, now: EpochMs): Promise<EksToken> {
   const [region, credentials] = await Promise.all([config.region(), config.credentials()]);
   const signer = new SignatureV4({ service: 'sts', region, credentials, sha256: config.sha256 });
-  // Regional endpoints differ in the service's name alone, in every partition.
+  // Regional endpoints differ only in the service's name, in every partition.
   const eks = config.endpointProvider({ Region: region, UseDualStack: false, UseFIPS: false }).url;
   const hostname = eks.hostname.replace(/^eks\./, 'sts.');
   const { query = {} } = await signer.presign(

@@ -16,17 +16,17 @@ import { RefreshingCache } from './refreshing-cache.ts';
 /** A kubeconfig in a secret, as one part of the service reads it. */
 export type SecretWay = Omit<KubeconfigSecretAccess, 'secretArn'> & { readonly secretArn: string };
 
-/** How soon a rotated secret is noticed when its former content still works; $0.05 buys 10,000 looks. */
+/** Interval at which a rotated secret is noticed while its former content still works; 10,000 reads cost $0.05. */
 const REFRESH_MS = 5 * 60_000;
 
-/** Reaches a cluster by what a kubeconfig in AWS Secrets Manager holds; reads it again as it rotates. */
+/** Returns a connection to a cluster by a kubeconfig in AWS Secrets Manager; reads the secret again as it rotates. */
 export function kubeconfigSecretConnection(access: SecretWay, aws: AwsClients, clock: Clock): Connection {
   const { secretArn } = access;
   let host = `the server in ${secretArn}`;
   const kept = new RefreshingCache(async () => {
     const value = contextOf(await secretText(secretArn, aws), access);
     host = value.server.host;
-    // When the secret cannot be read, the credentials that were in it serve for as long as the server takes them.
+    // While the secret can't be read, its previous credentials are used for as long as the server accepts them.
     return { value, freshForMs: REFRESH_MS, servesForMs: Number.POSITIVE_INFINITY };
   }, clock);
   return {
@@ -58,5 +58,5 @@ async function secretText(secretArn: string, aws: AwsClients): Promise<string> {
   throw new AccessError(`${secretArn} holds no text; store the kubeconfig as its SecretString`);
 }
 
-/** `arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME`. */
+/** Returns the region of an ARN: `arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME`. */
 const regionOf = (secretArn: string): string => secretArn.split(':')[3] ?? '';

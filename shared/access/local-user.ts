@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 
-/** Who runs this process, and where: `user@host`. A user without a name is its number. */
+/** Returns the user and the host of this process: `user@host`. A user without a name is shown by its number. */
 export function localUser(): string {
   try {
     return `${userInfo().username}@${hostname()}`;

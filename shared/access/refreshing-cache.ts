@@ -1,32 +1,35 @@
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Something that had to be asked for, and for how long it holds. */
+/** A value that was requested, and for how long it is valid. */
 export interface Obtained<T> {
   readonly value: T;
-  /** Milliseconds, from before it was asked for, after which it is asked for again. */
+  /** Milliseconds, from before the request, after which the value is requested again. */
   readonly freshForMs: number;
-  /** The same of the time for which it serves when it cannot be had again. */
+  /** Milliseconds, from before the request, for which the value is used if it can't be requested again. */
   readonly servesForMs: number;
 }
 
-/** What was obtained this short a time ago is not forgotten: whoever complains of it still speaks of the one before. */
+/** A value that was obtained this recently isn't forgotten: the rejection was of the previous value. */
 const MIN_AGE_MS = 5_000;
-/** While a value cannot be had anew and the old one serves, it is asked for this often. */
+/** Interval of retries while a value can't be renewed and the old one is still used. */
 const RETRY_MS = 10_000;
 
-/** A value with the time since it was asked for, and since it came. */
+/** A value with the time since its request, and since its arrival. */
 interface Kept<T> extends Obtained<T> {
   readonly asked: Age;
   readonly obtained: Age;
 }
 
-/** A value that is obtained when it is needed, kept, and renewed in time; asked for once, however many wait. */
+/**
+ * A value that is obtained when it is needed, kept, and renewed in time; it is requested once, however many callers
+ * wait.
+ */
 export class RefreshingCache<T> {
   readonly #obtain: () => Promise<Obtained<T>>;
   readonly #clock: Clock;
   #kept: Kept<T> | undefined;
-  /** Since the last try that failed; absent: the last one did not. */
+  /** Time since the last failed attempt; absent: the last attempt succeeded. */
   #failed: Age | undefined;
   #underway: Promise<T> | undefined;
 
@@ -35,7 +38,7 @@ export class RefreshingCache<T> {
     this.#clock = clock;
   }
 
-  /** Rejects with what `obtain` rejects with, when there is no value that serves. */
+  /** Resolves with the value. Rejects as `obtain` does if no value can be used. */
   async get(): Promise<T> {
     if (this.#kept && !this.#isDue(this.#kept)) return this.#kept.value;
     this.#underway ??= this.#renew().finally(() => {
@@ -44,7 +47,7 @@ export class RefreshingCache<T> {
     return this.#underway;
   }
 
-  /** Somebody refused the value: the next one who asks gets another. */
+  /** Forgets a value that was rejected: the next caller gets another. */
   forget(): void {
     if (this.#kept && this.#kept.obtained.atMostMs >= MIN_AGE_MS) this.#kept = undefined;
   }

@@ -7,26 +7,26 @@ import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { Connect } from './connect.ts';
 
-/** How `evict` reaches the clusters it is told about. */
+/** The connections of `evict` to the clusters of its messages. */
 export interface ClusterAccess {
-  /** Rejects with `UnknownClusterError` for a cluster nobody manages here (any more). */
+  /** Rejects with `UnknownClusterError` for a cluster that isn't managed here (anymore). */
   api(cluster: ClusterName): Promise<KubernetesApi>;
 }
 
-/** A message speaks of a cluster that is not managed here; once it is, the message succeeds. */
+/** The cluster of a message isn't managed here; once it is, the message succeeds. */
 export class UnknownClusterError extends Error {
   override readonly name = 'UnknownClusterError';
 }
 
-/** How long a registration is relied on: a change is to take effect within 30 s, and its own call takes some. */
+/** Maximum age of a registration: a change must take effect within 30 s, and the request itself takes time. */
 const REGISTRATION_MAX_AGE_MS = 20_000;
-/** A cluster that nobody asked for this long is let go of: it may have been removed unseen. */
+/** A cluster that isn't used for this long is dropped: it may have been removed unseen. */
 const IDLE_MS = 10 * 60_000;
 
 interface Known {
   readonly cluster: RegisteredCluster;
   readonly api: RestApi;
-  /** Of what the registry said. */
+  /** Age of the registry's answer. */
   age: Age;
 }
 
@@ -34,11 +34,11 @@ export interface RegisteredClustersDeps {
   readonly registry: Pick<ClusterRegistry, 'get'>;
   readonly connect: Connect;
   readonly clock: Clock;
-  /** Names who evicts there; see `RestApi`. */
+  /** Name of the evicting installation; see `RestApi`. */
   readonly installation: string;
 }
 
-/** The clusters of the registry as it stands. Their connections and credentials are kept from call to call. */
+/** The clusters of the current registry. Their connections and credentials are kept from call to call. */
 export class RegisteredClusters implements ClusterAccess {
   readonly #deps: RegisteredClustersDeps;
   readonly #known = new Map<ClusterName, Known>();
@@ -48,7 +48,7 @@ export class RegisteredClusters implements ClusterAccess {
     this.#deps = deps;
   }
 
-  /** Rejects with `UnknownClusterError`, or with `StoreError`. */
+  /** Resolves with a cluster's API. Rejects with `UnknownClusterError`, or with `StoreError`. */
   async api(name: ClusterName): Promise<RestApi> {
     this.#letGoOfIdle();
     const known = this.#known.get(name);
@@ -59,7 +59,7 @@ export class RegisteredClusters implements ClusterAccess {
   }
 
   async #check(name: ClusterName): Promise<RestApi> {
-    // Dated before it is asked: what it says is at least as new.
+    // Start the age before the request: the answer is at least as new.
     const age = new Age(this.#deps.clock);
     const cluster = await this.#deps.registry.get(name);
     const known = this.#known.get(name);
@@ -80,7 +80,7 @@ export class RegisteredClusters implements ClusterAccess {
   }
 
   #letGoOfIdle(): void {
-    // By the stopwatch: calls that are under way would fail because the clock was set forward.
+    // Use the stopwatch: calls in progress would fail if the clock were set forward.
     for (const [name, { age }] of this.#known) if (age.atLeastMs >= IDLE_MS) this.#letGoOf(name);
   }
 

@@ -18,31 +18,31 @@ import {
 import { dirname } from 'node:path';
 
 const OWNER_ONLY = 0o600;
-/** Permissions of a file's group and of everybody else. */
+/** Permissions of a file's group and of all other users. */
 const OF_OTHERS = 0o077;
 const WRITE_BY_OTHERS = 0o022;
-/** What SQLite puts beside a database. It gives new ones the rights of the database. */
+/** Suffixes of the files that SQLite puts beside a database. SQLite gives new ones the permissions of the database. */
 const BESIDE_A_DATABASE = ['', '-wal', '-shm', '-journal'];
-/** Never follows a link, and never waits for the other end of a pipe. */
+/** Opens a file without following a link, and without waiting for the other end of a pipe. */
 const READ_ITSELF = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * A file or directory is in the hands of somebody else: another user owns it or may write it, or something else stands in its place.
+ * A file or directory is controlled by another user, who owns it or may write it, or something else is in its place.
  * The message is one sentence that names the path and the fix.
  */
 export class ForeignFileError extends Error {
   override readonly name = 'ForeignFileError';
 }
 
-/** What a path of ours may be. */
+/** The kinds of files that Taintward uses. */
 export type FileKind = 'directory' | 'file' | 'socket';
 
-/** The caller's user ID; `undefined` on platforms without them, where nothing is checked. */
+/** Returns the caller's user ID; `undefined` on platforms without them, where nothing is checked. */
 const callerUid = (): number | undefined => process.geteuid?.();
 
 /**
- * Finds what stands at `path`, links not followed. Throws `ForeignFileError` unless that is of this kind, belongs to the caller, and
- * nobody else may write it. `undefined`: nothing stands there.
+ * Finds the file at `path`, without following links; `undefined`: there is none. Throws `ForeignFileError` unless it is
+ * of this kind, belongs to the caller, and no other user may write it.
  */
 export function findOwn(path: string, kind: FileKind, uid = callerUid()): Stats | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false });
@@ -51,8 +51,8 @@ export function findOwn(path: string, kind: FileKind, uid = callerUid()): Stats 
 }
 
 /**
- * The directory that `given` names, as an absolute path without links, or `undefined` if there is none. A link counts if the caller
- * made it. Throws `ForeignFileError` as {@link findOwn} does.
+ * Returns the directory that `given` names, as an absolute path without links, or `undefined` if there is none. A link
+ * counts if the caller created it. Throws `ForeignFileError` as {@link findOwn} does.
  */
 export function findOwnDirectory(given: string, uid = callerUid()): string | undefined {
   const link = lstatSync(given, { throwIfNoEntry: false });
@@ -95,12 +95,15 @@ function isOfKind(found: Stats, kind: FileKind): boolean {
   }
 }
 
-/** The text of a file of the caller's own; `undefined`: there is none. Throws `ForeignFileError` for one of somebody else. */
+/**
+ * Returns the text of a file that the caller owns; `undefined`: there is none. Throws `ForeignFileError` for a file of
+ * another user.
+ */
 export function readOwn(path: string): string | undefined {
   if (findOwn(path, 'file') === undefined) return undefined;
   const file = openSync(path, READ_ITSELF);
   try {
-    // Another one may stand there since.
+    // Another file may have replaced it since.
     refuseForeign(path, 'file', fstatSync(file), callerUid());
     return readFileSync(file, 'utf8');
   } finally {
@@ -109,13 +112,13 @@ export function readOwn(path: string): string | undefined {
 }
 
 /**
- * Puts a text that nobody but its owner can read in place of a file: whole or not at all, also if the machine stops. Throws `ForeignFileError`
- * when the file that is there is somebody else's.
+ * Replaces a file with a text that only its owner can read: completely or not at all, even if the machine stops. Throws
+ * `ForeignFileError` if the existing file is another user's.
  */
 export function replaceOwn(path: string, text: string): void {
   findOwn(path, 'file');
   const unfinished = `${path}.new`;
-  // One that a killed process left, or a link that leads elsewhere.
+  // Remove a file that a killed process left, or a link that leads elsewhere.
   rmSync(unfinished, { force: true });
   try {
     const file = openSync(unfinished, 'wx', OWNER_ONLY);
@@ -134,7 +137,7 @@ export function replaceOwn(path: string, text: string): void {
   syncDirectory(dirname(path));
 }
 
-/** Makes a rename last. Where directories cannot be opened, the system sees to that. */
+/** Makes a rename durable. On platforms where directories can't be opened, the system does that. */
 function syncDirectory(path: string): void {
   if (process.platform === 'win32') return;
   const directory = openSync(path, constants.O_RDONLY);
@@ -146,8 +149,8 @@ function syncDirectory(path: string): void {
 }
 
 /**
- * Makes an empty file, of which SQLite makes a database, that nobody but its owner can read or write, whatever the umask
- * says. Does nothing where there is one, or where none can be made: whoever opens it finds out why.
+ * Creates an empty file, which SQLite turns into a database. Only its owner can read or write it, whatever the umask
+ * is. Does nothing if the file exists or can't be created: opening it shows the reason.
  */
 export function createOwnerOnly(path: string): void {
   let file: number;
@@ -163,14 +166,18 @@ export function createOwnerOnly(path: string): void {
   }
 }
 
-/** Throws `ForeignFileError` when a database, or a file that SQLite keeps beside it, is in the hands of somebody else. SQLite itself follows links. */
+/**
+ * Throws `ForeignFileError` if a database, or a file that SQLite keeps beside it, is controlled by another user. SQLite
+ * itself follows links.
+ */
 export function checkOwnDatabase(database: string): void {
   for (const part of BESIDE_A_DATABASE) findOwn(`${database}${part}`, 'file');
 }
 
 /**
- * Takes the rights of all others from a database that is there. Throws `ForeignFileError` as {@link checkOwnDatabase} does, and the
- * system's error. By path, for closing a file of its own would end the locks that SQLite has on it.
+ * Removes all other users' permissions from an existing database. Throws `ForeignFileError` as {@link checkOwnDatabase}
+ * does, and the system's error. Uses the path, because closing a descriptor of its own would end SQLite's locks on the
+ * file.
  */
 export function makeOwnerOnly(database: string): void {
   for (const part of BESIDE_A_DATABASE) {

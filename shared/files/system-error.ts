@@ -33,21 +33,21 @@ export const SQLITE_BUSY = 5;
 /** The low byte of an extended result code is the primary one. */
 const PRIMARY_CODE_MASK = 0xff;
 
-/** SQLite's primary result code; `undefined`: the error is none of SQLite. */
+/** Returns SQLite's primary result code; `undefined`: the error isn't from SQLite. */
 export function sqliteCode(error: unknown): number | undefined {
   if (!(error instanceof Error && 'errcode' in error && typeof error.errcode === 'number')) return undefined;
   return error.errcode & PRIMARY_CODE_MASK;
 }
 
-/** What SQLite reports of a database, and the remedy if there is one of its own. */
+/** Returns SQLite's report about a database, with the remedy if there is one. */
 export function sqliteFault(error: unknown): string {
   const remedy = SQLITE_REMEDIES.get(sqliteCode(error) ?? 0);
   return remedy ? `${remedy} (${errorMessage(error)})` : errorMessage(error);
 }
 
 /**
- * One sentence for the operator, with path and remedy, for an error of the operating system or of SQLite that nobody had a sentence of
- * its own for. `undefined`: the error is neither, so it is a mistake in the code.
+ * Returns one sentence for the operator, with path and remedy, for an error of the operating system or of SQLite that
+ * has no specific message. `undefined`: the error is neither, so it is a bug.
  */
 export function systemErrorText(error: unknown): string | undefined {
   const path = pathOf(error);
@@ -67,8 +67,8 @@ const pathOf = (error: unknown): string | undefined =>
   error instanceof Error && 'path' in error && typeof error.path === 'string' ? error.path : undefined;
 
 /**
- * What the operator reads of an error that ended a program: the message of one of these kinds, or {@link systemErrorText}. `undefined`:
- * it is a mistake in the code, whose stack says more.
+ * Returns the operator's text for an error that ended a program: the message of one of these kinds, or {@link
+ * systemErrorText}. `undefined`: it is a bug, and its stack shows more.
  */
 export const operatorText = (
   error: unknown,
@@ -78,7 +78,7 @@ export const operatorText = (
   return known ? (error as Error).message : systemErrorText(error);
 };
 
-/** Runs work on a database; an error of SQLite names its path from then on. */
+/** Runs work on a database; adds the path to an error of SQLite. */
 export function namingDatabase<T>(path: string, work: () => T): T {
   try {
     return work();

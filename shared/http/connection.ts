@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 
-/** The parser gets so many bytes at a time: whoever pipelines requests costs a slice, and not a whole buffer of them. */
+/** Bytes that the parser gets at a time. A client that pipelines requests costs a slice, not a whole buffer of them. */
 const SLICE_BYTES = 1024;
-/** A request is received completely within this many looks, headers and body. */
+/** A request must be received completely, headers and body, within this many looks. */
 const LOOKS_TO_ASK = 5;
 /** A connection without a request is closed after this many looks, unless its caller is known. */
 export const LOOKS_TO_BEGIN = 2;
-/** A reader that takes nothing of an answer for this many looks is gone. */
+/** A reader that takes nothing of an answer for this many looks counts as gone. */
 const LOOKS_TO_READ = 10;
 
 interface Exchange {
@@ -17,20 +17,20 @@ interface Exchange {
 }
 
 /**
- * One accepted connection as the HTTP parser sees it. It serves one request at a time: those that the client pipelines wait
- * unparsed, apart from the few of one slice. It knows how long it has been idle, asked, or answered.
+ * One accepted connection as the HTTP parser sees it. It serves one request at a time: pipelined requests wait
+ * unparsed, except the few of one slice. It counts how long it has been idle, receiving, or answering.
  */
 export class Connection extends Duplex {
-  /** The caller has shown who they are: the connection is kept longer, and closed for no stranger. */
+  /** The caller is authenticated: the connection is kept longer, and isn't closed in favor of unknown callers. */
   isKnown = false;
-  /** The caller had an answer of this connection. */
+  /** The caller has received an answer on this connection. */
   isServed = false;
   readonly #socket: Socket;
   readonly #knownLooks: number;
-  /** Under way is the first; the others were in the same slice. */
+  /** The first request is in progress; the others were in the same slice. */
   readonly #exchanges: Exchange[] = [];
   #received: Buffer | undefined;
-  /** An answer has just ended: the next request begins with the next turn, whether it is here already or arrives meanwhile. */
+  /** An answer has just ended: the next request, already received or not, begins in the next turn of the event loop. */
   #isTurning = false;
   #hasBegun = false;
   #isWanted = false;
@@ -42,7 +42,10 @@ export class Connection extends Duplex {
   #looks = 0;
   #turns = 0;
 
-  /** Over TLS, `socket` is the one that decrypts. `knownLooks`: so long it is kept idle once its caller is known. */
+  /**
+   * With TLS, `socket` is the decrypting one. `knownLooks`: the looks for which it is kept idle once its caller is
+   * known.
+   */
   constructor(socket: Socket, knownLooks: number) {
     super({ readableHighWaterMark: 1 });
     this.#socket = socket;
@@ -73,7 +76,7 @@ export class Connection extends Duplex {
       this.isServed = true;
       this.#looks = 0;
       this.#hasBegun = this.#received !== undefined;
-      // Everybody else has their turn before the next request of this connection.
+      // All other connections have their turn before the next request of this one.
       this.#isTurning = true;
       setImmediate(() => this.#next());
     });
@@ -87,12 +90,18 @@ export class Connection extends Duplex {
     this.#pass();
   }
 
-  /** Nothing is lost to anybody when it is closed; a new one had its chance to send a request. */
+  /**
+   * Reports whether closing the connection loses nothing: it isn't answering, and a new one has had its chance to send
+   * a request.
+   */
   get isDispensable(): boolean {
     return this.#turns === 2 && !this.isAnswering;
   }
 
-  /** Counts one look; true: its time is up. Counted, and not timed, so that a process that stood still cuts nobody. */
+  /**
+   * Counts one look; returns true if the connection's time is up. Looks are counted instead of time, so that a process
+   * that was suspended cuts no connection.
+   */
   look(): boolean {
     const isFlowing = !this.#isWriting || this.#writes !== this.#writesAtLook;
     this.#writesAtLook = this.#writes;
@@ -106,7 +115,7 @@ export class Connection extends Duplex {
     return this.isKnown ? this.#knownLooks : LOOKS_TO_BEGIN;
   }
 
-  /** The first request is here completely: its answer may last. */
+  /** The first request was received completely: its answer may take long. */
   get isAnswering(): boolean {
     return this.#exchanges[0]?.request.complete === true;
   }
@@ -116,7 +125,10 @@ export class Connection extends Duplex {
     this.#pass();
   }
 
-  /** Hands one slice on, unless a request is under way. It goes on reading meanwhile, to notice a caller who leaves. */
+  /**
+   * Passes one slice on, unless a request is in progress. Continues to read meanwhile, to notice a caller that
+   * disconnects.
+   */
   #pass(): void {
     const isHeld = this.isAnswering || this.#exchanges.length > 1;
     if (this.#received && this.#isWanted && !isHeld) {
@@ -158,7 +170,7 @@ export class Connection extends Duplex {
     this.#socket.end(done);
   }
 
-  /** What the HTTP server calls after the last answer: what was written still goes out. */
+  /** Called by the HTTP server after the last answer: written data is still sent. */
   destroySoon(): void {
     this.end();
     if (this.writableFinished) this.destroy();

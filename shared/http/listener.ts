@@ -14,12 +14,12 @@ import { isOwnName } from './own-name.ts';
 const CONNECTIONS = 64;
 const HEADER_BYTES = 4 * 1024;
 const IDLE_SECONDS = 60;
-/** Every connection is looked at so often. */
+/** Interval of the looks at each connection. */
 const LOOK_MS = 1_000;
 /** The same trouble is reported once in this many looks. */
 const LOOKS_BETWEEN_REPORTS = 60;
 
-/** What the listener itself reports. */
+/** The log of the listener itself. */
 export interface ListenerLog {
   error(
     event: 'listener.accept-failed' | 'listener.request-failed',
@@ -27,11 +27,11 @@ export interface ListenerLog {
   ): void;
 }
 
-/** What the listener knows of a request beside its headers. */
+/** Information about a request besides its headers. */
 export interface Asked {
-  /** The request's target; its host says nothing. */
+  /** The request's target; its host means nothing. */
   readonly url: URL;
-  /** Says that the caller has shown who they are: the connection is kept, and closed for no stranger. */
+  /** Marks the caller as authenticated: the connection is kept, and isn't closed in favor of unknown callers. */
   know(): void;
 }
 
@@ -48,32 +48,33 @@ export interface ListenerOptions {
   /** PEM; absent: plain HTTP. */
   readonly tls?: { readonly key: string; readonly cert: string };
   readonly log: ListenerLog;
-  /** What it throws or rejects with is logged, and answered with 500. */
+  /** Its errors are logged, and answered with 500. */
   readonly serve: Serve;
-  /** Every answer carries these. */
+  /** Headers of every answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Names beside those of `isOwnName`; `any`: `serve` looks at them. */
+  /** Names besides those of `isOwnName`; `any`: `serve` checks them. */
   readonly names?: readonly string[] | 'any';
   /** Default: 64. */
   readonly connections?: number;
-  /** Of the connections, only callers who are known have these. Default: none. */
+  /** The connections that are reserved for known callers. Default: none. */
   readonly forKnown?: number;
   /** Default: 4 KiB. */
   readonly headerBytes?: number;
-  /** A connection whose caller is known is kept idle for so long. Default: 60 s. */
+  /** Idle time after which a known caller's connection is closed. Default: 60 s. */
   readonly idleSeconds?: number;
 }
 
 export interface Listener {
-  /** 0 where it listens at a path. */
+  /** 0 if it listens at a path. */
   readonly port: number;
   /** Cuts all connections. */
   close(): Promise<void>;
 }
 
 /**
- * Listens for HTTP/1.1. Nothing that a caller sends or leaves out ends the process, keeps other callers out, or holds up what the
- * process is there for: see docs/concepts/threat-model.md. Rejects with the system's error where it can't listen.
+ * Listens for HTTP/1.1. No caller can end the process, keep other callers out, or delay the process's own work,
+ * whatever they send or leave out: see docs/concepts/threat-model.md. Rejects with the system's error if it can't
+ * listen.
  */
 export async function openListener(options: ListenerOptions): Promise<Listener> {
   const places = new Places(options);
@@ -95,7 +96,7 @@ export async function openListener(options: ListenerOptions): Promise<Listener> 
   };
 }
 
-/** The connections of a listener: who gets in, and who has to leave. */
+/** The connections of a listener: admits new ones, and chooses those to close. */
 class Places {
   readonly #options: ListenerOptions;
   readonly #http: Server;
@@ -114,7 +115,7 @@ class Places {
     this.#mostUnknown = connections - forKnown;
     this.#idleSeconds = options.idleSeconds ?? IDLE_SECONDS;
     this.#secure = tls && createSecureContext(tls);
-    // Time-outs are the connections' own matter.
+    // The connections handle timeouts themselves.
     const timeouts = { headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
     this.#http = createHttp({ ...timeouts, maxHeaderSize: headerBytes, requireHostHeader: false });
     for (const event of ['request', 'checkExpectation']) {
@@ -150,7 +151,7 @@ class Places {
     });
   }
 
-  /** Closes somebody where places or descriptors are short. False: nobody can be closed for one more. */
+  /** Closes a connection if places or descriptors are short. Returns false if none can be closed for a new one. */
   #makeRoom(isShort: boolean): boolean {
     const unknown = [...this.#connections].filter(({ isKnown }) => !isKnown);
     const isFull = isShort || this.#connections.size >= this.#most;
@@ -159,7 +160,8 @@ class Places {
     const closed =
       unknown.find(isFree) ??
       (isFull ? [...this.#connections].find(isFree) : undefined) ??
-      // Who asks on and on is always being answered. Whose last answer is long ago may be reading a long one.
+      // A caller with continuous requests is always being answered. A caller whose last answer is long ago may be
+      // reading a long one.
       unknown.findLast(({ isServed }) => isServed);
     if (closed) this.#cut(closed);
     return closed !== undefined;
@@ -187,7 +189,7 @@ class Places {
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = request.socket as unknown as Connection;
-    // A caller who leaves while they are answered is no fault of ours.
+    // A caller that disconnects during an answer causes no error here.
     response.on('error', () => undefined);
     connection.serve(request, response, () => void this.#answer(request, response, connection));
     response.once('close', () => {
@@ -201,7 +203,7 @@ class Places {
       for (const [header, value] of Object.entries(headers)) response.setHeader(header, value);
       response.setHeader('keep-alive', `timeout=${connection.isKnown ? this.#idleSeconds : LOOKS_TO_BEGIN}`);
       const { host } = request.headers;
-      // HTTP/1.0 knows no names; browsers don't speak it.
+      // HTTP/1.0 has no host names; browsers don't use it.
       if (host === undefined && request.httpVersion !== '1.0')
         return refuse(response, 400, 'The Host header is missing.');
       if (host !== undefined && names !== 'any' && !isOwnName(host, names)) {
@@ -235,7 +237,7 @@ const UNREADABLE: Readonly<Record<string, readonly [string, string]>> = {
 };
 const NO_HTTP = ['400 Bad Request', 'That is no HTTP request.'] as const;
 
-/** Answers what the parser can't read, unless an answer is under way, and closes the connection. */
+/** Answers a request that the parser can't read, unless an answer is in progress, and closes the connection. */
 function refuseUnreadable({ code = '' }: NodeJS.ErrnoException, stream: unknown): void {
   const connection = stream as Connection;
   const [status, sentence] = UNREADABLE[code] ?? NO_HTTP;

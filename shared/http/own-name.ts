@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 
-/** Names that only the DNS of a Kubernetes cluster gives: no public domain ends so. */
+/** Suffixes of names that only the DNS of a Kubernetes cluster serves: no public domain ends so. */
 const CLUSTER_SUFFIXES = ['.svc', '.svc.cluster.local'];
 
 /**
- * Reports whether a `Host` header can be meant for a server of ours: it names an address, a host without a domain, a service of
- * a cluster, or one of `names`. A web page whose domain was made to lead here (DNS rebinding) sends that domain.
+ * Reports whether a `Host` header can be meant for a server of ours: it names an address, a host without a domain, a
+ * service of a cluster, or one of `names`. A web page whose domain was pointed here (DNS rebinding) sends that domain.
  */
 export function isOwnName(header: string, names: readonly string[] = []): boolean {
   const host = /^(?:\[([^\]]+)\]|([^:]+))(?::\d{1,5})?$/.exec(header);

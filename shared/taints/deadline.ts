@@ -11,40 +11,41 @@ import {
 } from './taint.ts';
 import { asExecuting, stays } from './virtual.ts';
 
-/** When a pod must have left its node. */
+/** The time by which a pod must be evicted from its node. */
 export interface Deadline<T> {
   /** Epoch milliseconds, exact; may lie beyond every JavaScript date (see {@link saturate}). */
   readonly atMs: bigint;
-  /** All taints that set this moment, in the node's order. */
+  /** All taints that set this deadline, in the node's order. */
   readonly because: readonly Cause<T>[];
 }
 
-/** A taint that sets a deadline, and what its pod has to say of it. */
+/** A taint that sets a deadline, and the pod's toleration of it. */
 export interface Cause<T> {
   readonly taint: T;
-  /** Where the toleration that counts stands in the pod's list; absent: none tolerates the taint. */
+  /** Index of the deciding toleration in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
-  /** For so long it is tolerated; 0 or more. */
+  /** Seconds for which the taint is tolerated; 0 or more. */
   readonly seconds: bigint;
-  /** What changed that; absent: it is as node and pod say. */
+  /** The setting that changed the seconds; absent: they are as node and pod specify. */
   readonly policy?: 'virtualKeys' | 'tolerationSeconds' | 'takeover';
 }
 
-/** Seconds by taint key that count in place of what pods say; who tolerates a taint for ever still does. */
+/** Seconds by taint key that replace those of pods. A pod that tolerates a taint indefinitely still does. */
 export type SecondsByKey = Readonly<Record<string, number>>;
 
-/** A taint, and since when (epoch ms, whole) it is on the node. */
+/** A taint, with the time (epoch ms, whole) since which it is on the node. */
 type StandingTaint = Taint & { readonly since: number };
 
-/** The latest moment a JavaScript date can hold. */
+/** The latest time that a JavaScript date can hold. */
 const MAX_DATE_MS = 8_640_000_000_000_000n;
 
 /**
- * When a pod with these tolerations, on the node since `podSince` (epoch ms, whole), must go: the minimum over
- * the taints that evict of `max(taint.since, podSince) + tolerationSeconds`, where the first matching toleration
- * of the list counts, and no match counts as zero seconds. `undefined`: never.
+ * Returns when a pod with these tolerations, on the node since `podSince` (epoch ms, whole), must be evicted;
+ * `undefined`: never. The deadline is the minimum over the evicting taints of `max(taint.since, podSince) +
+ * tolerationSeconds`. The first matching toleration of the list counts, and no match counts as zero seconds.
  *
- * A virtual taint is matched as if it were NoExecute; a pod without a match stays if it tolerates it as NoSchedule.
+ * A virtual taint is matched as if it were NoExecute. A pod without a match stays if it tolerates the taint as
+ * NoSchedule.
  */
 export function deadline<T extends StandingTaint>(
   tolerations: readonly Toleration[],
@@ -57,8 +58,8 @@ export function deadline<T extends StandingTaint>(
 }
 
 /**
- * {@link deadline} for many pods of one node. A toleration list is matched once, however many pods share the
- * object; of those that were there before the taints, all with one list have one deadline, the same object.
+ * Returns {@link deadline} for many pods of one node. A toleration list is matched once, however many pods share the
+ * object. All pods that share a list and were there before the taints have one deadline, the same object.
  */
 export function deadlineFor<T extends StandingTaint>(
   taints: readonly T[],
@@ -82,17 +83,17 @@ export function deadlineFor<T extends StandingTaint>(
   };
 }
 
-/** What one list of tolerations says of a node's taints. */
+/** The effect of one toleration list on a node's taints. */
 interface Limits<T> {
-  /** The taints that it does not tolerate for ever. */
+  /** The taints that the list doesn't tolerate indefinitely. */
   readonly causes: readonly Cause<T>[];
-  /** Since when the oldest of them is there. */
+  /** Since when the oldest of these taints is there. */
   readonly from: number;
   /** The deadline of pods that are there since then, or longer. */
   readonly standing: Deadline<T> | undefined;
 }
 
-/** The taints that a pod does not tolerate for ever. */
+/** Returns the taints that a pod doesn't tolerate indefinitely. */
 function limitsOf<T extends Taint>(
   tolerations: readonly Toleration[],
   taints: readonly { readonly taint: T; readonly executing: Taint }[],
@@ -110,7 +111,10 @@ function limitsOf<T extends Taint>(
   return limits;
 }
 
-/** For how long a taint is tolerated by the toleration that decides, and what changed that; `undefined`: for ever. */
+/**
+ * Returns for how long the deciding toleration tolerates a taint, and the setting that changed that; `undefined`:
+ * indefinitely.
+ */
 function limitOf(
   { key, virtual }: Taint,
   match: Toleration | undefined,
@@ -119,7 +123,7 @@ function limitOf(
   const said = toleratedSeconds(match);
   if (said === undefined) return undefined;
   const stated = match?.ownSeconds ?? said;
-  // Less than nothing is nothing, whoever told it.
+  // A negative value counts as zero, in a note as in a toleration.
   // Equivalent mutant (EqualityOperator): Zero seconds are zero either way.
   const own = stated < 0n ? 0n : stated;
   const ruled = Object.hasOwn(secondsByKey, key) ? BigInt(secondsByKey[key] ?? 0) : own;
@@ -128,7 +132,10 @@ function limitOf(
   return virtual ? { seconds: said, policy: 'virtualKeys' } : { seconds: said };
 }
 
-/** `undefined`: for ever, as upstream reads an absent `tolerationSeconds` and exactly the largest int64. */
+/**
+ * Returns the tolerated seconds; `undefined`: indefinitely, as upstream reads an absent `tolerationSeconds` and exactly
+ * the largest int64.
+ */
 function toleratedSeconds(match: Toleration | undefined): bigint | undefined {
   if (!match) return 0n;
   const seconds = match.tolerationSeconds;
@@ -150,7 +157,7 @@ function earliest<T extends StandingTaint>(
   return first;
 }
 
-/** A moment as a number, cut to the range of JavaScript dates (275,760 years either way). */
+/** Returns a time as a number, cut to the range of JavaScript dates (275,760 years either way). */
 export function saturate(atMs: bigint): number {
   // Equivalent mutant (EqualityOperator): At the limit it returns the limit either way.
   if (atMs > MAX_DATE_MS) return Number(MAX_DATE_MS);
@@ -160,9 +167,9 @@ export function saturate(atMs: bigint): number {
 }
 
 /**
- * What makes two taints one countdown: key and effect; a new value is the same taint, and so is the NoExecute taint
- * that follows a virtual one. The node controller swaps not-ready for unreachable and back while a node is down, so
- * these two are one.
+ * Returns the identity of a taint's countdown: key and effect. A new value keeps the countdown, and so does the
+ * NoExecute taint that follows a virtual one. The node controller swaps not-ready for unreachable and back while a node
+ * is down, so these two have one countdown.
  */
 export function countdownIdentity(taint: Taint): string {
   const evicting = evicts(taint);
@@ -171,12 +178,12 @@ export function countdownIdentity(taint: Taint): string {
 }
 
 /**
- * Finds the one of `before` whose countdown a taint continues: the taint itself where it was there, else the one that it was swapped for or
- * follows. A node may bear not-ready and unreachable together, and either may be set anew. `undefined`: it begins one. However many
- * taints a server shows, each is looked at once.
+ * Finds the taint of `before` whose countdown a taint continues: the same taint if it was there, otherwise the one that
+ * it was swapped for or follows. A node may have not-ready and unreachable together, and either may be set again.
+ * `undefined`: the taint begins a countdown. Each taint is looked at once, however many a server shows.
  */
 export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Taint) => T | undefined {
-  // The first of several counts.
+  // The first of several taints counts.
   const standing = before.toReversed();
   const own = new Map(standing.map((each) => [ownIdentity(each), each]));
   const same = new Map(standing.map((each) => [countdownIdentity(each), each]));
@@ -184,10 +191,11 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
 }
 
 /**
- * Finds the time at which somebody set a taint of `after` again since `before`, as it says: under the same key and effect it names another
- * time, for the node controllers swap not-ready for unreachable and back. A NoExecute taint and the virtual one that it follows, or that
- * follows it, have one time (`evictingTaints`). While one of not-ready and unreachable remains, setting the other again begins nothing: the
- * node is down all the time. `undefined`: nobody set it again.
+ * Finds the time at which a taint of `after` was set again since `before`, according to its `timeAdded`: it differs
+ * under the same key and effect. A taint isn't compared with another key, because the node controllers swap not-ready
+ * for unreachable and back. A NoExecute taint and the virtual one that it follows, or that follows it, have one time
+ * (`evictingTaints`). While one of not-ready and unreachable remains, setting the other again begins nothing: the node
+ * is down all the time. `undefined`: the taint was not set again.
  */
 export function setAnewSince(
   before: readonly LiveTaint[],

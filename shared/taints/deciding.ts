@@ -2,17 +2,18 @@ import { tolerates } from './match.ts';
 import { evicts, type Taint, type Toleration } from './taint.ts';
 import { asExecuting } from './virtual.ts';
 
-/** How far the search for the tolerations that decide one taint has come. */
+/** Progress of the search for the tolerations that decide one taint: none was found yet. */
 const SOUGHT = 0;
-/** One was found that matches by comparison: it counts only where the API server knows the operators. */
+/** A toleration was found that matches by comparison: it counts only if the API server supports these operators. */
 const COMPARED = 1;
 const FOUND = 2;
 
 /**
- * Cuts toleration lists of pods of one node to what decides: for each taint that evicts the first toleration that
- * matches it, with comparison operators and without, so that whoever matches the cut list finds the same under
- * either option; for a virtual taint without such a match, those that tolerate it as NoSchedule, too. Each carries its
- * `index` in the whole list; their order stays. A list is cut once, however many pods share the object.
+ * Cuts toleration lists of pods of one node to the tolerations that decide. For each evicting taint, it keeps the first
+ * matching toleration, both with comparison operators and without. So the cut list gives the same result under either
+ * option. For a virtual taint without such a match, it also keeps the tolerations that tolerate the taint as
+ * NoSchedule. Each toleration has its `index` in the whole list; their order stays. A list is cut once, however many
+ * pods share the object.
  */
 export function decidingTolerations(
   taints: readonly Taint[],
@@ -27,7 +28,7 @@ export function decidingTolerations(
     const progress = new Uint8Array(evicting.length);
     const deciding = seekDeciding(tolerations, progress);
     // Equivalent mutant (ConditionalExpression): A NoExecute taint is the same as itself when it executes:
-    // another walk finds again what the first one found. The condition spares the walk.
+    // another walk finds the same tolerations again. The condition spares the walk.
     const open = evicting.map(({ virtual }, at) => virtual === true && progress[at] !== FOUND);
     // Equivalent mutant (ConditionalExpression): Where nothing is open the walk finds nothing; the condition
     // spares it.
@@ -44,8 +45,8 @@ export function decidingTolerations(
 }
 
 /**
- * Walks a list once for the tolerations that decide any of the taints, and returns where they stand; notes in
- * `progress` how far the search has come for each taint.
+ * Returns a function that walks a list once for the tolerations that decide any of the taints, and returns their
+ * indexes. It notes the progress of the search for each taint in `progress`.
  */
 function seeker(
   taints: readonly Taint[],
@@ -57,7 +58,7 @@ function seeker(
     if (ofKey) ofKey.push(at);
     else byKey.set(key, [at]);
   }
-  /** Whether the toleration decides one of the taints; notes which of them need no other. */
+  /** Reports whether the toleration decides one of the taints; notes the taints that need no other toleration. */
   const decides = (toleration: Toleration, progress: Uint8Array): boolean => {
     let deciding = false;
     // Equivalent mutant (ArrayDeclaration): There is no taint at such a place, and the loop goes on to the

@@ -2,9 +2,9 @@ import { parseInt64 } from './int64.ts';
 import type { MatchOptions, Taint, Toleration } from './taint.ts';
 
 /**
- * Whether one toleration tolerates one taint. `tolerationSeconds` plays no part. Never fails: a toleration that
- * the API server would refuse matches by the same rules (`{}` matches every taint without a value).
- * Upstream: `Toleration.ToleratesTaint`.
+ * Reports whether a toleration tolerates a taint, regardless of `tolerationSeconds`. Never fails: a toleration that the
+ * API server would reject matches by the same rules (`{}` matches every taint without a value). Upstream:
+ * `Toleration.ToleratesTaint`.
  */
 export function tolerates(taint: Taint, toleration: Toleration, options: MatchOptions): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false;
@@ -26,7 +26,7 @@ export function tolerates(taint: Taint, toleration: Toleration, options: MatchOp
   }
 }
 
-/** The first toleration of a list that tolerates a taint: the only one that counts for it. */
+/** Returns the first toleration of a list that tolerates a taint: the only one that counts for it. */
 export function firstMatch(
   tolerations: readonly Toleration[],
   taint: Taint,
@@ -35,7 +35,7 @@ export function firstMatch(
   return tolerations.find((toleration) => tolerates(taint, toleration, options));
 }
 
-/** A text that is no int64 is neither less nor greater than anything. */
+/** Compares the integers in two texts. A text that is no int64 is neither less nor greater than any other. */
 function isLess(a: string, b: string): boolean {
   const left = parseInt64(a);
   const right = parseInt64(b);

@@ -1,13 +1,13 @@
 import { type Taint, taintText } from './taint.ts';
 import { taintProblems } from './validation.ts';
 
-/** A taint to remove: that of a key and effect, or every one of a key. */
+/** A taint to remove: the one of a key and effect, or all taints of a key. */
 export interface TaintRemoval {
   readonly key: string;
   readonly effect?: string;
 }
 
-/** A taint's text is wrong, or does not fit the node's taints; the message says what to write. */
+/** A taint's text is invalid, or doesn't fit the node's taints; the message states a valid form. */
 export class TaintArgumentError extends Error {
   override readonly name = 'TaintArgumentError';
 }
@@ -28,23 +28,23 @@ export function parseTaint(text: string): Taint {
 }
 
 /**
- * Reads `key-`, `key:Effect-` or `key=value:Effect-` (the value does not count), as `kubectl taint` does; the `-`
- * may be left out where it is plain that a taint is to go. Throws `TaintArgumentError`.
+ * Reads `key-`, `key:Effect-` or `key=value:Effect-` (the value is ignored), as `kubectl taint` does. The `-` is
+ * optional if the context makes clear that a taint is to be removed. Throws `TaintArgumentError`.
  */
 export function parseTaintRemoval(text: string): TaintRemoval {
   const { key, value, effect } = parts(text.replace(/-$/, ''), REMOVAL_EXAMPLE);
-  // Whether it is one of Kubernetes' effects, and the key a key, is told as for a whole taint.
+  // Validate the key and the effect as in a whole taint.
   valid(text, { key, value, effect: effect ?? 'NoExecute' }, REMOVAL_EXAMPLE);
   return effect === undefined ? { key } : { key, effect };
 }
 
-/** The taints with one added; one of its key and effect is replaced where it stands. */
+/** Returns the taints with one added; it replaces a taint of its key and effect in place. */
 export function addTaint(taints: readonly Taint[], taint: Taint): readonly Taint[] {
   const index = taints.findIndex((old) => old.key === taint.key && old.effect === taint.effect);
   return index < 0 ? [...taints, taint] : taints.with(index, taint);
 }
 
-/** The taints without those that are to go. Throws `TaintArgumentError` when none is there. */
+/** Returns the remaining taints after a removal. Throws `TaintArgumentError` if there is none to remove. */
 export function removeTaint(taints: readonly Taint[], { key, effect }: TaintRemoval): readonly Taint[] {
   const kept = taints.filter(
     (taint) => taint.key !== key || (effect !== undefined && taint.effect !== effect),

@@ -10,16 +10,16 @@ export interface Taint {
   readonly virtual?: true;
 }
 
-/** Whether a taint evicts: by itself, or because policy reads it so. */
+/** Reports whether a taint evicts: by itself, or because policy reads it so. */
 export const evicts = ({ effect, virtual }: Taint): boolean => effect === 'NoExecute' || virtual === true;
 
 /** The taint the node controller sets when a node's `Ready` condition is `False`. */
 export const NODE_NOT_READY = 'node.kubernetes.io/not-ready';
 /** The taint the node controller sets when a node's `Ready` condition is `Unknown`. */
 export const NODE_UNREACHABLE = 'node.kubernetes.io/unreachable';
-/** The taint by which a person says that a node is shut down: its pods are detached from their volumes. */
+/** The taint with which a person marks a node as shut down: its pods are detached from their volumes. */
 export const NODE_OUT_OF_SERVICE = 'node.kubernetes.io/out-of-service';
-/** The taints by which the node controller says that a node is down. */
+/** The taints with which the node controller marks a node as down. */
 export const DOWN_KEYS: readonly string[] = [NODE_NOT_READY, NODE_UNREACHABLE];
 
 /** A taint of a live node. */
@@ -38,19 +38,19 @@ export interface Toleration {
   readonly value?: string;
   readonly effect?: string;
   readonly tolerationSeconds?: bigint;
-  /** What the pod itself asks for, where a takeover has lengthened `tolerationSeconds`; less than that, 0 or more. */
+  /** The pod's own seconds, if a takeover has lengthened `tolerationSeconds`; less than that, 0 or more. */
   readonly ownSeconds?: bigint;
-  /** Where it stood in the pod's list, when the list was cut to those that decide. */
+  /** Index in the pod's list, if the list was cut to the tolerations that decide. */
   readonly index?: number;
 }
 
-/** What the API server's feature gates decide for the matcher. */
+/** The API server's feature gates that affect matching. */
 export interface MatchOptions {
-  /** Gate `TaintTolerationComparisonOperators`: whether `Lt` and `Gt` match at all (KEP-5471). */
+  /** Gate `TaintTolerationComparisonOperators`: `Lt` and `Gt` can match (KEP-5471). */
   readonly comparisonOperators: boolean;
 }
 
-/** A taint as kubectl prints it: `key=value:effect`, without `=` when it has no value. */
+/** Returns a taint as kubectl prints it: `key=value:effect`, without `=` when it has no value. */
 export function taintText(taint: Taint): string {
   return `${taint.key}${taint.value ? `=${taint.value}` : ''}:${taint.effect}`;
 }

@@ -9,19 +9,19 @@ export type ProblemType =
   | 'FieldValueDuplicate'
   | 'FieldValueForbidden';
 
-/** One reason for which an API server refuses a list of taints or tolerations. */
+/** A reason why an API server rejects a list of taints or tolerations. */
 export interface Problem {
   /** For example `tolerations[0].key`. */
   readonly field: string;
   readonly type: ProblemType;
-  /** One sentence that names the field and says what to do. */
+  /** One sentence that names the field and the fix. */
   readonly message: string;
 }
 
 const EFFECTS: readonly string[] = ['NoSchedule', 'PreferNoSchedule', 'NoExecute'] satisfies Effect[];
 
 /**
- * Why an API server would refuse a node's taints: all reasons, in list order; empty when it accepts them.
+ * Returns all reasons, in list order, why an API server would reject a node's taints; empty if it accepts them.
  * Upstream: `validateNodeTaints`.
  */
 export function taintProblems(taints: readonly Taint[]): readonly Problem[] {
@@ -49,8 +49,8 @@ export function taintProblems(taints: readonly Taint[]): readonly Problem[] {
 }
 
 /**
- * Why an API server would refuse a new pod's tolerations: all reasons, in list order; empty when it accepts
- * them. Upstream: `ValidateTolerations`.
+ * Returns all reasons, in list order, why an API server would reject a new pod's tolerations; empty if it accepts them.
+ * Upstream: `ValidateTolerations`.
  */
 export function tolerationProblems(
   tolerations: readonly Toleration[],
@@ -77,9 +77,9 @@ export function tolerationProblems(
 }
 
 /**
- * Why an API server would refuse new tolerations for a live pod: all reasons; empty when it accepts them.
- * Tolerations may be added and their seconds changed. A pod that uses `Lt` or `Gt` already may go on using
- * them whatever the gate says. Upstream: `ValidatePodUpdate`.
+ * Returns all reasons why an API server would reject new tolerations for a live pod; empty if it accepts them.
+ * Tolerations may be added and their seconds changed. A pod that uses `Lt` or `Gt` already may continue to use them,
+ * regardless of the gate. Upstream: `ValidatePodUpdate`.
  */
 export function tolerationsUpdateProblems(
   tolerations: readonly Toleration[],
@@ -97,7 +97,10 @@ export function tolerationsUpdateProblems(
   ];
 }
 
-/** A wrong value of Equal and Exists is reported on the operator, as upstream does. */
+/**
+ * Returns the problems of an operator and its value. A wrong value of Equal and Exists is reported on the operator, as
+ * in upstream.
+ */
 function operatorProblems(
   path: string,
   operator: string,
@@ -154,7 +157,7 @@ function problem(type: ProblemType, field: string, fault: string): Problem {
   return { field, type, message: `${field} ${fault}.` };
 }
 
-/** Kubernetes' own limits, in bytes; a text that is not ASCII is refused for its characters anyway. */
+/** Kubernetes' own limits, in bytes; a text that isn't ASCII is rejected for its characters anyway. */
 const NAME_MAX_LENGTH = 63;
 const VALUE_MAX_LENGTH = 63;
 const PREFIX_MAX_LENGTH = 253;
@@ -169,8 +172,8 @@ const DNS_RULE =
   "use lower-case letters, digits, '-' and '.', with a letter or digit at both ends of each part";
 
 /**
- * What is wrong with a label key (an optional DNS subdomain and `/`, then a name), as ends of a sentence that
- * starts with the field's name. Empty when it is valid. Upstream: `content.IsLabelKey`.
+ * Returns the faults of a label key (an optional DNS subdomain and `/`, then a name), as ends of a sentence that starts
+ * with the field's name. Empty if it is valid. Upstream: `content.IsLabelKey`.
  */
 export function labelKeyFaults(key: string): readonly string[] {
   const parts = key.split('/');
@@ -178,11 +181,11 @@ export function labelKeyFaults(key: string): readonly string[] {
     return ["must be a name with at most one prefix before a '/', for example example.com/gpu"];
   // Equivalent mutant (StringLiteral): A text that is split has a last part; the type checker does not know.
   const name = parts.at(-1) ?? '';
-  // Equivalent mutant (StringLiteral): Of two parts there is a first one; the type checker does not know.
+  // Equivalent mutant (StringLiteral): Two parts have a first one; the type checker does not know.
   return [...(parts.length === 2 ? prefixFaults(parts[0] ?? '') : []), ...nameFaults(name)];
 }
 
-/** What is wrong with a label value, in the same form. Upstream: `content.IsLabelValue`. */
+/** Returns the faults of a label value, in the same form. Upstream: `content.IsLabelValue`. */
 export function labelValueFaults(value: string): readonly string[] {
   const faults: string[] = [];
   if (value.length > VALUE_MAX_LENGTH)
@@ -191,7 +194,7 @@ export function labelValueFaults(value: string): readonly string[] {
   return faults;
 }
 
-/** What is wrong with the name of a namespace, in the same form. Upstream: `content.IsDNS1123Label`. */
+/** Returns the faults of a namespace's name, in the same form. Upstream: `content.IsDNS1123Label`. */
 export function dnsLabelFaults(name: string): readonly string[] {
   const faults: string[] = [];
   if (name.length > NAME_MAX_LENGTH)

@@ -2,9 +2,9 @@ import { tolerates } from './match.ts';
 import { evicts, type MatchOptions, type Taint, type Toleration } from './taint.ts';
 
 /**
- * Returns the taints of a node that evict, in its order: the NoExecute ones, and the NoSchedule ones of the keys that policy
- * reads as NoExecute, marked `virtual`. Where a node has both of one key, the NoExecute one counts alone, as set when the first of the
- * two was: its countdown began by then. Where the NoSchedule one names no time, it names none.
+ * Returns the taints of a node that evict, in its order: the NoExecute ones, and the NoSchedule ones of the keys that
+ * policy reads as NoExecute, marked `virtual`. If a node has both of one key, only the NoExecute taint counts. It gets
+ * the earlier time of the two, because its countdown began by then. If the NoSchedule taint has no time, it gets none.
  */
 export function evictingTaints<T extends Taint & { readonly timeAdded?: number }>(
   taints: readonly T[],
@@ -30,10 +30,13 @@ function addedWith<T extends { readonly timeAdded?: number }>(taint: T, twin: T)
   return (other === undefined ? rest : { ...rest, timeAdded: Math.min(own ?? other, other) }) as T;
 }
 
-/** A taint as the tolerations that decide its deadline are matched with it. */
+/** Returns a taint in the form in which it is matched with the tolerations that decide its deadline. */
 export const asExecuting = <T extends Taint>(taint: T): T =>
   taint.virtual ? { ...taint, effect: 'NoExecute' } : taint;
 
-/** Whether a pod without a toleration that decides stays: it tolerates a virtual taint as the NoSchedule taint it is. */
+/**
+ * Reports whether a pod without a deciding toleration stays: it tolerates a virtual taint as the NoSchedule taint that
+ * it is.
+ */
 export const stays = (taint: Taint, tolerations: readonly Toleration[], options: MatchOptions): boolean =>
   taint.virtual === true && tolerations.some((toleration) => tolerates(taint, toleration, options));

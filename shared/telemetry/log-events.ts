@@ -8,11 +8,11 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { type Taint, taintText } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** An error, of which only the message is written, or a sentence about one. */
+/** An error, which is logged as its message, or a sentence about one. */
 type Failure = { readonly error: unknown };
 type OfCluster = { readonly cluster: ClusterName };
 type OfNode = OfCluster & { readonly node: NodeName };
-/** Of which delta of its cluster it is a part: the same in relay, delta functions and `evict`. */
+/** The delta of its cluster to which a line belongs: the same ID in relay, delta functions and `evict`. */
 type OfDelta = { readonly delta: string };
 type OfQueue = { readonly queue: string };
 type OfMessage = { readonly messageId: string };
@@ -20,14 +20,14 @@ type Nothing = Readonly<Record<string, never>>;
 /** A trip of the guard: `zone` with scope `zone`; `nodes` of `total` were affected then. */
 type GuardFields = Pick<Trip, 'scope' | 'zone' | 'nodes'> & { readonly total: number };
 
-/** Which pod a line is about. */
+/** The pod of a line. */
 export type PodFields = OfNode & {
   readonly namespace: string;
   readonly pod: string;
   readonly uid: PodUid;
 };
 
-/** Which eviction a line is about: of which pod, and by the delta that told of it last. */
+/** The eviction of a line: its pod, and the delta that changed it last. */
 export type EvictionRef = PodFields & OfDelta;
 
 /** Fields of a line about a scheduled or canceled eviction. */
@@ -126,8 +126,8 @@ export type LogEvents = {
   /** Pods are more than 10 minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward. */
   'cluster.no-eviction-controller': OfCluster & { readonly reason: unknown };
   /**
-   * The clocks of the API server and of the relay differ by more than 30 s. Evictions wait until their deadlines have passed by both clocks,
-   * or are held if no API server agrees with the relay.
+   * The clocks of the API server and of the relay differ by more than 30 s. Evictions wait until their deadlines have passed
+   * by both clocks, or are held if no API server agrees with the relay.
    */
   'cluster.clocks-differ': OfCluster & { readonly reason: unknown };
   /** The rules of a cluster, or of all clusters, couldn't be read. The relay keeps those that it read last. */
@@ -152,7 +152,10 @@ export type LogEvents = {
   'policy.invalid': Failure;
   /** The policy file uses settings that have since been renamed; they still work. `settings`: each former name with the present one. */
   'policy.renamed-settings': { readonly settings: readonly string[] };
-  /** The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. `scope: people`: nodes with custom taints. */
+  /**
+   * The cluster's guard tripped because `nodes` of `total` nodes are affected, and holds evictions. `scope: people`: nodes with
+   * custom taints.
+   */
   'guard.tripped': OfCluster & GuardFields;
   /** The guard was released, automatically or by an operator (`by`). Evictions resume. `scope: people`: nodes with custom taints. */
   'guard.released': OfCluster & GuardFields & { readonly by: 'auto' | 'operator' };
@@ -264,23 +267,23 @@ export type LogEvents = {
 
 export type LogEvent = keyof LogEvents;
 
-/** One line: an event and what it tells. */
+/** One line: an event and its fields. */
 export type LogLine = {
   [Event in LogEvent]: { readonly event: Event; readonly fields: LogEvents[Event] };
 }[LogEvent];
 
-/** What the line of an event is given, after its name. */
+/** The arguments for the line of an event, after its name. */
 export type FieldsOf<Event extends LogEvent> = LogEvents[Event] extends Nothing
   ? []
   : [fields: LogEvents[Event]];
 
-/** Fields of every log line about a scheduled or canceled eviction. */
+/** Returns the fields of every log line about a scheduled or canceled eviction. */
 export function evictionFields(ref: NodeRef, eviction: EvictionRecord | FinalRecord): EvictionFields {
   const taints = eviction.reasons.map(({ taint }) => taintText(taint));
   return { ...evictionRef(ref, eviction), dueAt: eviction.fireAt, taints };
 }
 
-/** Which eviction a line is about. */
+/** Returns the fields that identify an eviction. */
 export function evictionRef(
   { cluster, node }: NodeRef,
   { uid, namespace, name: pod, version }: EvictionPod,

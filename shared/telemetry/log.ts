@@ -12,35 +12,37 @@ export type Log = {
   readonly [S in Severity]: <Event extends LogEvent>(event: Event, ...told: FieldsOf<Event>) => void;
 };
 
-/** A log each line of which goes to `write`. */
+/** Returns a log that passes each line to `write`. */
 export function logTo(write: (severity: Severity, line: LogLine) => void): Log {
   const at =
     (severity: Severity) =>
     <Event extends LogEvent>(event: Event, ...[fields]: FieldsOf<Event> | []) =>
-      // `Told` gives each event its own fields, which the compiler does not see of a pair that is still open.
+      // `FieldsOf` gives each event its own fields, but the compiler doesn't see that for an event that isn't known
+      // yet.
       write(severity, { event, fields: fields ?? {} } as LogLine);
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Fields of whatever the work belongs to, on each of its lines. */
+/** Fields of the current work, on each of its lines. */
 const context = new AsyncLocalStorage<LogFields>();
 
-/** Everything that is logged from here on in this flow of work carries these fields too. */
+/** Adds these fields to all lines that are logged from here on in this flow of work. */
 export function enterLogContext(fields: LogFields): void {
   context.enterWith({ ...context.getStore(), ...fields });
 }
 
 /**
- * What `work` logs carries these fields, and no others: a message's id tells its request, and each byte of a line is
- * paid for with each eviction.
+ * Runs `work`, whose lines have these fields, and no others: a message's ID identifies its request, and each byte of a
+ * line costs money with each eviction.
  */
 export function inLogContext<T>(fields: LogFields, work: () => T): T {
   return context.run(fields, work);
 }
 
 /**
- * JSON lines to standard output, or to `destination`. Errors are written as their message, never whole. Not to the
- * descriptor, as pino does by itself: what runs functions in place of Lambda speaks to them there.
+ * Returns a log that writes JSON lines to standard output, or to `destination`. Errors are written as their message,
+ * never whole. It doesn't write to the file descriptor, as pino does by default: programs that run
+ * functions in place of Lambda use that descriptor to communicate with them.
  */
 export function jsonLog(level = 'info', destination: DestinationStream = process.stdout): Log {
   const logger = pino(
@@ -50,7 +52,7 @@ export function jsonLog(level = 'info', destination: DestinationStream = process
       timestamp: pino.stdTimeFunctions.isoTime,
       messageKey: 'event',
       formatters: { level: (label) => ({ level: label }) },
-      // A copy, because pino writes the line's own fields into what it is given.
+      // Return a copy, because pino writes the line's own fields into it.
       mixin: () => ({ ...context.getStore() }),
     },
     destination,

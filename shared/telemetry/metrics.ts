@@ -42,25 +42,25 @@ export const UNSENT_DELTAS = 'taintward_relay_delta_send_failures_total';
 /** Deltas that a queue rejected permanently. */
 export const REFUSED_DELTAS = 'taintward_relay_deltas_rejected_total';
 
-/** What `evict` counts, of which cluster. */
+/** The metrics of `evict`, by cluster. */
 export interface EvictionMetrics {
-  /** A pod was deleted, `lateSeconds` after it fell due. */
+  /** A pod was deleted, `lateSeconds` after its deadline. */
   podDeleted(cluster: ClusterName, lateSeconds: number): void;
-  /** An API server refused a request, or did not answer it. */
+  /** An API server rejected a request, or did not answer it. */
   requestRefused(cluster: ClusterName): void;
-  /** After a look at a node its API server counts as out of reach. */
+  /** After a look at a node, its API server counts as unreachable. */
   outOfReach(cluster: ClusterName): void;
-  /** A node's work failed and is tried again. */
+  /** A node's work failed and is retried. */
   retried(cluster: ClusterName): void;
-  /** So many evictions ended without their pods going. */
+  /** This many evictions ended without an evicted pod. */
   gaveUp(cluster: ClusterName, evictions: number): void;
-  /** Another installation was seen to evict in a cluster of ours. */
+  /** Another installation was observed evicting in a cluster of ours. */
   rivalSeen(cluster: ClusterName): void;
-  /** By how much an API server's clock and ours differ, either way. */
+  /** The absolute clock skew between an API server and this process. */
   clockSkewed(cluster: ClusterName, seconds: number): void;
-  /** A message of what is due failed that was received three times or more. */
+  /** A message of due evictions failed that was received three times or more. */
   messageFailing(): void;
-  /** Writes what was counted, where that does not happen by itself. */
+  /** Writes the counts, if that doesn't happen automatically. */
   flush?(): void;
 }
 

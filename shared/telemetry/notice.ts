@@ -7,7 +7,7 @@ import type { EvictionFields, EvictionRef, LogLine } from './log-events.ts';
 /** RFC 3339, in UTC. */
 const time = z.string();
 
-/** What holds a pod; who only observes holds none. */
+/** The types of rules that hold a pod; observe mode holds none. */
 const HOLDING = GATE_KINDS.filter((kind) => kind !== 'observe');
 
 /** The detail of an event on the event bus. Fields may be added to version 1. */
@@ -56,7 +56,7 @@ export const noticeSchema = z
 
 export type Notice = z.output<typeof noticeSchema>;
 
-/** The notification for a line of the log; `undefined`: none. */
+/** Returns the notification for a line of the log; `undefined`: none. */
 export function noticeOf({ event, fields }: LogLine, now: EpochMs): Notice | undefined {
   switch (event) {
     case 'eviction.scheduled':

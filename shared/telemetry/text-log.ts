@@ -10,8 +10,8 @@ import { type Log, type LogFields, logTo } from './log.ts';
 import type { EvictionFields, LogEvents, LogLine, PodFields } from './log-events.ts';
 
 /**
- * A log for people: one line per change of state, with date and time. Shows what happens to nodes and pods and
- * what goes wrong; keeps quiet about the rest.
+ * Returns a log for people: one line per change of state, with date and time. It shows changes of nodes, pods, and
+ * rules, and all warnings and errors. Other lines are omitted.
  */
 export function textLog(clock: Clock, write: (line: string) => void): Log {
   return logTo((severity, line) => {
@@ -25,7 +25,7 @@ export function textLog(clock: Clock, write: (line: string) => void): Log {
   });
 }
 
-/** What happened to a node or a pod; `undefined` for every other event. */
+/** Returns the text of an event that has one; `undefined` for every other event. */
 function tell({ event, fields }: LogLine, now: EpochMs): string | undefined {
   switch (event) {
     case 'relay.synced':
@@ -138,16 +138,16 @@ function complaint({ event, fields }: LogLine): string {
   return styleText('yellow', told === '' ? event : `${event}:${told}`);
 }
 
-/** Fields that hold a moment. */
+/** Names of fields that hold a time. */
 const MOMENT = /^(at|since|.+At)$/;
 
-/** `2026-01-31 23:59:59`, as the clock on the wall shows it. */
+/** Returns a time as `2026-01-31 23:59:59`, in the local time zone. */
 function dateAndTime(at: EpochMs): string {
   const onTheWall = at - new Date(at).getTimezoneOffset() * 60_000;
   return new Date(onTheWall).toISOString().slice(0, 19).replace('T', ' ');
 }
 
-/** Without the date, if that is today's. */
+/** Returns a time without the date, if that is today's. */
 function moment(at: EpochMs, now: EpochMs): string {
   const [date, time] = dateAndTime(at).split(' ');
   return dateAndTime(now).startsWith(`${date} `) ? `${time}` : `${date} ${time}`;

@@ -1,2 +1,4 @@
-/** The text with its first letter as a capital: what continues a sentence elsewhere begins one here. */
+/**
+ * Returns the text with its first letter as a capital, to begin a sentence with a text that continues one elsewhere.
+ */
 export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;

@@ -1,18 +1,21 @@
 import type * as z from 'zod';
 import { escapeForDisplay } from './escape-for-display.ts';
 
-/** Characters of a field's place and of what is wrong with it. */
+/** Maximum characters of a fault's field and of its description. */
 const MAX_LENGTH = 200;
 
-/** What a schema found wrong first, for a sentence. */
+/** The first fault that a schema found, for a sentence. */
 export interface Fault {
-  /** Where: names and places with dots between; empty: the whole. */
+  /** Place of the fault: names and indexes with dots between; empty: the whole value. */
   readonly field: string;
-  /** What, without a full stop. */
+  /** The fault, without a full stop. */
   readonly fault: string;
 }
 
-/** What a schema found wrong first. However large or odd it was that it read, both are short, and can only be read. */
+/**
+ * Returns the first fault that a schema found. Both texts are short and safe to display, however large or odd the value
+ * is.
+ */
 export function firstFault({ issues: [issue] }: z.ZodError): Fault {
   const field = issue?.path.join('.') ?? '';
   return {
@@ -24,7 +27,7 @@ export function firstFault({ issues: [issue] }: z.ZodError): Fault {
 function faultOf(issue: z.core.$ZodIssue): string {
   if (issue.code === 'unrecognized_keys')
     return `has no field ${escapeForDisplay(issue.keys[0] ?? '', 100)}: leave it out`;
-  // The value itself is not told of by an issue.
+  // An issue doesn't contain the value itself.
   if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
   if (issue.code === 'invalid_type' && issue.message.endsWith('received NaN')) return 'is no number';
   return issue.message;

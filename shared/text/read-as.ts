@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * What a schema makes of a value of another hand: as its `safeParse`, which itself fails at some. To see whether a text or list
- * is too short, it compares the `length` of whatever has one, and an object may have any.
+ * Parses a foreign value like the schema's `safeParse`, which itself throws for some values. To check whether a text or
+ * list is too short, it compares the `length` of any value that has one, and an object may have any.
  */
 export function readAs<T>(schema: z.ZodType<T>, value: unknown): z.ZodSafeParseResult<T> {
   try {

@@ -2,8 +2,8 @@ import { type Clock, stopwatchMs } from './clock.ts';
 import type { EpochMs } from './epoch-ms.ts';
 
 /**
- * The time since the age was made, between two bounds. Neither clock of a process tells it alone: the wall clock may be set, and the
- * stopwatch stands while the process is frozen.
+ * The time since the age was created, between two bounds. Neither clock of a process shows it alone: the wall clock may
+ * be set, and the stopwatch stops while the process is frozen.
  */
 export class Age {
   readonly #clock: Clock;
@@ -16,14 +16,14 @@ export class Age {
     this.#stopwatchMs = stopwatchMs(clock);
   }
 
-  /** The longer of stopwatch and wall clock: for what expires, as a lease or an answer that was read. */
+  /** The longer of stopwatch and wall clock: for data that expires, such as a lease or an answer that was read. */
   get atMostMs(): number {
     const ms = Math.max(this.atLeastMs, this.#clock.now() - this.#at);
     // Only a clock without a stopwatch goes back; the age is unknown then.
     return ms < 0 ? Number.POSITIVE_INFINITY : ms;
   }
 
-  /** The stopwatch's time: for what waits before it acts, as a retry or a guard that recovers. */
+  /** The stopwatch's time: for actions that must wait, such as a retry or the reset of a guard. */
   get atLeastMs(): number {
     return stopwatchMs(this.#clock) - this.#stopwatchMs;
   }

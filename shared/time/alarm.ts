@@ -1,17 +1,17 @@
 import type { Clock } from './clock.ts';
 import type { EpochMs } from './epoch-ms.ts';
 
-/** So often it looks at the clock, which may have been set forward. */
+/** Interval at which it checks the clock, which may have been set forward. */
 const LOOK_MS = 1_000;
 
-/** Fires once, at its time by the clock or up to a second after, never before; keeps no process alive. */
+/** Fires once, at its time by the clock or up to a second later, never before; doesn't keep a process alive. */
 export class Alarm {
   readonly #clock: Clock;
   readonly #at: EpochMs;
   readonly #ring: () => void;
   #timeout: NodeJS.Timeout;
 
-  /** `at`: any moment, however far; one that is past rings in the next turn. */
+  /** `at`: any time, however far; a past time fires in the next turn of the event loop. */
   constructor(clock: Clock, at: EpochMs, ring: () => void) {
     this.#clock = clock;
     this.#at = at;
@@ -19,7 +19,7 @@ export class Alarm {
     this.#timeout = this.#wait();
   }
 
-  /** Keeps it from ringing; does nothing once it rang. */
+  /** Prevents the alarm from firing; does nothing once it fired. */
   cancel(): void {
     clearTimeout(this.#timeout);
   }

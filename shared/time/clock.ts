@@ -1,9 +1,12 @@
 import type { EpochMs } from './epoch-ms.ts';
 
-/** Milliseconds since some moment, for durations: unlike a clock it is never set, so it never leaps or goes back. */
+/**
+ * Returns milliseconds since some time, for durations. Unlike a clock, it is never set, so it never jumps or runs
+ * backwards.
+ */
 export type Stopwatch = () => number;
 
-/** The time, so that tests can drive it. */
+/** The time, as an interface so that tests can control it. */
 export interface Clock {
   now(): EpochMs;
   /** Absent: the clock is never set, and measures durations, too. */
@@ -14,5 +17,5 @@ export const systemStopwatch: Stopwatch = () => performance.now();
 
 export const systemClock: Clock = { now: () => Date.now(), stopwatch: systemStopwatch };
 
-/** The time of a clock's stopwatch. */
+/** Returns the time of a clock's stopwatch. */
 export const stopwatchMs = (clock: Clock): number => clock.stopwatch?.() ?? clock.now();

@@ -8,14 +8,16 @@ const UNITS = [
 /** Days, hours, minutes and seconds, as `4d`, `90s` or `1h30m`. */
 export const DURATION_FORM = /^(?=.)(?:(\d{1,6})d)?(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?$/;
 
-/** Milliseconds of a duration as people write it; `undefined`: it is not of the {@link DURATION_FORM}. */
+/**
+ * Returns the milliseconds of a duration as people write it; `undefined`: the text isn't of the {@link DURATION_FORM}.
+ */
 export function durationMs(text: string): number | undefined {
   const found = DURATION_FORM.exec(text);
   if (!found) return undefined;
   return UNITS.reduce((sum, { ms }, index) => sum + Number(found[index + 1] ?? 0) * ms, 0);
 }
 
-/** The shortest such text for a duration; what is less than a second is left out. */
+/** Returns the shortest such text for a duration; parts below a second are left out. */
 export function durationText(ms: number): string {
   let left = ms;
   let text = '';

@@ -2,13 +2,14 @@ import { Age } from './age.ts';
 import { type Clock, stopwatchMs, systemClock } from './clock.ts';
 
 /**
- * The clock of a Lambda function, which may be frozen between invocations, and its stopwatch with it. Frozen time is added by the wall
- * clock, which nothing else can tell: what rests or waits would else do so for hours in a function that is seldom invoked.
+ * The clock of a Lambda function, which may be frozen between invocations, together with its stopwatch. Frozen time is
+ * added by the wall clock, the only clock that shows it. Otherwise, delays and waits would last for hours in a function
+ * that is seldom invoked.
  */
 export class LambdaClock implements Clock {
   readonly #host: Clock;
   #frozenMs = 0;
-  /** Since the last invocation began. */
+  /** Time since the last invocation began. */
   #invoked: Age | undefined;
 
   constructor(host: Clock = systemClock) {
@@ -23,7 +24,7 @@ export class LambdaClock implements Clock {
     return stopwatchMs(this.#host) + this.#frozenMs;
   }
 
-  /** To be called as each invocation begins. */
+  /** Adds frozen time. To be called when each invocation begins. */
   invoked(): void {
     if (this.#invoked) this.#frozenMs += this.#invoked.atMostMs - this.#invoked.atLeastMs;
     this.#invoked = new Age(this.#host);

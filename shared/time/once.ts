@@ -1,4 +1,7 @@
-/** Makes something for the first who asks, and gives the others the same; when that failed, it is made anew for who asks next. */
+/**
+ * Returns a function that makes a value at the first call and returns the same to later calls; after a failure, the
+ * next call makes it again.
+ */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

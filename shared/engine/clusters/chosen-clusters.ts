@@ -12,13 +12,14 @@ import type { ChosenCluster } from './managed-clusters.ts';
 
 export interface ClusterChoice {
   readonly contexts: readonly string[];
-  /** A path; absent: where kubectl looks. */
+  /** A path; absent: kubectl's default. */
   readonly kubeconfig: string | undefined;
 }
 
 /**
- * The clusters that were chosen, each under its context's name; `installation` names who evicts there. Throws `KubeconfigError` for what waiting does not
- * mend: no such file, no such context, a name that cannot be a cluster's.
+ * Returns the chosen clusters, each under its context's name; `installation` names the evictor. Throws
+ * `KubeconfigError` for errors that don't go away by themselves: no such file, no such context, or a name that isn't
+ * valid for a cluster.
  */
 export function chosenClusters(
   { contexts, kubeconfig }: ClusterChoice,
@@ -35,8 +36,8 @@ export function chosenClusters(
 }
 
 /**
- * A cluster that is reached by what `connect` gives, asked anew whenever its access is read; `apiOf` makes its API on that. Throws
- * `KubeconfigError` for a name that cannot be a cluster's.
+ * Returns a cluster that is reached by the connection of `connect`, which is called again whenever the access is read.
+ * `apiOf` makes the API of a connection. Throws `KubeconfigError` for a name that isn't valid for a cluster.
  */
 export function chosenCluster(
   name: string,

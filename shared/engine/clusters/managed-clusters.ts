@@ -12,15 +12,15 @@ import { pause } from '#shared/time/pause.ts';
 import { ClusterFaults } from '../watch/cluster-faults.ts';
 import type { ClusterState } from './probe-server.ts';
 
-/** How soon a cluster is tried again: one that an operator has to mend, and one that comes back by itself. */
+/** Delays before a cluster is tried again: one that an operator has to fix, and one that recovers by itself. */
 const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
   'access-denied': { firstMs: 2_000, longestMs: 60_000 },
   unreachable: { firstMs: 1_000, longestMs: 10_000 },
 };
-/** The same trouble is told again this often. */
+/** Interval at which the same trouble is logged again. */
 export const TELL_AGAIN_MS = 10 * 60_000;
 
-/** None of the clusters can be managed before somebody mends their access; the message has a line for each reason. */
+/** No cluster can be managed until an operator fixes the access; the message has a line for each reason. */
 export class ClustersRefusedError extends Error {
   override readonly name = 'ClustersRefusedError';
 }
@@ -28,13 +28,13 @@ export class ClustersRefusedError extends Error {
 /** A cluster that the operator named. */
 export interface ChosenCluster {
   readonly name: ClusterName;
-  /** Its calls reject while it cannot be reached, for whatever reason. */
+  /** The calls reject while the cluster can't be reached, for whatever reason. */
   readonly api: KubernetesApi & PermissionReview;
-  /** Has `api` reach it by what the kubeconfig says now. Throws `KubeconfigError` when that is of no use. */
+  /** Makes `api` use the current kubeconfig. Throws `KubeconfigError` if the kubeconfig is unusable. */
   readAccess(): void;
 }
 
-/** Why a cluster cannot be managed: somebody has to mend its access (`access-denied`), or it does not answer. */
+/** Reason why a cluster can't be managed: its access must be fixed (`access-denied`), or it doesn't answer. */
 interface Trouble {
   readonly kind: 'access-denied' | 'unreachable';
   readonly error: Error;
@@ -48,14 +48,14 @@ export interface ManagedClustersDeps {
 }
 
 /**
- * The chosen clusters. Each is taken into service when its credentials are accepted and have all rights, and tried
- * again and again until then; none waits for another.
+ * The chosen clusters. Each is taken into service when its credentials are accepted and have all permissions, and is
+ * tried repeatedly until then. No cluster waits for another.
  */
 export class ManagedClusters {
   readonly #clusters: readonly ChosenCluster[];
   readonly #deps: ManagedClustersDeps;
   readonly #verdicts: ReadonlyMap<ClusterName, Promise<Trouble | undefined>>;
-  /** Of those that are not in service. */
+  /** The states of clusters that are not in service. */
   readonly #states = new Map<ClusterName, ClusterState>();
   readonly #troubles = new Map<ClusterName, string>();
   readonly #faults = new Map<ClusterName, ClusterFaults>();
@@ -68,8 +68,8 @@ export class ManagedClusters {
   }
 
   /**
-   * Tries every cluster once. Resolves as soon as one of them can be managed, or may be when it answers; rejects with
-   * `ClustersRefusedError` when somebody has to mend them all.
+   * Tries every cluster once. Resolves as soon as one can be managed, or may be once it answers. Rejects with
+   * `ClustersRefusedError` when the access of all clusters must be fixed.
    */
   static async open(chosen: readonly ChosenCluster[], deps: ManagedClustersDeps): Promise<ManagedClusters> {
     const clusters = new ManagedClusters(chosen, deps);
@@ -86,29 +86,32 @@ export class ManagedClusters {
     return clusters;
   }
 
-  /** Of all clusters, also those that cannot be reached: what is to be done there is tried again until it can be. */
+  /** The APIs of all clusters, including unreachable ones: work there is retried until it succeeds. */
   get apis(): ReadonlyMap<ClusterName, KubernetesApi & PermissionReview> {
     return new Map(this.#clusters.map(({ name, api }) => [name, api]));
   }
 
-  /** Where those stand that are not in service: `refused`, or `deaf` while they do not answer. */
+  /**
+   * The states of clusters that are not in service: `access-denied`, or `disconnected` while they don't answer; before
+   * the first check, `syncing`.
+   */
   get states(): ReadonlyMap<ClusterName, ClusterState> {
     return this.#states;
   }
 
-  /** Why each of those is not in service, as was found last; one sentence each. */
+  /** The last reason why each of those clusters is not in service; one sentence each. */
   get troubles(): ReadonlyMap<ClusterName, string> {
     return this.#troubles;
   }
 
-  /** The same as a lease tells it. */
+  /** The same reasons as faults, as a lease holds them. */
   get faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
     return new Map([...this.#faults].map(([name, { list }]) => [name, list]));
   }
 
   /**
-   * Has `take` take each cluster into service, once, when it can be managed; none any more once `signal` aborts. `refused`: called once
-   * for each that cannot be managed at first.
+   * Calls `take` for each cluster, once, when it can be managed, until `signal` aborts. `refused`: called once for each
+   * cluster that can't be managed at first.
    */
   admit(take: Take, signal: AbortSignal, refused: (name: ClusterName) => void = () => undefined): void {
     for (const cluster of this.#clusters) void this.#admit(cluster, { take, refused }, signal);
@@ -151,7 +154,7 @@ export class ManagedClusters {
     }
   }
 
-  /** Tells a cluster's trouble when it is news, and else rarely. */
+  /** Returns a function that logs a cluster's trouble when it changes, and otherwise rarely. */
   #complainer(cluster: ClusterName): (trouble: Trouble) => void {
     const { clock, log } = this.#deps;
     let last: { readonly message: string; readonly age: Age } | undefined;
@@ -164,7 +167,7 @@ export class ManagedClusters {
   }
 }
 
-/** What keeps a cluster from being managed; `undefined`: nothing. */
+/** Resolves with the reason why a cluster can't be managed; `undefined`: it can. */
 async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | undefined> {
   try {
     readAccess();
@@ -176,12 +179,15 @@ async function check({ api, readAccess }: ChosenCluster): Promise<Trouble | unde
   }
 }
 
-/** Credentials that cannot be had come as the cause of a call that could not be sent. */
+/**
+ * Reports whether the access must be fixed. Unavailable credentials are the cause of the error of a call that could not
+ * be sent.
+ */
 function isRefusal(error: Error): boolean {
   if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return true;
   return error instanceof KubeconfigError || error.cause instanceof KubeconfigError;
 }
 
-/** A kubeconfig's errors name the context themselves. */
+/** Returns the message of a trouble. The errors of a kubeconfig name the context themselves. */
 const told = (name: ClusterName, { error }: Trouble): string =>
   error instanceof KubeconfigError ? error.message : `cluster ${name}: ${error.message}`;

@@ -8,46 +8,49 @@ import { type Listener, type ListenerLog, openListener } from '#shared/http/list
 import type { Fault } from '#shared/state/fault.ts';
 import { type Stopwatch, systemStopwatch } from '#shared/time/clock.ts';
 
-/** Where a process stands with a cluster; `refused`: it is not let in, and tries again. */
+/** A process's state for a cluster; `access-denied`: its credentials are rejected, and it tries again. */
 export type ClusterState = ClusterRelayState | { readonly kind: 'access-denied' };
 
 /**
- * What probes tell of a cluster; `leaseless`: its lease can be neither read nor renewed, so this process does nothing for it, nor
- * would; `queueless`: what is due there cannot be received.
+ * The state of a cluster in probes. `lease-unavailable`: its lease can be neither read nor renewed, so this process
+ * can't do anything for the cluster. `queue-unavailable`: its due evictions can't be received.
  */
 export type ProbedState = ClusterState | { readonly kind: 'lease-unavailable' | 'queue-unavailable' };
 
-/** The probes cannot be served where they are to be; the message names the setting and the fix. */
+/** The probes can't be served at their address; the message names the setting and the fix. */
 export class ProbeAddressError extends Error {
   override readonly name = 'ProbeAddressError';
 }
 
-/** Where probes are served. */
+/** Address of the probes. */
 export interface ProbeAddress {
   readonly host: string;
   readonly port: number;
-  /** What the operator sets them by. */
+  /** The settings by which an operator sets the address. */
   readonly setBy: { readonly host: string; readonly port: string };
 }
 
-/** Metrics are rendered at most once in this time, however many ask. */
+/** Minimum time between renderings of the metrics, however many requests there are. */
 const RENDERED_EACH_MS = 1_000;
 
 export interface ProbeDeps {
   readonly registry: Registry;
   readonly states: () => ReadonlyMap<ClusterName, ProbedState>;
   readonly trips: () => ReadonlyMap<ClusterName, readonly Trip[]>;
-  /** What is wrong with the clusters that this process speaks for; absent: it does not find out. */
+  /** The faults of the clusters whose lease this process holds; absent: it doesn't detect faults. */
   readonly faults?: () => ReadonlyMap<ClusterName, readonly Fault[]>;
   readonly log: ListenerLog;
   readonly stopwatch?: Stopwatch;
 }
 
 /**
- * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). `/readyz` is 503 while a
- * cluster is not listed yet, and when of those that this process speaks for none is heard and can be evicted from. One of which that is so beside
- * others is told and alarmed, but does not keep a new release from coming. One that stands by is ready. With a line for each cluster that is not well,
- * for each fault and each trip of a guard, and with `?verbose` for every cluster. Rejects with `ProbeAddressError`.
+ * Serves `/healthz` (200 while the process answers), `/readyz` and `/metrics` (Prometheus). Rejects with
+ * `ProbeAddressError`.
+ *
+ * `/readyz` is 503 while a cluster is not listed yet. It is also 503 if this process holds leases, but none of their
+ * clusters is connected and can be evicted from. A single such cluster among others is reported and raises an alarm,
+ * but doesn't keep a new release from starting. A process on standby is ready. The answer has a line for each unhealthy
+ * cluster, each fault, and each guard trip; with `?verbose`, for every cluster.
  */
 export async function startProbeServer(
   { host, port, setBy }: ProbeAddress,
@@ -95,7 +98,10 @@ export async function startProbeServer(
   }
 }
 
-/** The registry's text, which is no older than a second; callers in that second get the same, be it an error. */
+/**
+ * Returns the registry's text, which is no older than a second; all callers within that second get the same text or
+ * error.
+ */
 function renderedEachSecond(registry: Registry, stopwatch: Stopwatch): () => Promise<string> {
   let rendered: { readonly atMs: number; readonly text: Promise<string> } | undefined;
   return () => {
@@ -127,7 +133,10 @@ function isReady(
   return held.length === 0 || held.some(works);
 }
 
-/** Whether somebody has to mend it before anything is evicted; an API server that does not answer may do so by itself. */
+/**
+ * Reports whether a fault must be fixed before pods are evicted again. An API server that doesn't answer may recover by
+ * itself.
+ */
 const stopsEvictions = ({ type, status }: Fault): boolean =>
   type === 'store-failing' || status === 401 || status === 403;
 

@@ -19,25 +19,25 @@ import { evictionFields } from '#shared/telemetry/log-events.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What applying deltas needs of the world. */
+/** Dependencies of applying deltas. */
 export interface ApplyDeltasDeps {
   readonly store: Store;
   readonly timers: Timers;
-  /** Has the Events posted of what was decided, by `evict`, which alone reaches the clusters. */
+  /** Has the Events of decisions posted by `evict`, which alone reaches the clusters. */
   readonly announce: (ref: NodeRef, news: News) => Promise<void>;
-  /** Under which epoch a cluster's lease is held: what a relay says that held it before decides nothing. */
+  /** Returns the epoch under which a cluster's lease is held: deltas of an earlier holder decide nothing. */
   readonly leaseEpoch: LeaseReader['epoch'];
   readonly clock: Clock;
   readonly log: Log;
-  /** What governs a cluster; at most a second old. */
+  /** Returns a cluster's rules; at most a second old. */
   readonly rules: RulesReader;
 }
 
 /**
- * Takes deltas of one node into the store: read the partition, plan one after the other, commit once under its lock, then arm
- * timers and announce countdowns and cancellations. A crash at any point is healed by the same deltas again. Several must
- * be such as `mayJoin` lets. Rejects with `StoreError`, `TimerError`, `QueueError` or `ContendedPartitionError`; none of them
- * is then done, and each must come again.
+ * Applies deltas of one node to the store: reads the partition, plans one delta after the other, and commits once under
+ * its lock. Then it arms timers, and announces countdowns and cancellations. The same deltas, applied again, repair a
+ * crash at any point. Several deltas must satisfy `mayJoin`. Rejects with `StoreError`, `TimerError`, `QueueError` or
+ * `ContendedPartitionError`; none of the deltas is done then, and each must be delivered again.
  */
 export async function applyDeltas(
   deltas: readonly [Delta, ...Delta[]],
@@ -62,12 +62,12 @@ export async function applyDeltas(
       return { result, change: { ...(node ? { node } : {}), schedule, end, live } };
     },
   );
-  // Before anything else can fail: the delta that comes again finds nothing new.
+  // Log before anything else can fail: a redelivered delta finds nothing new.
   for (const { delta, planned } of decided) {
-    // By its id a delta is found in the relay's log, too.
+    // The delta's ID is in the relay's log, too.
     inLogContext({ delta: deltaId(delta.version) }, () => logChanges(delta, planned, log));
   }
-  // The order matters: once the records stand, a timer that comes twice or late finds the truth in them.
+  // The order matters: once the records are stored, a timer that fires twice or late reads the current state from them.
   await timers.arm(ref, [...new Set(decided.flatMap(({ agenda }) => [...agenda.arm]))]);
   const cancelled = decided.flatMap(({ delta: { version }, agenda }) =>
     agenda.announce.length === 0 ? [] : [{ version, pods: agenda.announce }],
@@ -77,8 +77,8 @@ export async function applyDeltas(
 }
 
 /**
- * Whether a delta can be committed together with those before it: each tells of another pod of the same node, so what is
- * written of one never meets what is written of another.
+ * Reports whether a delta can be committed together with those before it. Each must cover another pod of the same node,
+ * so that the writes don't affect each other.
  */
 export function mayJoin(before: readonly Delta[], next: Delta): boolean {
   const uid = onlyPod(next);
@@ -91,14 +91,17 @@ export function mayJoin(before: readonly Delta[], next: Delta): boolean {
   );
 }
 
-/** A delta, what is planned for it, and what performing that takes. */
+/** A delta, its plan, and the steps that carry out the plan. */
 interface Decided {
   readonly delta: Delta;
   readonly planned: Plan;
   readonly agenda: Agenda;
 }
 
-/** Each tells of other pods than those before it, so of what these decide it meets the node alone. */
+/**
+ * Plans deltas one after the other. Each covers other pods than those before it, so it depends on their decisions only
+ * through the node.
+ */
 function decideInTurn(
   partition: Partition,
   deltas: readonly Delta[],
@@ -115,21 +118,21 @@ function decideInTurn(
   return decided;
 }
 
-/** What performing decisions takes. */
+/** The steps that carry out decisions. */
 interface Agenda {
   /** Records to write. */
   readonly schedule: readonly EvictionRecord[];
   /** Records to end. */
   readonly end: readonly FinalRecord[];
-  /** Distinct moments for a timer. */
+  /** Distinct times for a timer. */
   readonly arm: ReadonlySet<EpochMs>;
   /** Cancellations that are worth an Event. */
   readonly announce: readonly FinalRecord[];
-  /** Countdowns that started or moved, and are long enough to be worth one. */
+  /** Countdowns that started or moved, and are long enough to be worth an Event. */
   readonly countdowns: readonly Countdown[];
 }
 
-/** A shorter countdown is over before anybody reads of it. */
+/** A shorter countdown ends before anybody reads its Event. */
 const TOLD_COUNTDOWN_MS = 30_000;
 
 function agendaOf(decisions: readonly PodDecision[], delta: Delta): Agenda {

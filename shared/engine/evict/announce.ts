@@ -5,7 +5,9 @@ import { countingDown } from './countdown-events.ts';
 import { cancellingDeletion, logLost, postEvents } from './events.ts';
 import type { EvictDeps } from './evict-node.ts';
 
-/** Posts the Events of what was decided on a node. A cluster that nobody manages any more gets none: they are as good as lost. */
+/**
+ * Posts the Events of decisions on a node. For a cluster that is no longer managed, the Events are logged as dropped.
+ */
 export async function announce(
   { cluster }: NodeRef,
   { cancelled, countdowns }: News,

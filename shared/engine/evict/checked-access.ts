@@ -12,9 +12,9 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** The same lack is told again this often. */
+/** Interval at which the same missing permission is logged again. */
 const TELL_AGAIN_MS = 10 * 60_000;
-/** A cluster that did not answer is asked again after this. */
+/** Delay before a cluster that did not answer is asked again. */
 const ASK_AGAIN_MS = 60_000;
 
 export interface CheckedAccessDeps {
@@ -25,15 +25,16 @@ export interface CheckedAccessDeps {
 }
 
 interface Checked {
-  /** Of the policy. */
+  /** Revision of the policy. */
   readonly revision: number;
   readonly age: Age;
   readonly lastsMs: number;
 }
 
 /**
- * Clusters as they are reached. Where policy asks for more rights than every one does, it is checked once for each policy whether the credentials
- * have them, and else told: before the first eviction, which would have to fail to show it.
+ * Access to clusters with a check of permissions. If a policy needs more permissions than every policy does, the
+ * credentials are checked once for each policy. Missing permissions are logged before the first eviction, which would
+ * otherwise have to fail to show them.
  */
 export class CheckedAccess implements ClusterAccess {
   readonly #deps: CheckedAccessDeps;
@@ -49,7 +50,10 @@ export class CheckedAccess implements ClusterAccess {
     return api;
   }
 
-  /** Never rejects: what cannot be reached or read is told by whoever needs it. */
+  /**
+   * Checks the permissions that the policy needs. Never rejects: the caller that needs the cluster or the rules reports
+   * their errors.
+   */
   async #check(cluster: ClusterName, api: PermissionReview): Promise<void> {
     const { rules, clock, log } = this.#deps;
     try {
@@ -72,7 +76,7 @@ export class CheckedAccess implements ClusterAccess {
       }
       this.#checked.set(cluster, { revision, age, lastsMs });
     } catch {
-      // It is asked again.
+      // The check is repeated later.
     }
   }
 }

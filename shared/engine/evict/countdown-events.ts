@@ -10,7 +10,7 @@ import { timeText } from '#shared/time/time-text.ts';
  * these has a reason of its own. One per pod and change.
  */
 
-/** A pod's countdown started, or its deadline changed. `observed`: the pod won't be evicted. */
+/** Returns the Event for a countdown that started, or whose deadline changed. `observed`: the pod won't be evicted. */
 export function countingDown({ moved, ...pod }: Countdown, observed: boolean): PodEvent {
   const what = observed ? 'In enforce mode, the pod would' : 'The pod will';
   return about(pod, {
@@ -20,7 +20,7 @@ export function countingDown({ moved, ...pod }: Countdown, observed: boolean): P
   });
 }
 
-/** A due pod is held, or would have been evicted. */
+/** Returns the Event for a due pod that is held, or would have been evicted. */
 export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
   if (by.kind === 'observe') {
     const because = becauseText(record.reasons.map(becauseOf));
@@ -37,7 +37,7 @@ export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
   });
 }
 
-/** A pod is due, and the Eviction API rejects its eviction for now. */
+/** Returns the Event for a due pod whose eviction the Eviction API temporarily rejects. */
 export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
   return about(record, {
     key: `blocked/${record.fireAt}`,

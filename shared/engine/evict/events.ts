@@ -51,8 +51,8 @@ const PARALLEL_EVENTS = 16;
 const TRIES = 3;
 
 /**
- * Posts Events of what happened by `at`, each a few times; a server that does not answer at all is not asked again, because every time-out
- * would hold the node's next evictions up. Never rejects: an Event is a courtesy.
+ * Posts Events for what happened by the time `at`, with a few attempts each. A server that doesn't answer at all isn't
+ * asked again: every timeout would delay the node's next evictions. Never rejects: Events are optional.
  */
 export async function postEvents(
   api: KubernetesApi,
@@ -75,7 +75,7 @@ export async function postEvents(
   await pMap(events, post, { concurrency: PARALLEL_EVENTS });
 }
 
-/** An Event will not be posted. */
+/** Logs an Event that will not be posted. */
 export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
   log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, error: reason });
 }

@@ -12,23 +12,26 @@ import { Pass } from './pass.ts';
 import type { PassDeps } from './ports.ts';
 import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
 
-/** What evicting needs of the world. */
+/** Dependencies of evicting pods. */
 export interface EvictDeps extends PassDeps {
   readonly clusters: ClusterAccess;
   /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
   readonly proofs?: Pick<NotedProofs, 'probed' | 'passed'>;
-  /** Who has Events posted while others go on; absent: a pass ends with its Events, because a function is frozen then. */
+  /**
+   * Posts Events while other work continues. Absent: a pass ends with its Events, because a function is frozen
+   * afterwards.
+   */
   readonly laterEvents?: {
     post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
   };
 }
 
 /**
- * Looks at a node: evicts what is due there and still must go, corrects what live state contradicts, and says when
- * what failed is tried again. `cameBefore`: the message that asks for it did. Rejects with what kept it from
- * reading or recording: `StoreError`, `TimerError`, `QueueError`; the message is then to come again. Doing it again,
- * or twice at once, does no harm. `recorded` is called when the store says what was done, so that the node may be
- * looked at again; Events are still posted then.
+ * Processes a node: evicts the due pods that still must be evicted, corrects records that the live state contradicts,
+ * and schedules retries. `cameBefore`: the message is a redelivery. Rejects with the error that prevented reading or
+ * recording: `StoreError`, `TimerError`, `QueueError`; the message must then be redelivered. Repeated or concurrent
+ * runs do no harm. `recorded` is called when the results are stored, so that the node may be processed again. Events
+ * are still being posted then.
  */
 export async function evictNode(
   ref: NodeRef,
@@ -39,7 +42,7 @@ export async function evictNode(
   const now = deps.clock.now();
   const partition = await deps.store.load(ref, now);
   const due = dueOf(partition, now);
-  // A message that comes again may have died before it armed what it had written.
+  // A redelivered message may have failed before it armed timers for its stored records.
   const armAgain = async (...moments: readonly EpochMs[]): Promise<void> => {
     const later = moments.filter((moment) => moment > now);
     if (cameBefore && later.length > 0) await deps.timers.arm(ref, [...new Set(later)]);
@@ -79,7 +82,10 @@ export async function evictNode(
   }
 }
 
-/** Two installations on one cluster evict twice, each by its own rules: what one holds back the other lets go. */
+/**
+ * Reports other installations in the cluster. Two installations evict twice, each by its own rules: one evicts the pods
+ * that the other holds.
+ */
 function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: EvictDeps): void {
   for (let rival = api.takeRival(); rival !== undefined; rival = api.takeRival()) {
     metrics.rivalSeen(cluster);
@@ -89,12 +95,12 @@ function tellRivals(cluster: ClusterName, api: KubernetesApi, { log, metrics }: 
   }
 }
 
-/** A pod overdue for longer was tried before and failed, or waited for a cluster that was out of reach. */
+/** A pod that is overdue for longer was tried before and failed, or waited for an unreachable cluster. */
 const LONG_OVERDUE_MS = 30_000;
 
 /**
- * The oldest first, so that none waits much longer than the others. Those overdue for long come last, and those of
- * one moment in random order, so that the same few are not always the first to fail.
+ * Sorts the oldest first, so that no pod waits much longer than the others. Pods that are long overdue come last. Pods
+ * with the same deadline come in random order, so that the same few don't always fail first.
  */
 function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly EvictionRecord[] {
   const rank = ({ fireAt }: EvictionRecord): number =>

@@ -13,12 +13,12 @@ import {
   RIVALS,
 } from '#shared/telemetry/metrics.ts';
 
-/** Bucket bounds in seconds, as upstream's. */
+/** Bucket bounds in seconds, as in upstream. */
 const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240];
 
 /**
- * The built-in controller's metrics under their own names, so that dashboards keep working. Its histogram is
- * a factor of 1e9 off (every value lands in +Inf); ours holds seconds, as its name says.
+ * Returns the built-in controller's metrics under their own names, so that dashboards keep working. The upstream
+ * histogram is off by a factor of 1e9 (every value is in +Inf). Ours holds seconds, as its name states.
  */
 export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   const registers = [registry];
@@ -83,15 +83,18 @@ export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   };
 }
 
-/** By cluster; known where the store is at hand, and so in one process only. */
+/**
+ * Counts evictions by cluster. The metric needs the store in the same process, so it exists only in the service with
+ * one process.
+ */
 const EVICTIONS = 'taintward_evictions';
 
 /** The state that the metric reports for each standing of an eviction. */
 const STATES = { pending: 'pending', 'gave-up': 'failed', observe: 'would-evict' } as const;
 
 /**
- * How many evictions each cluster has that wait, are held, would have gone, or were given up: counted when it is
- * asked for. One that had some goes on with 0.
+ * Registers the numbers of each cluster's evictions that are pending, held, would have been made, or failed. They are
+ * counted at each scrape. A cluster that no longer has any continues with 0.
  */
 export function standingMetrics(registry: Registry, store: Pick<ServiceStore, 'standings'>): void {
   const clusters = new Set<string>();

@@ -2,27 +2,31 @@ import PQueue from 'p-queue';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** Events that may wait: 500 bytes each. */
+/** Maximum waiting Events: 500 bytes each. */
 const MAX_WAITING = 20_000;
-/** Passes of a cluster whose Events are posted at a time: few, beside the evictions that go on. */
+/** Passes of a cluster whose Events are posted at a time: few, because evictions continue meanwhile. */
 const MAX_CONCURRENT_PASSES = 8;
-/** For how long they are held back at the most while evictions are under way: those of 40 pods that fall due together take less. */
+/** Maximum delay of Events while evictions are in progress: evicting 40 pods that fall due together takes less. */
 const MAX_AHEAD_MS = 1_000;
-/** How long a service that stops waits for Events. */
+/** Maximum time that a stopping service waits for Events. */
 const DRAIN_MS = 5_000;
 
 /**
- * Has the Events of evictions posted behind the evictions: whoever has recorded what it did on a node goes on to the next one, and few
- * passes of a cluster at a time have theirs posted, as soon as no eviction is under way. Where many wait already, they are waited for.
+ * Posts the Events of evictions after the evictions. A worker that has recorded its results on a node continues with
+ * the next node. Few passes of a cluster at a time have their Events posted, as soon as no eviction is in progress. If
+ * too many Events wait already, the worker waits for its own Events.
  */
 export class LaterEvents {
   readonly #queues = new Map<ClusterName, PQueue>();
   #waiting = 0;
   #underWay = 0;
-  /** While Events are held back: what ends that. */
+  /** Ends the delay of Events; absent: Events aren't delayed. */
   #patience: NodeJS.Timeout | undefined;
 
-  /** `work` evicts: until it is done, Events are held back, unless some waited before or it takes long. Ends as `work` does. */
+  /**
+   * Runs `work`, which evicts. Events are delayed until it is done, unless Events waited before or it takes long.
+   * Settles as `work` does.
+   */
   async ahead<Result>(work: () => Promise<Result>): Promise<Result> {
     this.#underWay += 1;
     if (this.#underWay === 1 && this.#waiting === 0) this.#holdBack();
@@ -34,7 +38,7 @@ export class LaterEvents {
     }
   }
 
-  /** Has `post` post so many Events; resolves when somebody else may go on. `post` must not reject. */
+  /** Posts this many Events by `post`; resolves when the caller may continue. `post` must not reject. */
   async post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void> {
     if (events === 0) return;
     if (this.#waiting + events > MAX_WAITING) return post();
@@ -48,7 +52,10 @@ export class LaterEvents {
     });
   }
 
-  /** Resolves when all are posted, or after so long: what is not posted then is lost with the connections, and told so. */
+  /**
+   * Resolves when all Events are posted, or after `withinMs`. The remaining Events are lost with the connections, and
+   * logged as dropped.
+   */
   async stop(withinMs = DRAIN_MS): Promise<void> {
     this.#release();
     const posted = new AbortController();

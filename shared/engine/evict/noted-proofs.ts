@@ -5,9 +5,9 @@ import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** After so long without a probe, proofs aren't needed. */
+/** Time since the last probe after which proofs aren't needed. */
 const ASKED_FOR_MS = 10 * 60_000;
-/** A relay asks every 20 s, and passes of a storm come by the hundred. */
+/** Minimum interval between notes: a relay asks every 20 s, and an outage causes hundreds of passes. */
 const NOTED_EACH_MS = 5_000;
 
 export interface NotedProofsDeps {
@@ -17,8 +17,9 @@ export interface NotedProofsDeps {
 }
 
 /**
- * Notes proofs that evictions work. A pass is noted only in a cluster whose probes this process carries out, and every few seconds: it costs
- * nothing in a cluster that isn't taken over. Never rejects: without the note the relay has no proof, which is what it is to conclude.
+ * Notes proofs that evictions work. A pass is noted only in a cluster whose probes this process carries out, and only
+ * every few seconds, so a cluster that isn't taken over causes no cost. Never rejects: without the note, the relay
+ * correctly concludes that it has no proof.
  */
 export class NotedProofs {
   readonly #deps: NotedProofsDeps;

@@ -23,32 +23,32 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PassDeps } from './ports.ts';
 import { limitingWorkload, type PermitAnswer, takePermits } from './take-permits.ts';
 
-/** Pods of one node that are evicted at a time. */
+/** Maximum pods of one node that are evicted at a time. */
 const PARALLEL_EVICTIONS = 32;
-/** A delete is sent so long after the server's answer about its node at the latest: taints come and go. */
+/** Maximum time between the server's answer about a node and a delete: taints come and go. */
 export const LOOK_MAX_AGE_MS = 250;
-/** A mark is sent so long after the rules allowed it, in its turn, at the latest. */
+/** Maximum time between the check of the rules, in a mark's turn, and the sending of the mark. */
 const MARK_MAX_AGE_MS = 250;
-/** How often a pod that keeps changing, or a delete that comes too late, is looked at again in one pass. */
+/** Maximum looks in one pass at a pod that keeps changing, or whose delete comes too late. */
 const MAX_LOOKS = 10;
-/** What a node's Lease said is believed for so long: as often kubelets renew theirs, and most passes are over before. */
+/** Maximum age of a node's Lease: kubelets renew theirs as often, and most passes end sooner. */
 export const LEASE_MAX_AGE_MS = 10_000;
 
-/** A look at the node, live and stored, and what decides pods by it. */
+/** A look at the node, live and stored, and the decisions that follow from it. */
 interface NodeView {
   readonly look: NodeObservation;
   readonly stored: NodeState | undefined;
-  /** When the server's answer was there: what is stored may have taken longer. */
+  /** When the server's answer arrived. The stored state may have taken longer. */
   readonly answeredAt: EpochMs;
-  /** By which `verdict` decides. */
+  /** The rules by which `verdict` decides. */
   readonly rules: Rules;
   readonly verdict: ReturnType<typeof evaluate>;
 }
 
-/** A pod may be deleted at the rates of its cluster. */
+/** A permit to delete a pod at the rates of its cluster. */
 interface RatePermit {
   readonly until: EpochMs;
-  /** Of the policy that sets the rates. A permit isn't valid under another revision. */
+  /** Revision of the policy that sets the rates. A permit isn't valid under another revision. */
   readonly revision: number;
 }
 
@@ -56,20 +56,20 @@ type Evict = Extract<EvictionDecision, { readonly kind: 'evict' }>;
 
 const GONE: PodOutcome = { kind: 'end', outcome: 'gone' };
 
-/** One pass over a node's due pods: acts on the cluster, and says what came of each. */
+/** One pass over a node's due pods: acts on the cluster, and reports the outcome of each pod. */
 export class Pass {
   readonly #partition: Partition;
   readonly #api: KubernetesApi;
   readonly #deps: PassDeps;
-  /** What ended the pass before its end: no further pod is tried. */
+  /** The outcome that stopped the pass early: no further pod is tried. */
   #stopped: PodOutcome | undefined;
   /** The end of the last look. */
   #looked: Promise<unknown> = Promise.resolve();
   #nextLook: Promise<NodeView> | undefined;
-  /** What came of pods that asked for permits; absent: it needs none, or is to ask. */
+  /** The outcomes of pods that asked for permits; absent: the pod needs none, or has yet to ask. */
   #permissions: ReadonlyMap<PodUid, PermitAnswer> = new Map();
   readonly #ratePermits = new Map<PodUid, RatePermit>();
-  /** The last question after the node's Lease; absent: it did not matter yet. */
+  /** The last request for the node's Lease; absent: it wasn't needed yet. */
   #lease: { readonly askedAt: EpochMs; readonly life: Promise<NodeLife> } | undefined;
 
   constructor(partition: Partition, api: KubernetesApi, deps: PassDeps) {
@@ -78,12 +78,12 @@ export class Pass {
     this.#deps = deps;
   }
 
-  /** Resolves with what came of each pod that is due, in the order in which it did. */
+  /** Resolves with the outcome of each due pod, in the order in which they settled. */
   async run(due: readonly EvictionRecord[]): Promise<readonly Settled[]> {
     let first: NodeView;
     let pods: ReadonlyMap<PodUid, LivePod>;
     try {
-      // A server that counts as out of reach is asked one question: the second would be refused, and the pass with it.
+      // A server that counts as unreachable gets a single request: a second one would be rejected, and fail the pass.
       const isInReach = !this.#api.breakerOpen;
       const looking = this.#lookNow(this.#partition, isInReach ? this.#foreseenLife(due) : undefined);
       if (!isInReach) await looking;
@@ -110,7 +110,7 @@ export class Pass {
     return this.#holdUnseen(settled);
   }
 
-  /** Where policy limits evictions of each workload, takes permits for the pods that are to go. What goes wrong stops the pass. */
+  /** Takes permits for the pods to evict, if policy limits the evictions of each workload. An error stops the pass. */
   async #takePermits(
     due: readonly EvictionRecord[],
     pods: ReadonlyMap<PodUid, LivePod>,
@@ -132,13 +132,13 @@ export class Pass {
     }
   }
 
-  /** What keeps a pod whose workload has no permit left for it. */
+  /** Returns the hold of a pod whose workload has no permit left for it. */
   #heldOf(uid: PodUid): PodOutcome | undefined {
     const permission = this.#permissions.get(uid);
     return permission?.kind === 'permitted' ? undefined : permission;
   }
 
-  /** Until when a pod may be deleted for its permit's sake; in the past, it has none. */
+  /** Returns the time until which a pod's permit allows its deletion; a time in the past means that it has none. */
   #permittedTo({ rules }: NodeView, pod: LivePod, { unlimited }: Evict): EpochMs {
     if (unlimited || !limitingWorkload(rules, pod)) return Infinity;
     const permission = this.#permissions.get(pod.uid);
@@ -155,7 +155,7 @@ export class Pass {
       const found = isPaced(rules, record) && verdict(record, pods.get(record.uid));
       return found && found.kind === 'evict' && !found.unlimited && found.lease !== 'unread';
     });
-    // What the Eviction API refused takes no permit from what it may let go.
+    // Pods that the Eviction API rejected must not take permits from pods that it may evict.
     const [others = [], blocked = []] = [false, true].map((is) =>
       asking.filter((record) => (record.blocked !== undefined) === is),
     );
@@ -192,8 +192,9 @@ export class Pass {
   }
 
   /**
-   * Until when a pod may be deleted at the rates of its cluster, or its turn. A permit that lapsed while the server was slow, or that
-   * another policy gave, is replaced here: where each answer takes seconds, none would last until the delete.
+   * Resolves with the time until which the cluster's rates allow a pod's deletion, or with its turn. A permit that
+   * expired while the server was slow, or that another policy gave, is replaced here. Otherwise, no permit would last
+   * until the delete if each answer takes seconds.
    */
   async #rateOf({ rules }: NodeView, record: EvictionRecord, { unlimited }: Evict): Promise<EpochMs | Turn> {
     if (unlimited || !isPaced(rules, record)) return Infinity;
@@ -209,8 +210,8 @@ export class Pass {
   }
 
   /**
-   * Where nothing may be evicted anyway, a cluster that cannot be looked at is nobody's failure: what is due is held by
-   * its schedule, so that the time does not count until it is given up.
+   * Holds due pods of a cluster that can't be read while its gate allows no evictions anyway. Being held, the time
+   * doesn't count toward the failure of their evictions.
    */
   async #holdUnseen(settled: readonly Settled[]): Promise<readonly Settled[]> {
     if (!settled.some(({ outcome }) => outcome.kind === 'refused')) return settled;
@@ -223,7 +224,7 @@ export class Pass {
     });
   }
 
-  /** Never rejects: what goes wrong is an outcome, so that what happened before it is recorded. */
+  /** Returns the outcome of a pod. Never rejects: an error is an outcome, so that the earlier results are recorded. */
   async #handle(record: EvictionRecord, pod: LivePod | undefined, view: NodeView): Promise<PodOutcome> {
     if (this.#stopped) return this.#stopped;
     try {
@@ -234,7 +235,7 @@ export class Pass {
     }
   }
 
-  /** What an error is of `record`; what is not of it alone stops the pass. */
+  /** Returns the outcome of an error for `record`. An error that doesn't concern the record alone stops the pass. */
   #wentWrong(error: unknown, record?: EvictionRecord): PodOutcome {
     const stop = (outcome: PodOutcome): PodOutcome => {
       this.#stopped ??= outcome;
@@ -248,8 +249,8 @@ export class Pass {
   }
 
   /**
-   * Has a pod go, unless what a later look at the node shows speaks against it: marks and deletes it as the mark's answer
-   * shows it, or has the Eviction API do both. Either demands the very pod that was judged.
+   * Evicts a pod, unless a later look at the node contradicts that. It marks the pod and deletes it as the mark's
+   * answer shows it, or has the Eviction API do both. Both require exactly the pod that was evaluated.
    */
   async #evict(
     record: EvictionRecord,
@@ -259,7 +260,7 @@ export class Pass {
   ): Promise<PodOutcome> {
     if (!pod) return GONE;
     let means = by;
-    // Pods wait for their turn, and rules change: what is forbidden by now is not marked either.
+    // Pods wait for their turn, and rules change: a pod whose eviction is forbidden by now isn't marked either.
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
     if (rules !== found.rules) {
       const verdict = await this.#verdict(judgedBy({ ...found, rules }), record, pod);
@@ -269,35 +270,35 @@ export class Pass {
     let shown: LivePod | undefined = pod;
     for (let looks = 0; looks < MAX_LOOKS; looks++) {
       try {
-        // Before the delete, or a Job's podFailurePolicy counts the pod as failed (KEP-3329).
+        // Mark before the delete: otherwise, a Job's podFailurePolicy counts the pod as failed (KEP-3329).
         if (means === 'delete' && !shown.disrupted) {
           const marked = await this.#mark(record, shown, found);
-          // By the rules of now it may be forbidden.
+          // The current rules may forbid the eviction.
           if (!marked) return await this.#handle(record, shown, found);
           shown = marked;
         }
         const view = await this.#look();
         const verdict = await this.#verdict(view, record, shown);
         if (verdict.kind !== 'evict') return verdict;
-        // Its node went down meanwhile, say; then it is to be marked first.
+        // The node may have gone down meanwhile: then the pod must be marked first.
         if (verdict.by !== means) {
           means = verdict.by;
           continue;
         }
         const permittedTo = this.#permittedTo(view, shown, verdict);
-        // Its permit lapsed while the server was slow, or the limit is new: the next pass asks for one.
+        // The permit expired while the server was slow, or the limit is new: the next pass requests a permit.
         if (permittedTo < this.#deps.clock.now()) return { kind: 'behind' };
         const pacedTo = await this.#rateOf(view, record, verdict);
         if (typeof pacedTo === 'object') return { kind: 'waiting', turn: pacedTo };
         const notAfter = Math.min(view.answeredAt + LOOK_MAX_AGE_MS, permittedTo, pacedTo);
         return await this.#remove(record, shown, verdict, notAfter);
       } catch (error) {
-        // Nothing was sent: the node is to be looked at once more.
+        // Nothing was sent: look at the node again.
         if (error instanceof LateCallError) continue;
-        // A webhook may refuse by any status.
+        // A webhook may reject with any status.
         if (!(error instanceof ApiError) || refuserOf(error) !== 'other') throw error;
         if (![404, 409].includes(error.status)) throw error;
-        // 404, or a precondition failed: another pod has its name, or the pod changed since it was judged.
+        // 404, or a failed precondition: another pod has its name, or the pod changed since it was evaluated.
         shown = error.status === 404 && means === 'delete' ? undefined : await this.#api.getPod(record);
         if (shown?.uid !== record.uid) return GONE;
       }
@@ -307,9 +308,10 @@ export class Pass {
   }
 
   /**
-   * Marks a pod; `undefined`: its turn came when the rules allowed that no more, or it could not be sent then. Marks wait for seconds where a
-   * server is slow, and must not go on after a stop. The look at the node may grow old: the mark deletes nothing, and before the delete
-   * there is another look. Other writes of a pass are asked for by no rules: Events tell of what was done already.
+   * Marks a pod; `undefined`: when its turn came, the rules no longer allowed the mark, or it could not be sent in
+   * time. Marks wait for seconds if a server is slow, and must not continue after a stop. The look at the node may get
+   * old: the mark deletes nothing, and another look precedes the delete. A pass's other writes don't depend on rules:
+   * Events report completed actions.
    */
   async #mark(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<LivePod | undefined> {
     try {
@@ -322,7 +324,10 @@ export class Pass {
     }
   }
 
-  /** Until when a mark may be sent whose turn it is. Rejects with `LateCallError` where the rules of now do not let the pod be deleted. */
+  /**
+   * Resolves with the time until which a mark may be sent in its turn. Rejects with `LateCallError` if the current
+   * rules don't allow the pod's deletion.
+   */
   async #markedBy(record: EvictionRecord, pod: LivePod, found: NodeView): Promise<EpochMs> {
     const now = this.#deps.clock.now();
     const rules = await this.#deps.rules(this.#partition.ref.cluster, found.stored?.guardRevision);
@@ -359,7 +364,7 @@ export class Pass {
     return { kind: 'deleted', lateMs, ...(lease === undefined || lease === 'unread' ? {} : { lease }) };
   }
 
-  /** Says at once what has happened, whatever becomes of the pass. */
+  /** Logs and counts an outcome immediately, whatever the result of the pass. */
   #tell(record: EvictionRecord, outcome: PodOutcome): void {
     const { metrics, log } = this.#deps;
     const { ref } = this.#partition;
@@ -373,7 +378,7 @@ export class Pass {
     }
   }
 
-  /** A look at the node that begins no earlier than now; one look serves all who ask before it begins. */
+  /** Looks at the node, beginning no earlier than now; one look serves all callers that ask before it begins. */
   #look(): Promise<NodeView> {
     this.#nextLook ??= this.#looked.then(() => {
       this.#nextLook = undefined;
@@ -385,8 +390,8 @@ export class Pass {
   }
 
   /**
-   * What is stored of the node is read with it, unless it was `loaded` just now: since the pass began, a delta may have told
-   * that a taint came back, or that a node that is gone had lost its taints before.
+   * Reads the node, and its stored state unless it was `loaded` just now. Since the pass began, a delta may have
+   * reported that a taint came back, or that a deleted node had lost its taints before.
    */
   async #lookNow(loaded?: Partition, foreseen?: Promise<NodeLife | undefined>): Promise<NodeView> {
     const { store, clock } = this.#deps;
@@ -399,14 +404,14 @@ export class Pass {
     const { taints, taintsStamp, zone } = live ?? {};
     const { skews } = this.#api;
     const look = { node: ref.node, at, taints, taintsStamp, zone, life, skews };
-    // Asked for last: a server may take longer than rules are good for.
+    // Read the rules last: a server may take longer than rules stay valid.
     const rules = await this.#deps.rules(ref.cluster, stored?.guardRevision);
     return judgedBy({ look, stored, answeredAt, rules });
   }
 
   /**
-   * Reads the node's Lease beside the node where it is likely to decide: a pod was to go because the node is called unreachable.
-   * What goes wrong is met again by whoever needs it.
+   * Reads the node's Lease along with the node if it is likely to decide: a pod is due because the node is unreachable.
+   * An error recurs for the caller that needs the Lease.
    */
   async #foreseenLife(due: readonly EvictionRecord[]): Promise<NodeLife | undefined> {
     const isUnreachable = ({ reasons }: EvictionRecord) =>
@@ -421,7 +426,7 @@ export class Pass {
     }
   }
 
-  /** The view with what the node's Lease says, if that decides one of the pods that are due and can be read. */
+  /** Returns the view with the state of the node's Lease, if that decides one of the due pods and can be read. */
   async #withLife(
     view: NodeView,
     due: readonly EvictionRecord[],
@@ -432,7 +437,9 @@ export class Pass {
     return life ? lookedAgain(view, { life }) : view;
   }
 
-  /** Decides a pod, once the node's Lease was read where that decides. Rejects with `ApiError` where it cannot be read. */
+  /**
+   * Decides a pod, after reading the node's Lease if that decides. Rejects with `ApiError` if the Lease can't be read.
+   */
   async #verdict(
     view: NodeView,
     record: EvictionRecord,
@@ -444,7 +451,10 @@ export class Pass {
     return isUnread(later) ? { kind: 'behind' } : later;
   }
 
-  /** What the node's Lease says: read once, and again in a pass that takes long. Rejects with `ApiError`. */
+  /**
+   * Resolves with the state of the node's Lease: read once, and again in a pass that takes long. Rejects with
+   * `ApiError`.
+   */
   #life(): Promise<NodeLife> {
     const { clock } = this.#deps;
     const askedAt = clock.now();
@@ -452,7 +462,7 @@ export class Pass {
     const life = this.#api.getNodeLease(this.#partition.ref.node).then(
       (lease) => nodeLife(lease, clock.now()),
       (error: unknown): NodeLife => {
-        // Without the right, pods go as they did before anybody asked.
+        // Without the permission, pods are evicted as if policy didn't ask for the Lease.
         if (error instanceof ApiError && error.status === 403) return { kind: 'lapsed', because: 'hidden' };
         throw error;
       },
@@ -470,15 +480,15 @@ const isPaced = ({ policy }: Rules, record: EvictionRecord): boolean =>
 const isInTurn = ({ turnAt, notBefore, drains }: EvictionRecord): boolean =>
   turnAt !== undefined || (drains === true && notBefore !== undefined);
 
-/** Whether a pod goes only if the node's Lease has expired, and nobody knows that. */
+/** Reports whether a pod is evicted only if the node's Lease has expired, and the Lease is unread. */
 const isUnread = (verdict: EvictionDecision): boolean =>
   verdict.kind === 'evict' && verdict.lease === 'unread';
 
-/** A view that decides by what it says of the node and of the rules. */
+/** Returns a view whose decisions follow from its look at the node and its rules. */
 function judgedBy(view: Omit<NodeView, 'verdict'>): NodeView {
   return { ...view, verdict: evaluate(view.stored, view.look, view.rules) };
 }
 
-/** A view with more of the look. */
+/** Returns a view with more of the look. */
 const lookedAgain = (view: NodeView, more: Pick<NodeObservation, 'life'>): NodeView =>
   judgedBy({ ...view, look: { ...view.look, ...more } });

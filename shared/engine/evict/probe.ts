@@ -10,9 +10,10 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import type { EvictDeps } from './evict-node.ts';
 
 /**
- * Takes every step of an eviction but the eviction: reads the cluster's rules and a node's stored state, and asks the API server for a node
- * and for the credentials' permissions. Clocks that differ hold every eviction. Resolves with the first step that fails, in a few words; `undefined`: none does. Never rejects.
- * Rules that hold every pod fail no step: the built-in controller must not evict these pods either.
+ * Takes every step of an eviction except the eviction itself. It reads the cluster's rules and a node's stored state,
+ * and asks the API server for a node and for the credentials' permissions. Clocks that differ hold every eviction.
+ * Resolves with the first step that fails, in a few words; `undefined`: none does. Never rejects. Rules that hold every
+ * pod fail no step: the built-in controller must not evict these pods either.
  */
 export async function whyNotEvicting(
   cluster: ClusterName,

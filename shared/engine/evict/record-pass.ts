@@ -19,12 +19,16 @@ import { blockedEviction, countingDown, heldBack } from './countdown-events.ts';
 import { cancellingDeletion, gaveUpDeletion } from './events.ts';
 import type { PassDeps } from './ports.ts';
 
-/** How soon a node is looked at again that changed, or is about to, while it was looked at. SQS makes it a second. */
+/**
+ * Delay before a node is processed again that changed, or is about to change, during the pass. SQS rounds it up to a
+ * second.
+ */
 const AGAIN_SECONDS = 0.25;
 
 /**
- * Stores what a pass came to and arms what is to be tried again; only then its message may end. A crash before that
- * brings the message back, and it arms what it finds. Hands over the Events of what was written. Returns what is left to do.
+ * Stores the results of a pass and arms the retries; only then may its message end. After a crash before that, the
+ * message is redelivered and arms the timers of the records that it finds. Passes on the Events of the stored changes.
+ * Resolves with the remaining work.
  */
 export async function recordPass(
   pass: DonePass,
@@ -36,10 +40,10 @@ export async function recordPass(
   const { ref } = before;
   const ends = endsOf(settled);
   if (ends.length > 0) await store.end(ref, ends, clock.now());
-  // First the timers: the message that brought us here finds nothing due any more once the records stand.
+  // Arm the timers first: once the records are stored, the redelivered message finds nothing due.
   await timers.arm(ref, momentsOf(pass));
   const written = needsCommit(pass, clock.now()) ? await correct(pass, deps) : undefined;
-  // What was written is told before anything else can fail: the message that comes again no longer finds it.
+  // Report the stored changes before anything else can fail: the redelivered message no longer finds them.
   const { cancelled = [], told = [], observed = false, gaveUp = [], retry, askAgainAt } = written ?? {};
   for (const each of cancelled) {
     deps.log.info('eviction.canceled', {
@@ -71,12 +75,12 @@ async function correct(pass: DonePass, deps: PassDeps): Promise<Recorded> {
   const moment = { now: clock.now(), random: Math.random() };
   const rules = await deps.rules(ref.cluster, node?.guardRevision);
   const recorded = (found: Partition) => recordOf(pass, found, rules, moment);
-  // Set aside before they are given up: a crash in between sets them aside twice, and loses none.
+  // Set failed evictions aside before they are recorded: a crash in between sets them aside twice, and loses none.
   await setAside(ref, recorded(pass.before).result.gaveUp, deps);
   return commitUnderLock(store, ref, undefined, clock, recorded);
 }
 
-/** Logs what became of a record; returns its Event. */
+/** Logs the change of a record; returns its Event. */
 function tell(
   ref: NodeRef,
   { record, note }: Recorded['told'][number],
@@ -107,14 +111,17 @@ function tell(
   }
 }
 
-/** When what failed on a node went otherwise before its next try, what fails from now on fails for the first time. */
+/**
+ * Ends a node's retry if its failed evictions ended otherwise before the next attempt: later failures count as first
+ * failures.
+ */
 export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promise<void> {
   await commitUnderLock(store, ref, undefined, clock, (found) => {
     const now = clock.now();
     if (!found.node?.retry || found.node.retry.nextTryAt > now || dueOf(found, now).length > 0) {
       return { result: undefined };
     }
-    // What neither stands nor has ended has expired, and is about to be put back.
+    // Records that are neither scheduled nor ended have expired, and are about to be restored.
     if (found.ended.size === 0) return { result: undefined };
     const { retry: _retry, ...node } = found.node;
     return { result: undefined, change: { node, schedule: [], end: [], live: isTainted(node) } };
@@ -122,8 +129,8 @@ export async function endRetry(ref: NodeRef, { store, clock }: PassDeps): Promis
 }
 
 /**
- * Ends what is scheduled on a node of a cluster that is managed no longer. Should the cluster be registered again, its
- * relay tells of the node anew, and the countdowns go on from where they started.
+ * Ends the evictions on a node of a cluster that is no longer managed. If the cluster is registered again, its relay
+ * sends the node again, and the countdowns continue from their original start.
  */
 export async function endUnregistered(
   { ref, scheduled }: Partition,
@@ -143,7 +150,9 @@ export async function endUnregistered(
     deps.log.error('eviction.unregistered', { ...evictionFields(ref, each), error: reason });
 }
 
-/** Copies of evictions that end without their pods going: a redriven one is tried again. */
+/**
+ * Sends copies of evictions that end without an evicted pod to the dead-letter queue: a redriven one is tried again.
+ */
 async function setAside(
   ref: NodeRef,
   records: readonly EvictionRecord[],

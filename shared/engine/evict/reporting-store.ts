@@ -3,10 +3,10 @@ import type { FinalRecord, Partition } from '#shared/eviction/records.ts';
 import type { Commit, Store, TaintedNode } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Is told of each write of a cluster that it succeeded or, with an error, that it did not. */
+/** Called after each write of a cluster: it succeeded or, with an error, failed. */
 export type Stored = (cluster: ClusterName, error?: unknown) => void;
 
-/** A store that reports whether what is decided can be stored: on a full disk nothing else does. */
+/** A store that reports whether decisions can be stored: nothing else shows a full disk. */
 export class ReportingStore implements Store {
   readonly #store: Store;
   readonly #stored: Stored;

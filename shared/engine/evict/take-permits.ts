@@ -8,17 +8,17 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PassDeps } from './ports.ts';
 
-/** Where replicas may not be counted, pods ask again after so long. */
+/** If replicas may not be counted, pods ask again after this time. */
 const FORBIDDEN_RETRY_MS = 60_000;
 
-/** A pod that is to go under the limit of its workload. */
+/** A pod to evict under the limit of its workload. */
 export interface Asking {
   readonly record: EvictionRecord;
   readonly pod: LivePod;
   readonly workload: Workload;
 }
 
-/** Until when a pod may be deleted that has a permit; or what comes of one that has none. */
+/** The time until which a pod with a permit may be deleted, or the outcome of a pod without one. */
 export type PermitAnswer = { readonly kind: 'permitted'; readonly until: EpochMs } | PodOutcome;
 
 export interface TakePermitsDeps extends Pick<PassDeps, 'permits' | 'clock'> {
@@ -27,13 +27,13 @@ export interface TakePermitsDeps extends Pick<PassDeps, 'permits' | 'clock'> {
   readonly rules: Rules;
 }
 
-/** The workload that limits how many pods like this go, where policy says that any does. */
+/** Returns the workload that limits the evictions of pods like this, if policy sets a limit. */
 export const limitingWorkload = ({ policy }: Rules, pod: LivePod): Workload | undefined =>
   policy.maxEvictionsPerWorkload && workloadOf(pod);
 
 /**
- * Takes permits for pods: one call for each workload, and before it one that asks for its replicas where the limit is a percentage of them.
- * Rejects with `StoreError`, and with `ApiError` where replicas cannot be read.
+ * Takes permits for pods: one call for each workload, after a request for its replicas if the limit is a percentage of
+ * them. Rejects with `StoreError`, and with `ApiError` if replicas can't be read.
  */
 export async function takePermits(
   asking: readonly Asking[],
@@ -71,7 +71,10 @@ async function takeFor(
   });
 }
 
-/** How many pods of a workload may go; `undefined`: without the right to count its replicas, nobody knows. */
+/**
+ * Resolves with the number of a workload's pods that may be evicted; `undefined`: unknown without the permission to
+ * count its replicas.
+ */
 async function countOf(
   count: number | string,
   api: KubernetesApi,

@@ -3,7 +3,7 @@ import { isTainted } from '#shared/eviction/records.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import type { EvictDeps } from './evict-node.ts';
 
-/** Somebody wants pods tried that were given up: they count as never tried. Who asks again finds none. */
+/** Retries failed evictions on request: they count as never tried. A repeated request finds none. */
 export async function tryAgain(
   ref: NodeRef,
   uids: readonly PodUid[],

@@ -12,13 +12,18 @@ import type { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterView } from './cluster-view.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
-/** The fault stands for so long after the last of them: the next outage may be hours away, and somebody has to read it. */
+/**
+ * Duration of the fault after the last such eviction. The next outage may be hours away, and an operator has to read
+ * the fault.
+ */
 export const REPORTED_FOR_MS = 3_600_000;
-/** What falls due within this after a deletion has set it off: clocks and watches differ by less. */
+/** Deadlines up to this long after a deletion count as its cause: clocks and watches differ by less. */
 const SLACK_MS = 10_000;
-/** Pods that are logged: the built-in controller may evict all of a cluster. Those beyond are counted. */
+/**
+ * Maximum pods that are logged: the built-in controller may evict all pods of a cluster. Further pods are only counted.
+ */
 const MAX_LOGGED = 100;
-/** Pods that are remembered, so that each counts once. */
+/** Maximum pods that are remembered, so that each pod counts once. */
 const MAX_REMEMBERED = 50_000;
 
 export interface BuiltInEvictionsDeps {
@@ -31,8 +36,9 @@ export interface BuiltInEvictionsDeps {
 }
 
 /**
- * Evictions by the built-in controller, or another taint manager, of pods that the rules here keep: held, excluded, guarded, or in a cluster that
- * is stopped or paused. Whoever set those rules relies on them. A cluster that is only observed leaves its pods to others.
+ * Reports pods that the built-in controller, or another taint manager, evicts although the rules here keep them. Such
+ * pods are held, excluded, or guarded, or their cluster is stopped or paused. The operators who set those rules rely on
+ * them. In observe mode, other controllers are expected to evict.
  */
 export class BuiltInEvictions {
   readonly #cluster: ClusterName;
@@ -45,12 +51,12 @@ export class BuiltInEvictions {
     this.#deps = deps;
   }
 
-  /** A pod that somebody else than this service deleted, as often as it is seen. */
+  /** Notes a pod that another process deleted. Called each time the pod is seen. */
   see(pod: LivePod): void {
     const { faults, metrics, clock, log } = this.#deps;
     const { uid, node, namespace, name, deleted } = pod;
     if (!node || deleted?.by !== 'taint-manager' || this.#seen.has(uid)) return;
-    // One that terminates for long may have been evicted before anybody counted.
+    // A pod that has been terminating for long may have been evicted before this relay counted evictions.
     const lastsMs = deleted.at + REPORTED_FOR_MS - clock.now();
     if (lastsMs <= 0) return;
     if (this.#seen.size >= MAX_REMEMBERED) this.#seen.clear();
@@ -69,7 +75,7 @@ export class BuiltInEvictions {
   #findGate(pod: LivePod, node: NodeName, at: EpochMs): EvictionGate | undefined {
     const rules = this.#deps.rules();
     const { taints, zone, downSince } = this.#deps.view.taintsOf(node);
-    // As that controller reads them.
+    // Evaluate the taints as the built-in controller does.
     const asGiven = { matching: rules.matching, policy: DEFAULT_POLICY };
     const tolerations = pod.tolerations.map(({ ownSeconds: _ownSeconds, ...toleration }) => toleration);
     const dueBy = taints

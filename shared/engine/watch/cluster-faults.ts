@@ -9,21 +9,21 @@ import type { Clock } from '#shared/time/clock.ts';
 export type FaultKind = Pick<Fault, 'type' | 'resource'>;
 
 export interface Notice {
-  /** Who noticed the fault; each ends its own notice. Absent: there is only one who can. */
+  /** Source of the notice; each source ends its own notice. Absent: there is a single source. */
   readonly by?: string;
-  /** The notice ends by itself after this. Absent: it stands until {@link ClusterFaults.end}. */
+  /** Duration after which the notice ends by itself. Absent: it lasts until {@link ClusterFaults.end}. */
   readonly lastsMs?: number;
 }
 
 interface Noticed extends Fault {
   readonly count: number;
-  /** The notices that may stand, by who noticed the fault. */
+  /** The notices that may still be active, by source. */
   readonly notices: Map<string, { readonly age: Age; readonly lastsMs: number }>;
 }
 
 /**
- * What is wrong with one cluster now, for its lease. A fault begins with the first notice, and is over when nobody's notice stands
- * any more: of a hundred watches, all that failed have to succeed.
+ * The current faults of one cluster, for its lease. A fault begins with the first notice, and ends when no source's
+ * notice is active: of a hundred watches, all that failed have to succeed.
  */
 export class ClusterFaults {
   readonly #clock: Clock;
@@ -33,7 +33,7 @@ export class ClusterFaults {
     this.#clock = clock;
   }
 
-  /** Notes a fault, or that it lasts; the last error is the one that is reported. */
+  /** Notes a fault, or that it continues; the last error is reported. */
   begin(kind: FaultKind, error: unknown, { by = '', lastsMs = Number.POSITIVE_INFINITY }: Notice = {}): void {
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
@@ -51,14 +51,14 @@ export class ClusterFaults {
   }
 
   end(kind: FaultKind, by = ''): void {
-    // Asked for each event of a watch.
+    // Return early: this is called for each event of a watch.
     if (this.#noticed.size === 0) return;
     const key = keyOf(kind);
     const found = this.#noticed.get(key);
     if (found?.notices.delete(by) && found.notices.size === 0) this.#noticed.delete(key);
   }
 
-  /** Notes by an outcome that it failed or, without an error, did not. */
+  /** Notes an outcome: a failure or, without an error, a success. */
   note(kind: FaultKind, error: unknown, notice: Notice = {}): void {
     if (error === undefined) this.end(kind, notice.by);
     else this.begin(kind, error, notice);
@@ -68,7 +68,7 @@ export class ClusterFaults {
     this.#noticed.clear();
   }
 
-  /** The most urgent first, as many as a lease carries. */
+  /** The faults, the most urgent first, as many as a lease holds. */
   get list(): readonly Fault[] {
     const rank = ({ type }: Fault) => FAULT_TYPES.indexOf(type);
     return [...this.#noticed.values()]
@@ -83,6 +83,6 @@ export class ClusterFaults {
 
 const keyOf = ({ type, resource }: FaultKind): string => `${type} ${resource ?? ''}`;
 
-/** By the stopwatch, so that setting the clock doesn't end a fault unseen. */
+/** Uses the stopwatch, so that setting the clock doesn't end a fault unseen. */
 const stands = ({ notices }: Noticed): boolean =>
   notices.values().some(({ age, lastsMs }) => age.atLeastMs < lastsMs);

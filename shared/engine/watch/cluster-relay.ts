@@ -32,15 +32,18 @@ import type { RulesWatch } from './rules-watch.ts';
 import { StalledNodes } from './stalled-nodes.ts';
 import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
 
-/** How long a relay that stops waits for the queues; what they do not take by then the next relay sends anew. */
+/** Maximum time that a stopping relay waits for the queues. The next relay sends the remaining deltas again. */
 const DRAIN_MS = 5_000;
-/** A relay that is deaf for so long gives the lease away: another one may hear the cluster. */
+/** A relay that is disconnected for this long hands the lease off: another relay may be able to connect. */
 const DEAF_MS = 3 * 60_000;
-/** How often it asks itself, and the guard whether time lets something go. */
+/** Interval of the relay's checks, and of the guard's, because trips can reset by time alone. */
 const LOOK_MS = 10_000;
-/** What the built-in controller has not evicted for so long it does not evict: it needs a second. */
+/** Pods that are overdue for this long show that the built-in controller doesn't evict: it needs a second. */
 const FORGOTTEN_MS = 10 * 60_000;
-/** Pods that were evicted before a relay began are looked for among those evicted so lately: most have half a minute to leave. */
+/**
+ * The history is searched this far back for pods that were evicted before this relay began. Most grace periods are 30
+ * s.
+ */
 const EVICTED_WITHIN_MS = 10 * 60_000;
 
 export interface ClusterRelayDeps extends LeaseManagerDeps {
@@ -54,7 +57,7 @@ export interface ClusterRelayDeps extends LeaseManagerDeps {
   readonly metrics: RelayMetrics;
 }
 
-/** What it takes to see a cluster, and to say there that somebody does. */
+/** State that exists only while this relay holds the cluster's lease. */
 interface LeaseSession {
   readonly view: ClusterView;
   readonly watch: ClusterWatch;
@@ -63,23 +66,23 @@ interface LeaseSession {
   takeoverState: TakeoverState;
   readonly gone: RemovalRecorder;
   rules: Rules;
-  /** Pods must go, and neither the built-in controller nor this service evicts. */
+  /** Pods are overdue, and neither the built-in controller nor this service evicts them. */
   nobodyEvicts: boolean;
-  /** What clocks differ by, as was last said: `hold` where evictions are held for that; absent: they agree. */
+  /** The clock difference as last logged: `hold` if it holds evictions; absent: the clocks agree. */
   clocks?: 'differ' | 'hold';
-  /** Evicted pods that do not leave, as was last said; absent: it is not known what was. */
+  /** The pods that were last reported as stuck terminating; absent: the previous report isn't read yet. */
   reported?: readonly StuckPod[];
 }
 
-/** What could not be stored, and is not known to be tried again soon, counts for so long. */
+/** Duration of the fault after a failed write, if the next attempt isn't known to follow soon. */
 const UNSTORED_MS = 10 * 60_000;
-/** What another installation did longer ago is not known to go on. */
+/** An older action of another installation doesn't show that the installation is still active. */
 const RIVAL_FOR_MS = 3_600_000;
-/** The leader before this one has marked its last pod by then. */
+/** By then, the previous leader has marked its last pod. */
 const FOLLOWED_MS = 2 * LEASE_TTL_MS;
 const STORE_FAILING = { type: 'store-failing' } as const;
 
-/** Of a cluster of which nothing is known. */
+/** Counts for a cluster about which nothing is known. */
 export const NO_COUNTS: ViewCounts = { nodes: 0, tainted: 0, pods: 0 };
 
 const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why }: StuckPod) => {
@@ -87,14 +90,14 @@ const stuckFields = (cluster: ClusterName, { node, uid, namespace, name, ...why 
   return { cluster, node, namespace, pod: name, uid, gracePeriodEndedAt: overAt, finalizers, nodeState };
 };
 
-/** Watches one cluster, and speaks for it, for as long as it holds its lease; waits for that when another relay has it. */
+/** Watches one cluster while it holds the cluster's lease. Waits for the lease while another relay holds it. */
 export class ClusterRelay {
   readonly #cluster: ClusterName;
   readonly #api: KubernetesApi;
   readonly #deps: ClusterRelayDeps;
   readonly #keeper: LeaseManager;
   readonly #faults: ClusterFaults;
-  /** Whether it speaks for the cluster. It begins to see as soon as it knows what governs it. */
+  /** This relay holds the cluster's lease. The session starts as soon as the cluster's rules are read. */
   #held = false;
   #seeing: LeaseSession | undefined;
 
@@ -107,7 +110,7 @@ export class ClusterRelay {
       cluster,
       {
         held: (lease, signal) => this.#hold(lease, signal),
-        // What was seen while the lease could not be renewed waits.
+        // Send the changes that were seen while the lease could not be renewed.
         regained: () => {
           this.#seeing?.guard.look();
           deps.outbox.send();
@@ -130,52 +133,61 @@ export class ClusterRelay {
     return this.#seeing?.view.counts ?? NO_COUNTS;
   }
 
-  /** When the cluster last gave a sign of life; `undefined`: not since this relay speaks for it. */
+  /** The time of the last contact with the cluster; `undefined`: none since this relay acquired the lease. */
   get heardAt(): EpochMs | undefined {
     return this.#seeing?.watch.heardAt;
   }
 
-  /** What its guard judges by; `undefined`: it is not known here. */
+  /** The guard's node counts; `undefined`: this relay doesn't have them. */
   get tally(): GuardCounts | undefined {
     return this.#seeing?.guard.counts;
   }
 
-  /** Evicted pods that do not leave. */
+  /** The evicted pods that are stuck terminating. */
   get stuck(): readonly StuckPod[] {
     return this.#seeing?.view.stuck(this.#deps.clock.now()) ?? [];
   }
 
-  /** What the guard holds. */
+  /** The guard's active trips. */
   get trips(): readonly Trip[] {
     return this.#seeing?.guard.trips ?? [];
   }
 
-  /** What is wrong with the cluster, as far as this relay knows; only who holds the lease knows all. */
+  /** The cluster's faults that this relay has noticed. Only the holder of the lease notices all of them. */
   get faults(): readonly Fault[] {
     return this.#faults.list;
   }
 
-  /** What was decided of the cluster was stored; with an error, it was not. Called by who decides in the same process. */
+  /**
+   * Notes that the decisions about the cluster were stored or, with an error, that they were not. Called by the decider
+   * in the same process.
+   */
   stored(error?: unknown): void {
     this.#faults.note(STORE_FAILING, error, { by: 'decided', lastsMs: UNSTORED_MS });
   }
 
-  /** Whether the cluster is taken over, and the heartbeat of that given. */
+  /** The state of the cluster's takeover and its heartbeat. */
   get takeover(): TakeoverState {
     return this.#seeing?.takeoverState ?? 'none';
   }
 
-  /** Whether pods must go and nobody evicts: the built-in controller does not, and policy forbids it to this service. */
+  /**
+   * Pods are overdue and no controller evicts them: the built-in controller doesn't, and policy forbids it to this
+   * service.
+   */
   get nobodyEvicts(): boolean {
     return this.#seeing?.nobodyEvicts ?? false;
   }
 
-  /** Milliseconds by which its API server's clock is ahead of ours; `undefined`: it is not known, or another relay's matter. */
+  /**
+   * Milliseconds by which the API server's clock is ahead of ours; `undefined`: unknown, or another relay holds the
+   * lease.
+   */
   get skewMs(): number | undefined {
     return this.#held ? this.#api.skewMs : undefined;
   }
 
-  /** How the cluster is governed now; `undefined`: this relay does not know it. */
+  /** The cluster's mode in force; `undefined`: this relay doesn't have the cluster's rules. */
   get mode(): ModeInForce | undefined {
     const { clock } = this.#deps;
     return this.#seeing && (clusterGate(this.#seeing.rules, clock.now())?.kind ?? 'enforce');
@@ -185,7 +197,7 @@ export class ClusterRelay {
     this.#keeper.start();
   }
 
-  /** Says what waits, gives the lease up and ends. */
+  /** Sends the pending deltas, releases the lease, and ends. */
   async stop(): Promise<void> {
     await this.#keeper.stop();
   }
@@ -282,13 +294,13 @@ export class ClusterRelay {
   }
 
   /**
-   * Says which evicted pods do not leave, when that has changed. Of which pods the relay before this one said so, and where
-   * pods were evicted lately, is read first: their nodes may have no taints any more.
+   * Reports the pods that are stuck terminating, if they changed. The first call reads the previous relay's report and
+   * the nodes from which pods were evicted lately: those nodes may have no taints anymore.
    */
   async #reportStuck(lease: Lease): Promise<void> {
     const seeing = this.#seeing;
     const { leases, history, clock, log } = this.#deps;
-    // What is not listed yet is not known not to be there.
+    // Until the lists are complete, a pod that isn't listed may still exist.
     if (seeing?.watch.connectionState.kind !== 'live') return;
     try {
       if (!seeing.reported) {
@@ -313,7 +325,10 @@ export class ClusterRelay {
     }
   }
 
-  /** Says which clocks differ by more than 30 s, once for each time that they begin to. What was held for that is woken when it is over. */
+  /**
+   * Logs clocks that differ by more than 30 s, once per occurrence. Wakes evictions that were held for that when it is
+   * over.
+   */
   #lookAtClocks(): void {
     const seeing = this.#seeing;
     if (!seeing) return;
@@ -334,7 +349,7 @@ export class ClusterRelay {
     this.#retell(seeing.view, true);
   }
 
-  /** Tells of all nodes that are followed once more; `wake`: what is held is looked at again. */
+  /** Marks all followed nodes for sending again; `wake`: evictions that are held there are checked again. */
   #retell(view: ClusterView, wake: boolean): void {
     const subjects = view.followed().map((node) => ({ node }));
     this.#deps.outbox.mark(this.#cluster, subjects, wake);
@@ -356,7 +371,10 @@ export class ClusterRelay {
       log.warn('cluster.no-eviction-controller', { cluster: this.#cluster, reason });
   }
 
-  /** Replicas have names of their own, and are no rivals of each other: each marks while it leads. */
+  /**
+   * Notes another installation that evicts in this cluster. Replicas have names of their own too, but a replica marks
+   * pods only while it leads, so its earlier marks don't count.
+   */
   #lookForRival(heldAt: EpochMs): void {
     const { installation, markedAt } = this.#api.lastRival ?? { markedAt: 0 };
     const lastsMs = markedAt + RIVAL_FOR_MS - this.#deps.clock.now();

@@ -1,15 +1,18 @@
 import type { ClusterGate } from '#shared/eviction/eviction-gate.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Where a relay stands with a cluster: another relay speaks for it, or how this one, which does, hears it. */
+/**
+ * A relay's state for a cluster: `standby` while another relay holds the lease, otherwise the state of its own
+ * connection.
+ */
 export type ClusterRelayState = { readonly kind: 'standby' } | ConnectionState;
 
-/** What a cluster's policy says and its stops let through. */
+/** A cluster's mode in force, from its policy and its stops. */
 export type ModeInForce = 'enforce' | ClusterGate['kind'];
 
 /**
- * How a relay hears a cluster: not all is listed yet, changes are heard as they happen, or nothing is heard since then.
- * Deaf is worse than syncing: what was listed before gets old.
+ * State of a relay's connection to a cluster: not everything is listed yet, changes are received as they happen, or the
+ * connection is lost. Disconnected is worse than syncing: the earlier lists get stale.
  */
 export type ConnectionState =
   | { readonly kind: 'syncing' | 'live' }

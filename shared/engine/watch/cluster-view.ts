@@ -36,31 +36,34 @@ import { NodeTally } from './node-tally.ts';
 import { PodRoom } from './pod-room.ts';
 import { TerminatingPods } from './terminating-pods.ts';
 
-/** What there is something to tell of: a node with all its pods or, with a UID, one pod that is there. */
+/** The subject of a delta: a node with all its pods or, with a UID, one existing pod. */
 export interface Subject {
   readonly node: NodeName;
   readonly uid?: PodUid;
-  /** The pod was seen to go, for good. */
+  /** The pod was seen to be removed, permanently. */
   readonly gone?: boolean;
 }
 
 interface NodeEntry {
   readonly taints: readonly SeenTaint[];
-  /** See `LiveNode`; of a tainted node only. */
+  /** See `LiveNode`; only for tainted nodes. */
   readonly taintsStamp?: string;
-  /** When it went; absent = it is there. */
+  /** When the node was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
-  /** Its taints are what the store had of it; here it was never seen with them. */
+  /** The taints come from the store. This view never saw the node with them. */
   readonly recalled?: true;
 }
 
-/** A pod as it is known here. */
+/** A pod as this view knows it. */
 interface SeenPod extends PodFacts {
-  /** Changes with its labels, by which policy may exclude it: they themselves take ten times the memory. Absent: it has none. */
+  /**
+   * Changes with the pod's labels, by which policy may exclude it. The labels themselves take ten times the memory.
+   * Absent: no labels.
+   */
   readonly labelsMark?: string;
 }
 
-/** How much a view knows. `pods`: those of tainted nodes. */
+/** The size of a view. `pods`: the pods of tainted nodes. */
 export interface ViewCounts {
   readonly nodes: number;
   readonly tainted: number;
@@ -70,40 +73,48 @@ export interface ViewCounts {
 const UNTAINTED: NodeEntry = { taints: [] };
 
 /**
- * What the relay knows of one cluster: all nodes, and the pods of those with a taint that evicts. No I/O: events in, and
- * out comes of what there is something to tell. What is told is asked for when it is sent, and is the truth of that
- * moment. There is nothing to tell of nodes without a taint that evicts.
+ * The relay's view of one cluster: all nodes, and the pods of nodes with an evicting taint. It does no I/O: events go
+ * in, and subjects of deltas come out. A delta is made when it is sent, from the state at that time. Nodes without an
+ * evicting taint produce no deltas.
  *
- * A node delta speaks of all pods of its node, so it waits for their list ({@link tells}); that a node has lost its
- * taints can be told at once. Node and pod events come by watches of their own in no common order; whichever comes
- * second meets the other's state.
+ * A node delta covers all pods of its node, so it waits for their list ({@link tells}). A node's loss of its taints can
+ * be sent immediately. Node and pod events arrive on separate watches in no common order; the later event is merged
+ * with the state from the earlier one.
  */
 export class ClusterView {
-  /** Keys whose NoSchedule taints are read as NoExecute. Where they change, the nodes have to be listed anew. */
+  /** Keys whose NoSchedule taints are read as NoExecute. When the keys change, the nodes must be listed again. */
   virtualKeys: readonly string[] = [];
-  /** The latest that it may be by any clock, at a time of ours: what is seen is stamped with it, so that no countdown starts too early. */
+  /**
+   * Returns the latest time that any of the clocks may show at the time `now` of our clock. Observations are stamped with it, so
+   * that no countdown starts too early.
+   */
   latest: (now: EpochMs) => EpochMs = (now) => now;
-  /** What the guard judges by. Between calls it is of all nodes, never of half a list. */
+  /** The guard's counts. Between calls, they cover all nodes, never part of a list. */
   readonly tally: NodeTally;
   readonly #cluster: ClusterName;
   readonly #epoch: number;
   #sequence = 0;
   #guardRevision: number | undefined;
   readonly #nodes = new Map<NodeName, NodeEntry>();
-  /** Of nodes whose list is in. */
+  /** Pods of nodes whose list is complete. */
   readonly #pods = new Map<NodeName, Map<PodUid, SeenPod>>();
   readonly #leaving = new TerminatingPods();
-  /** Pods of followed nodes that somebody else deleted, for as long as a delta counts that tells of it. */
+  /** Pods of followed nodes that another process deleted, for as long as a delta that reports them counts. */
   readonly #deleted = new Map<NodeName, Map<PodUid, DeletedPod>>();
-  /** Nodes that went without a taint. The store may not know that yet. */
+  /** Nodes that were deleted while untainted. The store may not reflect that yet. */
   readonly #wentUntainted = new Set<NodeName>();
-  /** Nodes that went, and after them the last of their pods. The store may not know that yet. */
+  /** Nodes that were deleted and then lost their last pod. The store may not reflect that yet. */
   readonly #deserted = new Set<NodeName>();
   readonly #room = new PodRoom(() => this.#keptPods());
   #listed = false;
-  /** The place of each pod among those that may have been held, as of the last wake; further ones follow as they are told. */
+  /**
+   * The rank of each pod that may have been held, as of the last wake. Further pods are ranked when their deltas are
+   * made.
+   */
   readonly #ranks = new Map<PodUid, number>();
-  /** Whether it knows the store's tainted nodes too. From then on a node that it does not know was not there. */
+  /**
+   * The view includes the store's tainted nodes. From then on, a node that isn't in the view counts as absent before.
+   */
   #recalled = false;
 
   /** `epoch` is the lease's: all deltas of a later view are newer. `clock`: as for {@link NodeTally}. */
@@ -113,12 +124,12 @@ export class ClusterView {
     this.#epoch = epoch;
   }
 
-  /** What is told from now on is told under this revision of the guard, or a newer one. */
+  /** Stamps the deltas that are made from now on with this revision of the guard. */
   guardedBy(revision: number): void {
     this.#guardRevision = revision;
   }
 
-  /** Whether the nodes are listed, so that there may be something to tell. */
+  /** The nodes are listed, so there may be deltas to send. */
   get listed(): boolean {
     return this.#listed;
   }
@@ -131,17 +142,20 @@ export class ClusterView {
     };
   }
 
-  /** Whether there is a node whose pods are to be followed and are not listed yet. It is asked after each list. */
+  /** Reports whether a followed node still waits for the list of its pods. Called after each list. */
   get awaitsPods(): boolean {
     return this.#nodes.entries().some(([name, { taints }]) => taints.length > 0 && !this.#pods.has(name));
   }
 
-  /** The nodes whose pods are to be followed: the tainted ones, and deleted ones that were, until they have no pods. */
+  /**
+   * Returns the nodes whose pods are followed: tainted nodes, and deleted nodes that were tainted, until they have no
+   * pods.
+   */
   followed(): readonly NodeName[] {
     return [...this.#nodes].filter(([, { taints }]) => taints.length > 0).map(([name]) => name);
   }
 
-  /** The nodes with a taint of one of these keys that evicts, each with its pods if they are listed. */
+  /** Returns the nodes with an evicting taint of one of these keys, each with its pods if they are listed. */
   downNodes(keys: readonly string[]): readonly DownNode[] {
     return [...this.#nodes]
       .filter(([, { taints }]) => taints.some(({ key }) => keys.includes(key)))
@@ -159,7 +173,7 @@ export class ClusterView {
     return (this.#nodes.get(node) ?? UNTAINTED).taints.length > 0;
   }
 
-  /** What the rules ask about a node. */
+  /** Returns a node's taints, zone, and down time, as the rules need them. */
   taintsOf(name: NodeName): {
     readonly taints: readonly TimedTaint[];
     readonly zone: string | undefined;
@@ -172,27 +186,27 @@ export class ClusterView {
     };
   }
 
-  /** Whether a node's pods are to be watched: it is followed, or evicted pods have not left it yet. */
+  /** Reports whether a node's pods are watched: the node is followed, or evicted pods still terminate on it. */
   watches(node: NodeName): boolean {
     return this.follows(node) || this.#leaving.has(node);
   }
 
-  /** All such nodes. */
+  /** Returns all nodes whose pods are watched. */
   watched(): readonly NodeName[] {
     return [...new Set([...this.followed(), ...this.#leaving.nodes])];
   }
 
-  /** Pods that were evicted before this view may not have left these nodes. */
+  /** Notes that pods evicted before this view may still terminate on these nodes. */
   expectLeaving(nodes: Iterable<NodeName>): void {
     this.#leaving.expect(nodes);
   }
 
-  /** Evicted pods that have not left their nodes although their grace period has been over for long; the longest first. */
+  /** Returns the evicted pods that still terminate long after their grace period; the longest first. */
   stuck(now: EpochMs): readonly StuckPod[] {
     return this.#leaving.stuck(now).map((pod) => ({ ...pod, nodeState: this.#nodeState(pod.node) }));
   }
 
-  /** Evicted pods that are gone since this was last called. */
+  /** Returns the evicted pods that were removed since the last call. */
   takeGone(): readonly PodUid[] {
     return this.#leaving.takeGone();
   }
@@ -203,12 +217,12 @@ export class ClusterView {
     return entry.taints.some(({ key }) => key === NODE_UNREACHABLE) ? 'unreachable' : 'there';
   }
 
-  /** Whether there is all it takes for a delta of a node. */
+  /** Reports whether the view has everything that a delta of the node needs. */
   tells(node: NodeName): boolean {
     return !this.follows(node) || this.#pods.has(node);
   }
 
-  /** A complete list of nodes: what is not in it is gone. */
+  /** Replaces all nodes with a complete list. Nodes that are not in the list are deleted. */
   replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Subject[] {
     this.#listed = true;
     const present = new Set(nodes.map(({ name }) => name));
@@ -244,13 +258,14 @@ export class ClusterView {
       this.#deleted.delete(name);
       return before.taints.length > 0 ? [{ node: name }] : [];
     }
-    // Also when the taints were written anew as they were: what is to be evicted waits to hear of that.
+    // Report taints that were set again unchanged, too: their stamp differs, and evictions wait for a delta with the
+    // new stamp.
     const entry = { taints, ...(taintsStamp ? { taintsStamp } : {}) };
     this.#nodes.set(name, entry);
     return isDeepStrictEqual(entry, before) ? [] : [{ node: name }];
   }
 
-  /** A deleted node is remembered for as long as it has pods: its last known taints stand for them. */
+  /** Keeps a deleted node while it has pods: its last known taints still apply to them. */
   deleteNode(name: NodeName, now: EpochMs): readonly Subject[] {
     const before = this.#nodes.get(name);
     if (!before || before.deletedAt !== undefined) return [];
@@ -266,8 +281,8 @@ export class ClusterView {
   }
 
   /**
-   * A complete list of the pods of a node that is followed. There is nothing to tell when it is what was known before. Throws
-   * `ApiError` when there is no room for them.
+   * Replaces the pods of a followed node with a complete list. Returns nothing if the pods are the same as before.
+   * Throws `ApiError` if there is no room for them.
    */
   replacePods(node: NodeName, pods: readonly LivePod[], now: EpochMs): readonly Subject[] {
     this.#room.admit(pods);
@@ -282,7 +297,10 @@ export class ClusterView {
     return this.#forgetDeserted(node) || !isDeepStrictEqual(known, before) ? [{ node }] : [];
   }
 
-  /** A pod that came or changed; says nothing of one whose node is not listed. Throws `ApiError` when there is no room for it. */
+  /**
+   * Adds or updates a pod. Returns nothing if the pods of its node are not listed. Throws `ApiError` if there is no
+   * room for the pod.
+   */
   upsertPod(pod: LivePod, now: EpochMs): readonly Subject[] {
     this.#room.admit([pod]);
     if (pod.terminating) {
@@ -300,8 +318,8 @@ export class ClusterView {
   }
 
   /**
-   * A pod that is gone or going. There is nothing to tell of one that this service evicted: it records that itself, so
-   * half of an eviction's traffic is saved.
+   * Removes a pod. Returns nothing for a pod that this service evicted: the evictor records the eviction itself, which
+   * saves half of an eviction's traffic.
    */
   deletePod(pod: LivePod): readonly Subject[] {
     this.#leaving.lose(pod);
@@ -318,7 +336,7 @@ export class ClusterView {
     return disrupted && !deleted ? [] : [{ node, uid, gone: true }];
   }
 
-  /** What somebody else deleted is told of, be it with its node or by itself. */
+  /** Notes a pod that another process deleted. Deltas of the pod or of its node report it. */
   #noteDeleted({ uid, node, deleted }: LivePod, known: PodFacts): void {
     if (!node || !deleted) return;
     const noted = this.#deleted.get(node) ?? new Map<PodUid, DeletedPod>();
@@ -326,32 +344,33 @@ export class ClusterView {
     this.#deleted.set(node, noted);
   }
 
-  /** All of which facts are kept. */
+  /** Yields all pods whose facts are kept. */
   *#keptPods() {
     for (const pods of [...this.#pods.values(), ...this.#deleted.values()]) yield* pods.values();
     for (const pod of this.#leaving.pods()) yield { ...pod, leaving: pod };
   }
 
-  /** Those of a node that are told of still. */
+  /** Returns a node's deleted pods that deltas still report. */
   #deletedOf(node: NodeName, now: EpochMs): readonly DeletedPod[] {
     const noted = this.#deleted.get(node);
     for (const { uid, deleted } of noted?.values() ?? []) {
-      // One of the future would never be forgotten.
+      // A deletion time in the future would never expire.
       if (isAhead(deleted.at, now) || now - deleted.at > DELTA_MAX_AGE_MS) noted?.delete(uid);
     }
     return [...(noted?.values() ?? [])];
   }
 
   /**
-   * Everything tainted once more, and what only the store still holds as tainted. To be told after a gap and at every
-   * resync, so that whatever was missed heals.
+   * Returns all tainted nodes, and the nodes that only the store still holds as tainted. They are sent after a gap and
+   * at every resync, to repair missed events.
    */
   resync(stored: readonly TaintedNode[], now: EpochMs): readonly Subject[] {
     if (!this.#listed) return [];
     this.#recalled = true;
     for (const { node, state } of stored) {
       if (this.#nodes.has(node) || this.#wentUntainted.has(node)) continue;
-      // A node that went unseen keeps its stored taints for as long as it has pods, but for those it may have lost before.
+      // A node that was deleted unseen keeps its stored taints while it has pods, except the taints that it may have
+      // lost before.
       const latest = this.latest(now);
       const deletedAt = begunBy(state.deletedAt ?? latest, latest);
       const taints = state.taints
@@ -372,8 +391,8 @@ export class ClusterView {
   }
 
   /**
-   * Notes in which order those of the pods are to go that were held, for the wake that follows: for all that are due, as far
-   * as can be told from here. `stored`: since when countdowns run. Returns the nodes with such pods, in that order.
+   * Ranks the pods that were held for the wake that follows: all due pods, as far as this view shows them. `stored`: when
+   * countdowns began. Returns the nodes with such pods, in that order.
    */
   rank(stored: readonly TaintedNode[], rules: Rules, now: EpochMs): readonly NodeName[] {
     const states = new Map(stored.map(({ node, state }) => [node, state]));
@@ -403,9 +422,9 @@ export class ClusterView {
   }
 
   /**
-   * Whether there is a pod that the built-in controller would have evicted by `before`, had it run: nothing else says of
-   * every cluster that it does not. A pod that it began with is terminating, and so is none of those that are known here.
-   * `Lt` and `Gt` match, whether or not they do in the cluster: a pod that might be tolerated is no evidence.
+   * Reports whether the built-in controller, if it were running, would have evicted a pod by `before`. Nothing else
+   * shows in every cluster that it isn't running. A pod whose eviction began is terminating, so it isn't among the pods
+   * here. `Lt` and `Gt` match even if they don't in the cluster: a pod that may tolerate the taint is no evidence.
    */
   hasForgotten(before: EpochMs): boolean {
     const rules = { matching: { comparisonOperators: true } };
@@ -419,7 +438,10 @@ export class ClusterView {
     });
   }
 
-  /** What is known of a node that it {@link tells} of, and all its pods. `wake`: what is overdue there is to be looked at at once. */
+  /**
+   * Returns the delta of a node with all its pods; requires {@link tells}. `wake`: overdue evictions there are checked
+   * immediately.
+   */
   nodeDelta(name: NodeName, now: EpochMs, wake: boolean): NodeDelta {
     const facts = this.#facts(name, now);
     const cut = decidingTolerations(facts.taints);
@@ -431,7 +453,7 @@ export class ClusterView {
     return { kind: 'node', ...facts, pods, ...(deleted.length > 0 ? { deleted } : {}), wake };
   }
 
-  /** What is known of a pod: how it is, or that it is gone. `undefined`: it is not known to be either. */
+  /** Returns the delta of a pod: its state, or that it is gone. `undefined`: neither is known. */
   podDelta({ node, uid, gone }: Required<Subject>, now: EpochMs): PodDelta | PodGoneDelta | undefined {
     const pod = this.#pods.get(node)?.get(uid);
     if (!pod && !gone) return undefined;
@@ -448,7 +470,7 @@ export class ClusterView {
     return rank;
   }
 
-  /** The last pod of a deleted node takes its taints along. */
+  /** Forgets a deleted node, and its taints, once its last pod is gone. */
   #forgetDeserted(node: NodeName): boolean {
     const deserted = this.#nodes.get(node)?.deletedAt !== undefined && this.#pods.get(node)?.size === 0;
     if (deserted) {
@@ -462,17 +484,20 @@ export class ClusterView {
   #facts(node: NodeName, now: EpochMs): NodeFacts {
     this.#sequence += 1;
     const version: Version = { epoch: this.#epoch, sequence: this.#sequence };
-    // Of the pods of a node that went without its taints nothing is known: it is told of as untainted.
+    // The pods of a node that was deleted without its taints are unknown, so its delta reports the node as untainted.
     const latest = this.latest(now);
     const gone = this.#deserted.has(node) ? { taints: [], deletedAt: latest } : UNTAINTED;
     const { recalled: _recalled, ...entry } = this.#clamped(node, latest) ?? gone;
-    // The range of a skew gets narrower: what was seen was seen by now.
+    // The range of a skew narrows over time, so `latest` may be earlier than a previous observation.
     const observedAt = Math.max(latest, ...entry.taints.map(({ seenAt }) => seenAt));
     const guard = this.#guardRevision ? { guardRevision: this.#guardRevision } : {};
     return { ref: { cluster: this.#cluster, node }, version, observedAt, ...entry, ...guard };
   }
 
-  /** What is known of a node, without the future in which a clock saw it that was set back since: told of again, that would last. */
+  /**
+   * Returns a node's entry without times in the future, which come from a clock that was set back since: sent again,
+   * they would last.
+   */
   #clamped(node: NodeName, latest: EpochMs): NodeEntry | undefined {
     const entry = this.#nodes.get(node);
     const { taints, deletedAt = 0 } = entry ?? UNTAINTED;
@@ -489,9 +514,10 @@ export class ClusterView {
 }
 
 /**
- * The taints of a node that evict, and how each one's countdown is known: as before while it stands, and else it
- * appeared on a node that was known without it, or to be absent, or was found on one of which nothing was known. One that
- * names another moment than before was set anew then. One that was only recalled is found now: it may have been gone since it was stored.
+ * Returns the evicting taints of a node, each with how its countdown is known. A taint that was there before keeps
+ * that. Otherwise it `appeared` if the node was known without it or known to be absent, and was `found` if nothing was
+ * known. A taint whose time changed was set again at that time. A recalled taint is found now: it may have been absent
+ * since it was stored.
  */
 function seeTaints(
   evicting: readonly LiveTaint[],
@@ -526,7 +552,7 @@ function podFacts(pod: LivePod, before: PodFacts | undefined, now: EpochMs): See
   return { uid, namespace, name, ...(owner ? { owner } : {}), tolerations, podSince, ...mark };
 }
 
-/** A pod as a delta tells of it: of its tolerations only those that decide. */
+/** Returns a pod as deltas carry it: only with the tolerations that decide. */
 function asTold<Pod extends SeenPod>(
   { labelsMark: _labelsMark, ...pod }: Pod,
   cut: ReturnType<typeof decidingTolerations>,
@@ -535,8 +561,8 @@ function asTold<Pod extends SeenPod>(
 }
 
 /**
- * Whether nothing about a pod changed by which it is decided, or held: its labels, and its owner, which lets go of a pod that it does
- * not select any more. Lists are shared objects as a rule, so identity comes first.
+ * Reports whether nothing changed that decides or holds the eviction of a pod. The labels and the owner count too: an
+ * owner releases a pod that it no longer selects. Lists are usually shared objects, so identity is compared first.
  */
 const isSame = (before: SeenPod, pod: SeenPod): boolean =>
   before.labelsMark === pod.labelsMark &&

@@ -20,14 +20,19 @@ import { followNodes, type NodeSink, type Request } from './follow-nodes.ts';
 import { type Attempt, PodFollower, type PodFollowLimits } from './follow-pods.ts';
 import type { RelayMetrics } from './relay-metrics.ts';
 
-/** What was being noted as held when rules changed is noted by then, and is set free by a second wake. */
+/**
+ * By then, the evictions that were being held when the rules changed are stored as held. A second wake releases them.
+ */
 const SETTLING_MS = 5_000;
-/** When the store could not be read it is read again after this. */
+/** Delay before a failed read of the store is retried. */
 const STORE_RETRY_MS = 2_000;
 const UNREAD_STATE = { type: 'store-failing' } as const;
 const RESYNC = 'resync';
 const FUTURE_TAINT = { type: 'taint-time-in-future' } as const;
-/** Pods, and nodes, of one cluster of which a wrong time is logged: a server that names wrong times for all must not fill the log. */
+/**
+ * Maximum pods, and nodes, of one cluster whose wrong times are logged. A server that sends wrong times for all objects
+ * must not fill the log.
+ */
 const MAX_WRONG_TIMES = 100;
 
 export interface ClusterWatchDeps {
@@ -37,21 +42,21 @@ export interface ClusterWatchDeps {
   readonly log: Log;
   readonly metrics: RelayMetrics;
   readonly faults: ClusterFaults;
-  /** What governs the cluster; see {@link ClusterWatch.ruled}. */
+  /** The cluster's rules at the start; see {@link ClusterWatch.ruled}. */
   readonly rules: Rules;
-  /** Nodes changed, also where there is nothing to tell. Called before `tell`. */
+  /** Called when nodes changed, even if there is nothing to send. Called before `tell`. */
   counted(): void;
-  /** Somebody else than this service deleted it. Called as often as that is seen. */
+  /** Called each time that a pod is seen that another process deleted. */
   deleted(pod: LivePod): void;
-  /** Evicted pods are gone. */
+  /** Called when evicted pods are gone. */
   gone(pods: readonly GonePod[]): void;
-  /** There is something to tell. `wake`: what is overdue there is to be looked at at once. */
+  /** Called when there is something to send. `wake`: overdue evictions there are checked immediately. */
   tell(subjects: readonly Subject[], wake: boolean): void;
 }
 
 /**
- * Keeps a view of one cluster true: follows its nodes, the pods of those that are tainted, and has everything told again
- * after each gap and at each resync. It sees on when nothing may be said.
+ * Keeps a view of one cluster current: follows its nodes and the pods of tainted nodes, and has everything sent again
+ * after each gap and at each resync. It continues to watch while nothing may be sent.
  */
 export class ClusterWatch {
   readonly #cluster: ClusterName;
@@ -62,23 +67,23 @@ export class ClusterWatch {
   readonly #pods: PodFollower;
   readonly #resync = new ResyncRequest();
   #running: Promise<unknown> | undefined;
-  /** Since when it fails; absent: the last that was heard was not a failure. */
+  /** The start of the current failure; absent: the last contact succeeded. */
   #failing: { readonly since: EpochMs; readonly age: Age } | undefined;
   #heardAt: EpochMs | undefined;
   #rules: Rules;
-  /** The last wake was for other rules, so one more is to follow. */
+  /** The rules changed, so the next wake is followed by a second one. */
   #ruledAnew = false;
-  /** Whether it knows what the store knows. */
+  /** The view includes the store's tainted nodes. */
   #recalled = false;
-  /** Whether everything was told once. */
+  /** Everything was known once. */
   #synced = false;
-  /** Nodes without taints that are watched until evicted pods have left them. */
+  /** Nodes without taints that are watched while evicted pods still terminate there. */
   readonly #left = new Set<NodeName>();
-  /** Pods of which a time in the future was logged. */
+  /** Pods whose time in the future was logged. */
   readonly #inFuture = new Set<PodUid>();
-  /** Nodes with a taint that names a time in the future, which was logged, and that taint. */
+  /** Nodes with a taint whose time in the future was logged, and that taint. */
   readonly #futureTaints = new Map<NodeName, string>();
-  /** Has the nodes listed anew: other taints evict. */
+  /** Aborts to list the nodes again when other taints evict. */
   #relisting = new AbortController();
 
   constructor(
@@ -109,7 +114,7 @@ export class ClusterWatch {
           this.#look(object);
           this.#tell(kind === 'upsert' ? view.upsertPod(object, deps.clock.now()) : view.deletePod(object));
           if (kind === 'delete') this.#tellGone();
-          // It may have been the last that left a node without taints.
+          // The pod may have been the last that terminated on a node without taints.
           if (kind === 'delete' && object.node) this.#follow(object.node);
         },
         failed: (error, attempt) => this.#failed('pods', error, attempt),
@@ -125,12 +130,12 @@ export class ClusterWatch {
     return { kind: this.#synced ? 'live' : 'syncing' };
   }
 
-  /** Milliseconds for which it has been disconnected; 0: it is not. */
+  /** Milliseconds since the cluster was disconnected; 0: it is connected. */
   get outageMs(): number {
     return Math.round(this.#failing?.age.atLeastMs ?? 0);
   }
 
-  /** When the cluster last gave a sign of life; `undefined`: not yet. */
+  /** The time of the last contact with the cluster; `undefined`: none yet. */
   get heardAt(): EpochMs | undefined {
     return this.#heardAt;
   }
@@ -139,7 +144,7 @@ export class ClusterWatch {
     this.#running ??= Promise.all([this.#followNodes(), this.#resyncing()]);
   }
 
-  /** What governs the cluster changed: all that is tainted is decided anew. */
+  /** Applies changed rules: all tainted nodes are reevaluated. */
   ruled(rules: Rules): void {
     this.#rules = rules;
     this.#ruledAnew = true;
@@ -188,7 +193,7 @@ export class ClusterWatch {
         else this.#endFuture(object.name);
         counted();
         this.#tell(subjects);
-        // It may have been the last whose pods were awaited.
+        // The node may have been the last whose pods were awaited.
         this.#seeSynced();
       },
       heard: () => {
@@ -210,9 +215,9 @@ export class ClusterWatch {
   }
 
   #tell(subjects: readonly Subject[]): void {
-    // Whatever begins or ends a node's being followed is something to tell of it.
+    // A node that starts or stops being followed is always among the subjects.
     for (const { node, uid } of subjects) if (uid === undefined) this.#follow(node);
-    // Until then all is told by the resync that is on its way.
+    // Until then, the pending resync sends everything.
     if (this.#recalled && subjects.length > 0) this.#deps.tell(subjects, false);
   }
 
@@ -230,7 +235,7 @@ export class ClusterWatch {
     log.warn('pod.scheduled-time-in-future', { ...about, podScheduledAt: podSince });
   }
 
-  /** Says which taint names a time that is ignored. */
+  /** Logs a taint with a time in the future, which is ignored. */
   #checkTaints(node: LiveNode): void {
     const { clock, log, faults } = this.#deps;
     const latest = this.#view.latest(clock.now());
@@ -270,7 +275,7 @@ export class ClusterWatch {
 
   #follow(node: NodeName): void {
     const follows = this.#view.follows(node);
-    // What is known of its pods was forgotten with its taints.
+    // The view forgot the node's pods with its taints, so they must be listed again.
     if (follows && this.#left.delete(node)) this.#pods.remove(node);
     if (!this.#view.watches(node)) {
       this.#left.delete(node);
@@ -281,7 +286,7 @@ export class ClusterWatch {
     this.#pods.add(node);
   }
 
-  /** Pods were evicted from these nodes before, and may not have left them. To be said once all that is tainted is known. */
+  /** Watches nodes on which earlier evicted pods may still terminate. To be called once all tainted nodes are known. */
   expectLeaving(nodes: Iterable<NodeName>): void {
     const left = [...nodes].filter((node) => !this.#view.follows(node));
     this.#view.expectLeaving(left);
@@ -301,7 +306,7 @@ export class ClusterWatch {
         const stored = await this.#storedTaintedNodes();
         const now = clock.now();
         const subjects = view.resync(stored, now);
-        // Nodes that only the store still holds as tainted are followed, too.
+        // Follow the nodes that only the store still holds as tainted, too.
         for (const node of view.followed()) this.#pods.add(node);
         this.#recalled = true;
         faults.end(UNREAD_STATE, RESYNC);
@@ -320,7 +325,9 @@ export class ClusterWatch {
     }
   }
 
-  /** Synced is who knows all nodes, what the store knows, and the pods of all that are tainted. */
+  /**
+   * Marks the watch as synced once all nodes, the store's tainted nodes, and the pods of all tainted nodes are known.
+   */
   #seeSynced(): void {
     if (this.#synced || !this.#recalled || this.#view.awaitsPods) return;
     this.#synced = true;
@@ -338,7 +345,7 @@ export class ClusterWatch {
     this.#deps.log.warn('relay.watch-failed', { cluster: this.#cluster, resource, error });
   }
 
-  /** Who is let in to watch needs no list, whatever became of the last one. */
+  /** Ends the faults of a request. A watch that succeeds needs no list, so it ends a failure of the list, too. */
   #answered(resource: 'nodes' | 'pods', request: Request, of?: Attempt['of']): void {
     const { faults } = this.#deps;
     faults.end({ type: 'list-failing', resource }, byOf(of));
@@ -356,17 +363,17 @@ export class ClusterWatch {
 
 const FAILING = { list: 'list-failing', watch: 'watch-failing' } as const;
 
-/** No node has such a name. */
+/** Returns a notice's source that is not the name of any node. */
 const byOf = (of = ''): string => `watch ${of}`;
 
-/** Subjects that are whole nodes, those of `first` first. */
+/** Returns subjects that are whole nodes, those of `first` first. */
 function inOrder(subjects: readonly Subject[], first: readonly NodeName[]): readonly Subject[] {
   const places = new Map(first.map((node, place) => [node, place]));
   const placeOf = ({ node }: Subject) => places.get(node) ?? first.length;
   return subjects.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
-/** Asks for a resync now, after a gap; several requests before it runs are one. */
+/** A request for an immediate resync, after a gap; several requests before it runs are one. */
 class ResyncRequest {
   #requested = false;
   #wake: () => void = () => undefined;
@@ -376,7 +383,7 @@ class ResyncRequest {
     this.#wake();
   }
 
-  /** Resolves when a resync is due: asked for, or after `intervalMs`. */
+  /** Resolves when a resync is due: requested, or after `intervalMs`. */
   async next(intervalMs: number, signal: AbortSignal): Promise<'gap' | 'interval' | 'stopped'> {
     if (!this.#requested) {
       const asked = new AbortController();

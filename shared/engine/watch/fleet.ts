@@ -3,35 +3,40 @@ import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
 import type { Stopwatch } from '#shared/time/clock.ts';
 import { clusterLoad, isWorthGiving, leaseToAskFor, loadOf } from './rebalance.ts';
 
-/** For each lease it holds a relay lets others go first for so long when another is free, but no longer than this. */
+/** Per held lease, a relay lets others acquire a free lease first for this long, up to the maximum below. */
 const HANDICAP_MS = 50;
 export const MAX_HANDICAP_MS = 2_000;
-/** A relay whose budget is used up leaves a free lease to others for so long. Then it takes it: late is better than never. */
+/**
+ * A relay at its capacity leaves a free lease to others for this long. Then it acquires the lease: late is better than
+ * never.
+ */
 export const OVER_BUDGET_MS = 5_000;
-/** A lease that was given to the relay that asked for it is left to that one for so long. */
+/** A lease that was handed off to its bidder is reserved for that relay for this long. */
 const RESERVED_MS = 5_000;
-/** For so long, jittered by half, who gave a lease up because it heard nothing leaves it to others. */
+/**
+ * A relay that hands a lease off because it is disconnected leaves the lease to others for this long, jittered by half.
+ */
 const AVOIDANCE_MS = 120_000;
-/** What nobody has taken for so long, nobody but who gave it up is there to take. */
+/** A lease that no relay has acquired for this long has no other candidate than the relay that handed it off. */
 const UNWANTED_MS = 10_000;
-/** A relay that is new asks for nothing for so long: it may replace another, whose clusters it gets anyway. */
+/** A new relay requests no leases for this long: it may replace another relay, whose clusters it gets anyway. */
 const SETTLING_MS = 60_000;
-/** What was asked for and has not come by then is not coming. */
+/** A requested lease that hasn't come by then isn't coming. */
 const ANSWER_MS = 20_000;
 
 export interface FleetOptions {
   /** This relay's name in leases. */
   readonly holder: string;
-  /** How much it takes on while others are there to take the rest, in nodes. */
+  /** Capacity in nodes: this relay's maximum load while other relays are available. */
   readonly budget: number;
   readonly stopwatch: Stopwatch;
 }
 
-/** The leases of all clusters, as this relay's keepers see them, and what its share of them is. */
+/** The leases of all clusters, as this relay's lease managers see them, and this relay's share of them. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #startedMs: number;
-  /** By cluster; `undefined`: looked at and never taken. */
+  /** By cluster; `undefined`: looked at and never acquired. */
   readonly #seen = new Map<ClusterName, LeaseRecord | undefined>();
   /** By cluster, until when by the stopwatch. */
   readonly #avoided = new Map<ClusterName, number>();
@@ -50,30 +55,30 @@ export class Fleet {
     if (!isOurs && this.#giving === cluster) this.#giving = undefined;
   }
 
-  /** Leaves a cluster to others for a while, unless nobody else takes it. */
+  /** Leaves a cluster to others for a while, unless no other relay acquires its lease. */
   avoid(cluster: ClusterName): void {
     const durationMs = AVOIDANCE_MS * (0.5 + Math.random() / 2);
     this.#avoided.set(cluster, this.#options.stopwatch() + durationMs);
   }
 
-  /** The cluster is not followed any more. */
+  /** Forgets a cluster that is no longer followed. */
   forget(cluster: ClusterName): void {
     this.#seen.delete(cluster);
     this.#avoided.delete(cluster);
     if (this.#giving === cluster) this.#giving = undefined;
   }
 
-  /** What this relay has on its hands, in nodes. */
+  /** This relay's load, in nodes. */
   get load(): number {
     return loadOf(this.#records(), this.#options.holder);
   }
 
-  /** By how many nodes that exceeds the budget. */
+  /** Nodes by which the load exceeds the capacity. */
   get excess(): number {
     return Math.max(0, this.load - this.#options.budget);
   }
 
-  /** For how long this relay lets others go first when the cluster's lease is free, in ms. */
+  /** Returns for how long, in ms, this relay lets others first acquire the cluster's free lease. */
   acquireDelayMs(cluster: ClusterName): number {
     const { holder, budget } = this.#options;
     const record = this.#seen.get(cluster);
@@ -89,7 +94,7 @@ export class Fleet {
     );
   }
 
-  /** Whether our lease goes to who bids for it; one goes at a time. */
+  /** Reports whether our lease is handed off to its bidder. One lease is handed off at a time. */
   gives(lease: Lease): boolean {
     if (!lease.bid || this.#giving !== undefined || !isWorthGiving(this.#records(), lease, lease.bid)) {
       return false;
@@ -98,7 +103,9 @@ export class Fleet {
     return true;
   }
 
-  /** The lease to bid for now, if any; it is asked for one at a time, and only by who has seen all of them. */
+  /**
+   * Returns the lease to request now, if any. Leases are requested one at a time, and only after all of them were seen.
+   */
   wanted(clusters: number): Lease | undefined {
     const { holder, budget, stopwatch } = this.#options;
     const now = stopwatch();

@@ -7,26 +7,32 @@ import { NodeList, NodeRoom } from './node-room.ts';
 import { isNewer, versionOf } from './resource-version.ts';
 import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch-with-timeout.ts';
 
-/** Where the server streams no lists. 5,000 nodes by 50 take no more memory than streamed; by 500 three times as much. */
+/**
+ * Page size for servers without streamed lists. 5,000 nodes in pages of 50 take no more memory than streamed; in pages
+ * of 500, three times as much.
+ */
 const PAGE_SIZE = 50;
-/** A streamed list that ended early so often is asked for by pages. */
+/** After this many streamed lists that ended early, the list is requested in pages. */
 const BROKEN_STREAMS = 2;
 
-/** What a server was asked for. */
+/** Kind of a request to the API server. */
 export type Request = 'list' | 'watch';
 
-/** What is done with what is heard. Called in order, one at a time. */
+/** Handler of a cluster's nodes. Called in order, one call at a time. */
 export interface NodeSink {
-  /** A complete list. */
+  /** Takes a complete list. */
   replace(nodes: readonly LiveNode[]): void;
   change(change: Change<LiveNode>): void;
-  /** The server gave a sign of life. */
+  /** The server answered or sent an event. */
   heard(): void;
-  /** A list or watch failed; it is tried again. A version that is too old fails nothing, unless that comes again. */
+  /**
+   * A list or watch failed and is retried. A version that is too old is no failure, unless the next one is too old
+   * again.
+   */
   failed(error: unknown, request: Request): void;
-  /** A list is complete, or a watch stands. */
+  /** A list is complete, or a watch is established. */
   answered(request: Request): void;
-  /** The server's history is another one than before (its etcd was restored): no version counts any more. */
+  /** The server's history was replaced (its etcd was restored): earlier versions no longer count. */
   rewound(): void;
 }
 
@@ -36,8 +42,8 @@ export interface FollowDeps {
 }
 
 /**
- * Follows the nodes of a cluster until `signal` aborts: a streamed list, or pages where the server has none, and a watch
- * that is resumed wherever it ends or breaks, until its version is too old (410). Never rejects.
+ * Follows the nodes of a cluster until `signal` aborts: a streamed list, or pages where the server has none, and then a
+ * watch. The watch is resumed after it ends or breaks, until its version is too old (410). Never rejects.
  */
 export async function followNodes(
   nodes: Resource<LiveNode>,
@@ -47,7 +53,7 @@ export async function followNodes(
   let version: string | undefined;
   let failures = 0;
   let brokenStreams = 0;
-  /** The last watch ended because its version was too old, and nothing was heard of the one after it. */
+  /** The last watch ended because its version was too old, and the next watch has not delivered an event yet. */
   let expired = false;
   const room = new NodeRoom();
   while (!signal.aborted) {
@@ -56,7 +62,7 @@ export async function followNodes(
       if (version === undefined && brokenStreams >= BROKEN_STREAMS) {
         version = await listByPages(nodes, { sink, room, signal });
         sink.answered('list');
-        // Next time the server may be another one.
+        // Another server may answer next time.
         brokenStreams = 0;
         failures = 0;
       }
@@ -83,7 +89,7 @@ export async function followNodes(
           else room.forget(event.object.name);
           sink.change(event);
         }
-        // Not before: what the sink could not take is heard again.
+        // Update the version only now: an event that the sink rejected must be delivered again.
         if (version !== undefined) {
           expired = false;
           sink.answered('watch');
@@ -113,20 +119,20 @@ export async function followNodes(
   }
 }
 
-/** An event is older than what was heard before. */
+/** Thrown when an event is older than an earlier event. */
 class RewoundError extends ApiError {
   constructor() {
     super('the server went back to an older version: its etcd was restored', 0);
   }
 }
 
-/** Servers before 1.32 do not have streamed lists, or not for everybody. */
+/** Reports whether the server rejects streamed lists: servers before 1.32 don't have them, or not for every user. */
 const refusesStreams = (error: unknown): boolean =>
   error instanceof ApiError && (error.status === 400 || error.status === 422);
 
 /**
- * Whether a watch was silent because it waits for a version that the server has lost: to watch from such a one is
- * answered with silence, not with 410.
+ * Reports whether a watch was silent because it waits for a version that the server has lost. The server answers such a
+ * watch with silence, not with 410.
  */
 async function wasRewound(
   error: unknown,
@@ -138,12 +144,12 @@ async function wasRewound(
   try {
     return isNewer(version, (await nodes.list({ limit: 1, signal })).resourceVersion);
   } catch {
-    // The next watch tells.
+    // The next watch shows whether the server was restored.
     return false;
   }
 }
 
-/** Tells all nodes to `sink` and resolves with the list's version. Rejects when the list has to be begun anew. */
+/** Passes all nodes to `sink` and resolves with the list's version. Rejects when the list must be started again. */
 async function listByPages(
   nodes: Resource<LiveNode>,
   { sink, room, signal }: { readonly sink: NodeSink; readonly room: NodeRoom; readonly signal: AbortSignal },

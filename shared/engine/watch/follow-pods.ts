@@ -13,36 +13,42 @@ import { PassingPods, tooManyPassing } from './pod-room.ts';
 import { isNewer, newest, versionOf } from './resource-version.ts';
 import { isExpired, isLost, retryMs, watchWithTimeout } from './watch-with-timeout.ts';
 
-/** Of one cluster. An API server spends on the fifth what the other four then lack. */
+/** Maximum for one cluster. An API server takes the resources for a fifth list from the other four. */
 const MAX_CONCURRENT_LISTS = 4;
-/** Of the whole process: bounds what answers are in memory at a time. */
+/** Maximum for the whole process. It bounds the answers that are in memory at a time. */
 const MAX_CONCURRENT_LISTS_IN_ALL = 8;
-/** Nodes of one cluster, and of the process, that have a watch of their own. Those beyond share one of all pods. */
+/**
+ * Maximum nodes of one cluster, and of the process, with a watch of their own. Further nodes share one watch of all
+ * pods.
+ */
 const OWN_WATCHES = 100;
 const OWN_WATCHES_IN_ALL = 1_000;
-/** The shared watch ends when so few nodes have been followed for so long. */
+/** The shared watch ends when fewer nodes than this have been followed for this long. */
 const FEW_NODES = 70;
 const FEW_FOR_MS = 5 * 60_000;
-/** Nodes that are listed again at each resync, so that what a watch has lost, against its promise, heals. */
+/** Nodes that are listed again at each resync, to repair events that a watch lost in breach of its contract. */
 const RELISTED = 100;
-/** A server that has not seen the version asked for yet (504) is asked so often before it is asked for its newest. */
+/** Attempts with a version that the server has not seen yet (504), before the newest version is requested. */
 const TRIES_BEHIND = 3;
-/** Where a node's list takes so long, and so many wait for theirs, all pods are listed once. */
+/** If a node's list takes this long while this many nodes wait for theirs, all pods are listed once. */
 const SLOW_LIST_MS = 500;
 const MANY_WAIT = 50;
-/** And where that fails, not again for so long: lists that are on their way by then do not count. */
+/**
+ * After such a list fails, all pods are not listed again for this long. Node lists that are in progress by then don't
+ * count.
+ */
 const NOT_ALL_FOR_MS = 60_000;
 const PAGE_SIZE = 500;
 const AFTER_ALL_OTHERS = 0;
 /** Any version that the server has in its cache. */
 const CACHED = '0';
 
-/** What the clusters of a process share. */
+/** Limits that the clusters of a process share. */
 export class PodFollowLimits {
   readonly lists = new ListSlots(MAX_CONCURRENT_LISTS_IN_ALL);
   #watches = 0;
 
-  /** False: there are as many as there may be. */
+  /** Returns false if the maximum is reached. */
   takeWatch(): boolean {
     if (this.#watches >= OWN_WATCHES_IN_ALL) return false;
     this.#watches += 1;
@@ -54,26 +60,26 @@ export class PodFollowLimits {
   }
 }
 
-/** What a server was asked for: of one node, or of `all` that share a watch. */
+/** A request to the server: for one node, or for `all` nodes that share a watch. */
 export interface Attempt {
   readonly request: Request;
   readonly of: NodeName | 'all';
 }
 
-/** What is done with what is heard. */
+/** Handler of the followed pods. */
 export interface PodSink {
-  /** A complete list of a node's pods. */
+  /** Takes a complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void;
-  /** Of a pod of a followed node that is listed. */
+  /** Takes a change of a pod whose node is followed and listed. */
   change(change: Change<LivePod>): void;
   /**
-   * A list or watch failed; it is tried again. `attempt` absent: it was an attempt to spare others. A version that is too old fails
-   * nothing, unless that comes again.
+   * A list or watch failed and is retried. `attempt` absent: it was an attempt to save other requests. A version that
+   * is too old is no failure, unless the next one is too old again.
    */
   failed(error: unknown, attempt?: Attempt): void;
-  /** A list is complete, or a watch stands. */
+  /** A list is complete, or a watch is established. */
   answered(attempt: Attempt): void;
-  /** That is attempted no more. */
+  /** There are no further attempts for this node, or for `all`. */
   ended(of: Attempt['of']): void;
 }
 
@@ -87,31 +93,34 @@ interface FollowedNode {
   readonly node: NodeName;
   readonly merge: PodMerge;
   readonly stopping: AbortController;
-  /** Nodes tainted later are listed earlier: the others have waited for seconds already, and few more do not matter. */
+  /**
+   * Nodes that are tainted later are listed earlier: the others have already waited for seconds, and a few more don't
+   * matter.
+   */
   readonly priority: number;
-  /** Whether it has a watch of its own. */
+  /** The node has a watch of its own. */
   own: boolean;
-  /** When, by the stopwatch, its last list was in. */
+  /** When its last list was complete, by the stopwatch. */
   listedAtMs: number;
-  /** The newest version that was listed or heard. */
+  /** The newest version that was listed or received. */
   position: string | undefined;
-  /** Its list that is on its way. */
+  /** The list that is in progress. */
   listing?: Promise<string> | undefined;
 }
 
-/** The watch of all pods, for nodes without one of their own. */
+/** The watch of all pods, for nodes without a watch of their own. */
 interface SharedWatch {
   readonly stopping: AbortController;
   /** Settles when {@link SharedWatch.position} is known. */
   readonly begun: PromiseWithResolvers<void>;
-  /** Version of the last pod event that was read or passed over: what lists must not be older than. */
+  /** Version of the last pod event that was read or skipped. Lists must not be older. */
   position: string;
 }
 
 /**
- * Follows the pods of chosen nodes: of each a list, and from its version a watch, as its kubelet has. Where many nodes are
- * followed, one watch of all pods serves those without their own. Never rejects; what fails is tried again until the node is
- * removed or `signal` aborts.
+ * Follows the pods of chosen nodes: a list for each node, and a watch from the list's version, as its kubelet has. If
+ * many nodes are followed, one watch of all pods serves the nodes without their own. Never rejects: failed requests are
+ * retried until the node is removed or `signal` aborts.
  */
 export class PodFollower {
   readonly #pods: Resource<LivePod>;
@@ -125,7 +134,7 @@ export class PodFollower {
   #shared: SharedWatch | undefined;
   #few: NodeJS.Timeout | undefined;
   #listingAll: Promise<void> | undefined;
-  /** Since all pods could not be listed at once. */
+  /** Age of the last failure to list all pods. */
   #notAll: Age | undefined;
 
   constructor(pods: Resource<LivePod>, sink: PodSink, deps: PodFollowerDeps) {
@@ -135,7 +144,7 @@ export class PodFollower {
     deps.signal.addEventListener('abort', () => this.#removeAll(), { once: true });
   }
 
-  /** Follows a node from now on: its list first. */
+  /** Follows a node from now on, beginning with its list. */
   add(node: NodeName): void {
     if (this.#deps.signal.aborted || this.#followed.has(node)) return;
     this.#added += 1;
@@ -164,7 +173,7 @@ export class PodFollower {
     this.#minWatches();
   }
 
-  /** Lists some nodes again, those whose last list is longest ago. */
+  /** Lists some nodes again: those with the oldest lists. */
   relist(): void {
     const listed = [...this.#followed.values()].filter(({ merge }) => merge.listed);
     const oldest = listed.sort((a, b) => a.listedAtMs - b.listedAtMs).slice(0, RELISTED);
@@ -175,7 +184,7 @@ export class PodFollower {
     }
   }
 
-  /** The server's history is another one: no version counts any more, everything is listed anew. */
+  /** Lists everything again after the server's history was replaced: earlier versions no longer count. */
   rewind(): void {
     const nodes = [...this.#followed.keys()];
     this.#removeAll();
@@ -210,7 +219,7 @@ export class PodFollower {
         from ??= await this.#list(followed);
         const options = { onNode: node, resourceVersion: from, signal };
         for await (const event of watchWithTimeout(this.#pods, options, { clock, stands })) {
-          // It may have been on its way when the node was removed.
+          // The event may have been in transit when the node was removed.
           if (signal.aborted) return;
           if (isNewer(from, versionOf(event))) return this.rewind();
           if ('object' in event) this.#hear(followed, event);
@@ -225,7 +234,7 @@ export class PodFollower {
         if (!isExpired(error) || expired)
           this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: node });
         expired = isExpired(error);
-        // A silent watch may wait for a version that the server has lost: the list tells.
+        // A silent watch may wait for a version that the server has lost: a new list shows the current one.
         if (isLost(error)) from = undefined;
         await pause(retryMs(error, failures), signal);
       }
@@ -238,7 +247,7 @@ export class PodFollower {
     for (let failures = 1; !signal.aborted; failures++) {
       try {
         await this.#shared?.begun.promise;
-        // One that was asked for earlier may be older than the watch.
+        // A list that was requested earlier may be older than the watch.
         await followed.listing?.catch(() => undefined);
         if (!followed.own) await this.#list(followed);
         return;
@@ -297,7 +306,7 @@ export class PodFollower {
           this.#sink.failed(error, { request: from === undefined ? 'list' : 'watch', of: 'all' });
         expired = isExpired(error);
         if (isLost(error)) {
-          // Until there is a version to go on from: that may be refused, too.
+          // Stays set until there is a version to continue from: the request for one may fail, too.
           lost = true;
           from = undefined;
         }
@@ -306,7 +315,7 @@ export class PodFollower {
     }
   }
 
-  /** A version to begin to watch from: after one that was too old, the newest. */
+  /** Resolves with a version to start the watch from: after one that was too old, the newest. */
   async #anyVersion(newestOnly: boolean, signal: AbortSignal): Promise<string> {
     const [node] = this.#followed.keys();
     const page = await this.#pods.list({
@@ -333,7 +342,7 @@ export class PodFollower {
     if (followed.merge.hear(change)) this.#sink.change(change);
   }
 
-  /** Lists a node's pods, in its turn; one that is on its way does. Resolves with the version from which to go on. */
+  /** Lists a node's pods in its turn, or joins the list in progress. Resolves with the version to continue from. */
   #list(followed: FollowedNode, priority = followed.priority): Promise<string> {
     followed.listing ??= this.#listInTurn(followed, priority).finally(() => {
       followed.listing = undefined;
@@ -360,7 +369,7 @@ export class PodFollower {
     }
   }
 
-  /** Those whose first list is not in. */
+  /** Nodes whose first list isn't complete. */
   get #waiting(): readonly FollowedNode[] {
     return [...this.#followed.values()].filter(({ merge }) => !merge.listed);
   }
@@ -378,7 +387,10 @@ export class PodFollower {
       });
   }
 
-  /** All pods at once, for the nodes that wait for their first list. Those whose own is quicker do not wait for this one. */
+  /**
+   * Lists all pods once, for the nodes that wait for their first list. Nodes whose own list is faster don't wait for
+   * this one.
+   */
   async #listAll(): Promise<void> {
     const { signal } = this.#deps;
     const asked = new Map(
@@ -411,17 +423,20 @@ export class PodFollower {
   #replace(followed: FollowedNode, pods: readonly LivePod[], version: string): void {
     this.#sink.replace(followed.node, pods);
     this.#sink.answered({ request: 'list', of: followed.node });
-    // Not before: what the sink could not take is listed again.
+    // Update the position only now: pods that the sink rejected must be listed again.
     followed.listedAtMs = stopwatchMs(this.#deps.clock);
     followed.position = newest(followed.position ?? CACHED, version);
   }
 
-  /** `undefined`: its answer does not count, because more was heard meanwhile than could be kept. */
+  /**
+   * Lists a node's pods. `undefined`: the answer doesn't count, because more events arrived meanwhile than could be
+   * kept, or the server's history was replaced.
+   */
   async #ask(followed: FollowedNode, fromCache: boolean, isFirst: boolean): Promise<string | undefined> {
     const { node, merge, stopping } = followed;
     const { signal } = stopping;
     signal.throwIfAborted();
-    // All pods were listed while it waited.
+    // All pods were listed while this list waited.
     if (isFirst && merge.listed && followed.position !== undefined) return followed.position;
     const asked = merge.ask();
     const floor = newest(
@@ -448,7 +463,7 @@ export class PodFollower {
     return page.resourceVersion;
   }
 
-  /** Gives all nodes their own watches again when there have been few for long. */
+  /** Gives all nodes watches of their own again after few nodes were followed for long. */
   #minWatches(): void {
     const few = this.#shared !== undefined && this.#followed.size < FEW_NODES;
     if (!few) {
@@ -476,12 +491,12 @@ export class PodFollower {
     clearTimeout(this.#few);
     this.#few = undefined;
     this.#shared?.stopping.abort();
-    // Whoever waits for it asks the signal of its own.
+    // Nodes that wait for the shared watch check their own signal.
     this.#shared?.begun.resolve();
     if (this.#shared) this.#sink.ended('all');
     this.#shared = undefined;
   }
 }
 
-/** The server has not seen the version that was asked for yet (`ResourceVersionTooLarge`). */
+/** Reports whether the server has not seen the requested version yet (`ResourceVersionTooLarge`). */
 const isBehind = (error: unknown): boolean => error instanceof ApiError && error.status === 504;

@@ -16,7 +16,7 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterView } from './cluster-view.ts';
 
-/** How often what is written is written once more, should others write meanwhile. */
+/** Attempts to rewrite the stored state while other processes write it. */
 const TOUCHES = 3;
 const BACKOFF: Backoff = { firstMs: 100, longestMs: 2_000 };
 
@@ -24,43 +24,46 @@ export interface GuardControllerDeps {
   readonly rulesStore: Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'>;
   readonly clock: Clock;
   readonly log: Log;
-  /** Whether the view is true now, and this relay speaks for the cluster. */
+  /** Reports whether the view is current and this relay holds the cluster's lease. */
   readonly knows: () => boolean;
-  /** Called when all that is to be written is; with an error, when that failed and is tried again. */
+  /** Called when everything is saved; with an error, when saving failed and is retried. */
   readonly saved: (error?: unknown) => void;
-  /** Called when what could not be told may be told. */
+  /** Called when deltas that had to wait may be sent. */
   readonly freed: () => void;
-  /** Has all nodes with taints that evict told again. `wake`: what is overdue there is to be looked at at once. */
+  /**
+   * Marks all nodes with evicting taints for sending again. `wake`: overdue evictions there are checked immediately.
+   */
   readonly retell: (wake: boolean) => void;
-  /** Aborts when this relay speaks for the cluster no longer. */
+  /** Aborts when this relay no longer holds the cluster's lease. */
   readonly signal: AbortSignal;
 }
 
 /**
- * The guard of one cluster, kept by the relay that speaks for it: judges by each node event, writes what trips and what
- * is let go, and has everything wait that is to be told until a trip is written. So nobody who evicts a pod by what was
- * told after the node that tripped it knows less than that it did. Where a trip cannot be written, all that is tainted is told under the
- * revision that it will have: no rules have that yet, so nobody evicts there, also by what was told before, until it is written or is of no
- * matter any more.
+ * The guard of one cluster, run by the relay that holds the cluster's lease. It evaluates each node event, saves trips
+ * and resets, and delays all deltas until a trip is saved. So every evictor that acts on a delta from after the
+ * tripping event also reads the trip.
+ *
+ * If a trip can't be saved, all tainted nodes are sent with the revision that the trip will have. No rules have that
+ * revision yet, so nothing is evicted there, even by earlier deltas, until the trip is saved or no longer needed.
  */
 export class GuardController {
   readonly #cluster: ClusterName;
   readonly #view: ClusterView;
   readonly #deps: GuardControllerDeps;
   #policy: GuardPolicy;
-  /** As it is written; `undefined`: that was not read yet. */
+  /** The stored state; `undefined`: not read yet. */
   #state: GuardState | undefined;
-  /** What is written has come so far, by the rules that were told last. */
+  /** The newest stored revision, according to the last rules received. */
   #heardOf = 0;
   #episodes: readonly Episode[] = [];
-  /** Of the tally, as it was last judged by. */
+  /** The tally's number of changes at the last review. */
   #changes = -1;
-  /** Something is to be held, and that is not written yet. */
+  /** A new trip is not saved yet. */
   #adding = false;
   #writing = false;
-  /** What is to be written could not be when that was tried last. */
+  /** The last attempt to save failed. */
   #failed = false;
-  /** What is told bears this revision, which is still to be written; `undefined`: it bears the one that is. */
+  /** The unsaved revision with which deltas are stamped; `undefined`: they are stamped with the saved one. */
   #promised: number | undefined;
 
   constructor(cluster: ClusterName, view: ClusterView, rules: Rules, deps: GuardControllerDeps) {
@@ -71,25 +74,25 @@ export class GuardController {
     void this.#begin();
   }
 
-  /** What it holds. */
+  /** The active trips. */
   get trips(): readonly Trip[] {
     return this.#state?.trips ?? [];
   }
 
-  /** What it judges by. */
+  /** The node counts that the guard evaluates. */
   get counts(): GuardCounts {
     return this.#counts(this.trips);
   }
 
-  /** Whether anything may be told of the cluster: to be asked right before. */
+  /** Reports whether deltas of the cluster may be sent. To be checked immediately before sending. */
   get mayTell(): boolean {
     this.counted();
     return this.#state !== undefined && (!this.#adding || this.#promised !== undefined);
   }
 
   /**
-   * Writes what is written once more, and says why what the guard decides could not be stored; `undefined`: it can be. Never rejects.
-   * What was never written is: as a guard that holds nothing.
+   * Saves the stored state once more. Resolves with the reason why the guard's decisions can't be stored; `undefined`:
+   * they can. Never rejects. A state that was never saved is saved as a guard without trips.
    */
   async whyUnwritable(): Promise<string | undefined> {
     const { rulesStore, log } = this.#deps;
@@ -117,22 +120,22 @@ export class GuardController {
     }
   }
 
-  /** What governs the cluster changed. */
+  /** Applies changed rules. */
   ruled(rules: Rules): void {
     this.#policy = rules.policy.guard;
     this.#heardOf = rules.guardRevision;
     this.look();
   }
 
-  /** The view may have changed. */
+  /** Reviews the guard if the view's tally changed. */
   counted(): void {
     if (this.#view.tally.changes !== this.#changes) this.look();
   }
 
-  /** To be called every few seconds, too: time lets trips go. */
+  /** Reviews the guard. Also to be called every few seconds: time resets trips. */
   look(): void {
     if (!this.#state) return;
-    // What was just written may be heard of before the answer to that is in.
+    // The rules may show a revision that this relay just wrote before the answer to the write arrives.
     if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'auto' : 'operator');
     if (!this.#deps.knows()) {
       this.#episodes = unheard(this.#episodes);
@@ -143,7 +146,7 @@ export class GuardController {
     else void this.#write();
   }
 
-  /** Trips that stand are taken as they are. Never rejects. */
+  /** Reads the stored state. Stored trips stay active. Never rejects. */
   async #begin(): Promise<void> {
     const { freed, signal } = this.#deps;
     for (let failures = 1; !signal.aborted && !(await this.#read('operator')); failures++)
@@ -151,7 +154,7 @@ export class GuardController {
     freed();
   }
 
-  /** Whether what is written could be read. Never rejects. */
+  /** Reports whether the stored state could be read. Never rejects. */
   async #read(by: 'auto' | 'operator'): Promise<boolean> {
     try {
       this.#adopt((await this.#deps.rulesStore.read(this.#cluster)).guard, by);
@@ -180,21 +183,21 @@ export class GuardController {
     return review;
   }
 
-  /** A release with the nodes for which it was said, unless the review knows them. */
+  /** Returns a release with the number of nodes for which it was given; empty if the review has an episode for it. */
   #counted({ releasedAt, ...trip }: FreshRelease): readonly ReleasedTrip[] {
-    // Who released what this relay holds has seen the nodes that it sees.
+    // The operator who released a trip that this relay holds has seen the same nodes as the relay.
     if (this.#episodes.some((each) => stands([each.trip], trip))) return [];
     return [{ ...trip, upTo: this.#view.tally.affectedBy(trip, releasedAt) }];
   }
 
   #counts(trips: readonly Trip[]): GuardCounts {
     const { withinMs = 0 } = this.#policy.people ?? {};
-    // What people did does not get old while it holds evictions: to let go then would only have put them off.
+    // Custom taints don't age while they hold evictions: otherwise, the hold would only have postponed the evictions.
     const { trippedAt = Number.POSITIVE_INFINITY } = trips.find(({ scope }) => scope === 'people') ?? {};
     return this.#view.tally.counts(trippedAt - withinMs, stopwatchMs(this.#deps.clock) - withinMs);
   }
 
-  /** Writes what is to be written, again and again until there is nothing. Never rejects. */
+  /** Saves reviews until nothing is left to save. Never rejects. */
   async #write(): Promise<void> {
     if (this.#writing) return;
     this.#writing = true;
@@ -231,7 +234,7 @@ export class GuardController {
     if (!this.#adding) freed();
   }
 
-  /** Has nobody evict where something is tainted, for what is to be held could not be written in place of what was `found`. */
+  /** Prevents evictions from all tainted nodes while a new trip can't be saved on top of this stored state. */
   #promise({ revision }: GuardState): void {
     if (!this.#adding || this.#promised !== undefined || this.#state?.revision !== revision) return;
     this.#promised = revision + 1;
@@ -239,13 +242,13 @@ export class GuardController {
     this.#deps.retell(false);
   }
 
-  /** What a review said is so now. */
+  /** Adopts a review that is saved. */
   #settle({ wouldTrip, episodes }: GuardReview): void {
     this.#episodes = episodes;
     this.#failed = false;
     this.#deps.saved();
     if (this.#promised !== undefined && this.#state) {
-      // It was never written, and need not be any more.
+      // The promised trip was never saved and isn't needed anymore.
       this.#promised = undefined;
       this.#view.guardedBy(this.#state.revision);
       this.#deps.retell(true);
@@ -253,7 +256,7 @@ export class GuardController {
     for (const trip of wouldTrip) this.#deps.log.warn('guard.would-trip', this.#fieldsOf(trip));
   }
 
-  /** What is written is this, unless something newer is known. */
+  /** Adopts a stored state, unless a newer one is known. */
   #adopt(state: GuardState, by: 'auto' | 'operator'): void {
     const { log } = this.#deps;
     const last = this.#state;
@@ -267,7 +270,7 @@ export class GuardController {
     this.#view.guardedBy(state.revision);
   }
 
-  /** What is noted of a change of what stands; nothing of one that leaves it as it is. */
+  /** Returns the audit entry for a change of trips; `undefined`: the trips are the same. */
   #entryOf(before: readonly Trip[], after: readonly Trip[]): AuditEntry | undefined {
     const added = after.filter((trip) => !stands(before, trip));
     const ended = before.filter((trip) => !stands(after, trip));
@@ -285,7 +288,7 @@ export class GuardController {
   }
 }
 
-/** Whether nothing is to be written for a review to be true. */
+/** Reports whether the stored state already matches the review. */
 const isWritten = ({ trips, released }: GuardReview, state: GuardState): boolean =>
   isSameList(trips, state.trips) && isSameList(released, state.released ?? []);
 

@@ -16,31 +16,34 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Fleet } from './fleet.ts';
 
-/** Three tries to renew fit into a lease's time. */
+/** Interval between renewals. Three attempts fit into the lifetime of a lease. */
 export const LEASE_RENEW_MS = 3_000;
-/** How long a relay without the lease waits at most before it looks again, jittered by half. */
+/** Maximum time before a relay without the lease looks again, jittered by half. */
 export const LEASE_LOOK_MS = 2_000;
 
-/** Why a lease's time ended: another relay has it, this one stops following the cluster, or it gave the lease away. */
+/**
+ * Reason why a lease ended: another relay acquired it, this relay stopped following the cluster, or it handed the lease
+ * off.
+ */
 export type LeaseEnd = 'lost' | 'stopped' | 'given-away';
 
-/** What is done with a lease while it is held. */
+/** Callbacks that run while this process holds the lease. */
 export interface LeaseCallbacks {
   /**
-   * Called with each lease that is taken; the lease is kept until the promise resolves. `signal` aborts when it is
-   * to, with a `LeaseEnd` as its reason: unless that is `lost`, what waits may still be said before it resolves.
-   * Must not reject.
+   * Called with each acquired lease; the lease is kept until the promise resolves. `signal` aborts when it must
+   * resolve, with a `LeaseEnd` as its reason. Unless the reason is `lost`, pending deltas may still be sent before it
+   * resolves. Must not reject.
    */
   held(lease: Lease, signal: AbortSignal): Promise<void>;
-  /** The lease had run out and is ours again, in the same epoch: what waited may be said. */
+  /** The expired lease was renewed in the same epoch: pending deltas may be sent. */
   regained(): void;
-  /** When something was last heard from the cluster under any lease of ours; `undefined`: nothing yet. */
+  /** Returns the time of the last contact with the cluster under any lease of ours; `undefined`: none yet. */
   heardAt(): EpochMs | undefined;
-  /** How many nodes the cluster has; `undefined`: not known yet. */
+  /** Returns the number of nodes in the cluster; `undefined`: not known yet. */
   nodes(): number | undefined;
-  /** Whether its API server is not asked for some seconds, because it does not answer. */
+  /** Reports whether requests to the API server are suspended for some seconds because it doesn't answer. */
   breakerOpen(): boolean;
-  /** What is wrong with the cluster now. */
+  /** Returns the current faults of the cluster. */
   faults(): readonly Fault[];
   /** Leases could be read or written; with an error, they could not. */
   reached(error?: unknown): void;
@@ -50,24 +53,25 @@ export interface LeaseManagerDeps {
   readonly leases: Leases;
   readonly clock: Clock;
   readonly log: Log;
-  /** Names this relay in leases; no other process ever uses the name. */
+  /** This relay's name in leases. No other process ever uses the name. */
   readonly holder: string;
-  /** What all of this relay's keepers see. */
+  /** The leases that all lease managers of this relay see. */
   readonly fleet: Pick<Fleet, 'saw' | 'acquireDelayMs' | 'gives' | 'avoid'>;
 }
 
 /**
- * Gets one cluster's lease and keeps it, again and again until stopped. It takes a lease that is free, and one that it
- * has seen unchanged for `LEASE_TTL_MS` by its own stopwatch, on condition that it still is what it saw.
+ * Acquires one cluster's lease and keeps it, repeatedly until stopped. It acquires a free lease, or one that it has
+ * seen unchanged for `LEASE_TTL_MS` by its own stopwatch. The write requires that the lease is still in the state that
+ * it saw.
  */
 export class LeaseManager {
   readonly #cluster: ClusterName;
   readonly #tenant: LeaseCallbacks;
   readonly #deps: LeaseManagerDeps;
   readonly #stopping = new AbortController();
-  /** As far as it is known to be ours. */
+  /** The lease, as far as it is known to be ours. */
   #lease: Lease | undefined;
-  /** Since the renewal was asked for that the lease lives by; absent: none was held. */
+  /** Time since the request of the renewal that keeps the lease valid; absent: no lease was held. */
   #renewed: Age | undefined;
   #ending = new AbortController();
   #running: Promise<void> | undefined;
@@ -82,15 +86,15 @@ export class LeaseManager {
     this.#running ??= this.#run();
   }
 
-  /** Ends the tenancy, then gives the lease up; resolves when that is done. */
+  /** Ends the hold, then releases the lease; resolves when that is done. */
   async stop(): Promise<void> {
     this.#stopping.abort('stopped' satisfies LeaseEnd);
     await this.#running;
   }
 
   /**
-   * Gives the lease up for others to try, and leaves it alone for a while unless nobody else takes it. Does nothing
-   * when it is not held.
+   * Hands the lease off to other relays, and avoids it for a while unless no other relay acquires it. Does nothing
+   * while the lease isn't held.
    */
   giveAway(): void {
     if (this.#lease) this.#deps.fleet.avoid(this.#cluster);
@@ -98,8 +102,8 @@ export class LeaseManager {
   }
 
   /**
-   * Whether the lease is ours now. To be asked right before each word: a process that was paused, or whose host slept,
-   * finds that its time is over, and is silent until it has renewed the lease.
+   * Reports whether the lease is ours now. To be checked immediately before each send. After a pause of the process or
+   * sleep of its host, the lease has expired, and nothing is sent until it is renewed.
    */
   canSend(): boolean {
     return this.#lease !== undefined && this.#renewed !== undefined && this.#renewed.atMostMs < LEASE_TTL_MS;
@@ -113,7 +117,7 @@ export class LeaseManager {
     }
   }
 
-  /** `undefined`: stopped while waiting. */
+  /** Resolves with the acquired lease; `undefined`: stopped while waiting. */
   async #awaitLease(): Promise<Lease | undefined> {
     const { leases, holder, clock, log, fleet } = this.#deps;
     const { signal } = this.#stopping;
@@ -147,10 +151,10 @@ export class LeaseManager {
     return undefined;
   }
 
-  /** For how long a lease has to stand as it is before it is taken. */
+  /** Returns for how long a lease must stay unchanged before it is acquired. */
   #patienceMs(record: LeaseRecord | undefined): number {
     const { holder, fleet } = this.#deps;
-    // Ours, and we do not know of it or have lost count: an answer that was lost, a table that was away.
+    // The lease is already ours, after a lost answer or an outage of the table.
     if (record?.holder === holder) return 0;
     return (record?.holder === undefined ? 0 : LEASE_TTL_MS) + fleet.acquireDelayMs(this.#cluster);
   }
@@ -183,8 +187,8 @@ export class LeaseManager {
   }
 
   /**
-   * Renews until `over`, or until another relay has the lease. While the table is away the lease is only not spoken
-   * under: nobody else can take it then, and if nobody did, it is ours again.
+   * Renews the lease until `over`, or until another relay has it. While the table is unavailable, nothing is sent under
+   * the lease. No other relay can acquire it then, and if none did, it is ours again.
    */
   async #renew(lease: Lease, ending: AbortController, over: AbortSignal): Promise<void> {
     const { leases, clock, fleet, log } = this.#deps;
@@ -203,7 +207,7 @@ export class LeaseManager {
         fleet.saw(this.#cluster, renewed);
         const gives = fleet.gives(renewed);
         if (gives) ending.abort('given-away' satisfies LeaseEnd);
-        // A bid is answered once: what it says of its bidder gets old.
+        // Answer a bid once: its statement of the bidder's load gets stale.
         declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
         this.#tenant.reached(error);

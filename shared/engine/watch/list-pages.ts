@@ -4,8 +4,8 @@ import { pause } from '#shared/time/pause.ts';
 import { retryMs } from './watch-with-timeout.ts';
 
 /**
- * A consistent list, page by page. A page that is refused for now (429, 5xx) is asked for again, after `Retry-After`; the
- * pages before it need not be. Throws `ApiError` when the list is to be begun anew.
+ * Yields a consistent list, page by page. A page that is temporarily rejected (429, 5xx) is requested again, after
+ * `Retry-After`; the pages before it stay valid. Throws `ApiError` when the list must be started again.
  */
 export async function* listPages<T>(
   resource: Resource<T>,

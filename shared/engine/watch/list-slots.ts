@@ -1,16 +1,16 @@
-/** What one cluster has of the slots. */
+/** One cluster's use of the slots. */
 interface Lane {
   underWay: number;
-  /** The number of the last slot that it got; 0: none yet. */
+  /** Number of the last slot that the cluster got; 0: none yet. */
   lastSlot: number;
-  /** Starts what waits for a slot. */
+  /** Callbacks that start the waiting work. */
   readonly waiting: (() => void)[];
 }
 
 /**
- * Slots that clusters share. A free one goes to the cluster that has the fewest, and among those to the one whose last slot
- * is longest ago: a cluster whose work hangs keeps what it has, and never the next one. Each cluster's own work comes in the order
- * in which it asked.
+ * Slots that clusters share. A free slot is given to the cluster with the fewest slots, and among those to the one
+ * whose last slot is oldest. So a cluster whose work hangs keeps its slots but doesn't get further ones before the
+ * others. Each cluster's own work runs in the order of its requests.
  */
 export class ListSlots {
   #free: number;
@@ -22,7 +22,7 @@ export class ListSlots {
     this.#free = count;
   }
 
-  /** Runs `work` for a cluster once it has a slot; resolves or rejects as it does. */
+  /** Runs `work` for a cluster once it has a slot; settles as `work` does. */
   async run<T>(cluster: object, work: () => Promise<T>): Promise<T> {
     const lane = this.#laneOf(cluster);
     const { promise, resolve } = Promise.withResolvers<void>();

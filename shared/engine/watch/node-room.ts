@@ -2,17 +2,19 @@ import type { NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
-/** For the nodes of one cluster: 5,000 need 2 MiB, 100,000 some 40 MiB. */
+/** Maximum memory for the nodes of one cluster: 5,000 nodes need 2 MiB, 100,000 some 40 MiB. */
 const MAX_BYTES = 64 * 1024 * 1024;
-/** What a node takes beside its texts. */
+/** Memory for a node besides its strings. */
 const NODE_BYTES = 256;
 
-/** Says how much of a relay's memory the nodes of one cluster take, so that none takes that of its neighbours. */
+/**
+ * Limits how much of a relay's memory the nodes of one cluster take, so that no cluster takes the memory of the others.
+ */
 export class NodeRoom {
   readonly #nodes = new Map<NodeName, number>();
   #bytes = 0;
 
-  /** A node is kept, perhaps in place of an older state of it. Throws `ApiError` when there is no room for it. */
+  /** Counts a node, perhaps in place of its earlier state. Throws `ApiError` if there is no room for it. */
   keep(node: LiveNode): void {
     const bytes = bytesOf(node) + this.#bytes - (this.#nodes.get(node.name) ?? 0);
     assertFits(bytes);
@@ -25,7 +27,7 @@ export class NodeRoom {
     this.#nodes.delete(name);
   }
 
-  /** These are all. */
+  /** Counts a complete list of nodes. */
   replace(nodes: readonly LiveNode[]): void {
     this.#nodes.clear();
     this.#bytes = 0;
@@ -33,12 +35,12 @@ export class NodeRoom {
   }
 }
 
-/** A list of nodes that grows as far as there is room. */
+/** A list of nodes that grows up to the maximum memory. */
 export class NodeList {
   readonly nodes: LiveNode[] = [];
   #bytes = 0;
 
-  /** Throws `ApiError` when there is no room for it. */
+  /** Adds a node. Throws `ApiError` if there is no room for it. */
   push(node: LiveNode): void {
     this.#bytes += bytesOf(node);
     assertFits(this.#bytes);

@@ -8,10 +8,13 @@ import { DOWN_KEYS, NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** How a node stands; `joining`: it came down, as nodes do, and was not up yet. */
+/** The state of a node; `joining`: it joined the cluster as down, as nodes do, and was not up yet. */
 type Standing = 'up' | 'down' | 'joining';
 
-/** The nodes of one zone, or of none, that stand alike. Nodes share it, so one costs no more than its entry in a map. */
+/**
+ * The number of nodes in one zone, or in none, with the same state. Nodes share it, so a node costs only its entry in a
+ * map.
+ */
 interface Place {
   readonly zone: string | undefined;
   readonly standing: Standing;
@@ -25,19 +28,19 @@ interface Tainted {
 }
 
 /**
- * Counts, node event by node event, what the guard judges by.
+ * Counts, with each node event, the nodes on which the guard's decisions are based.
  *
- * Down is a node with the taint not-ready or unreachable, of whatever effect: NoSchedule comes at once, while the node
- * controller paces the NoExecute one. A node that joins the cluster comes with that taint; until it was up it counts
- * for nothing, or each large scale-up would look like an outage. Taints by which nodes join (those of networks and
- * autoscalers) are nobody's doing either.
+ * A node is down if it has the taint not-ready or unreachable with the effect NoSchedule or NoExecute. The node
+ * controller sets NoSchedule immediately, and paces NoExecute. A node joins the cluster with that taint and doesn't
+ * count until it was up: otherwise each large scale-up would look like an outage. Taints with which nodes join (from
+ * networks and autoscalers) don't count as set by people either.
  */
 export class NodeTally {
   readonly #nodes = new Map<NodeName, Place>();
   readonly #places = new Map<string, Place>();
-  /** Nodes that carry a NoExecute taint of somebody else than the node controller, with when they got it; the oldest first. */
+  /** Nodes with a NoExecute taint that the node controller didn't set, and when they got it; the oldest first. */
   #people = new Map<NodeName, Tainted>();
-  /** Nodes that are down, or join so, with when they went down. */
+  /** Nodes that are down, or joining as down, and when they went down. */
   readonly #down = new Map<NodeName, EpochMs>();
   readonly #clock: Clock | undefined;
   #changes = 0;
@@ -47,14 +50,14 @@ export class NodeTally {
     this.#clock = clock;
   }
 
-  /** Grows whenever there is something else to count. */
+  /** Grows with each change of the counts. */
   get changes(): number {
     return this.#changes;
   }
 
   /**
-   * A node as it is now. `taints`: its NoExecute ones; `before`: those that it was known with. `listed`: it stands in a
-   * list of all nodes, and so need not have come right now.
+   * Counts a node in its current state. `taints`: its NoExecute taints; `before`: its last known ones. `listed`: the
+   * node is in a list of all nodes, so it may have joined earlier.
    */
   saw(
     node: LiveNode,
@@ -77,7 +80,7 @@ export class NodeTally {
     else if (!last && listed) this.#gotTaint(node.name, Math.min(now, lastWritten(node) ?? 0), now);
   }
 
-  /** A node that is there no more. */
+  /** Removes a node that was deleted. */
   gone(name: NodeName): void {
     const last = this.#nodes.get(name);
     if (!last) return;
@@ -88,14 +91,14 @@ export class NodeTally {
     this.#changes += 1;
   }
 
-  /** All nodes of a list were seen. */
+  /** Sorts the tainted nodes, after all nodes of a list were seen. */
   listed(): void {
     this.#people = new Map([...this.#people].sort(([, a], [, b]) => a.at - b.at));
   }
 
   /**
-   * Since `from`, or since `fromMs` by the stopwatch, people may have tainted what counts as tainted by them; what they did before both
-   * is forgotten.
+   * Returns the counts. Custom taints count if they were set since `from`, or since `fromMs` by the stopwatch. Older
+   * custom taints are forgotten.
    */
   counts(from: EpochMs, fromMs = Number.POSITIVE_INFINITY): GuardCounts {
     for (const [name, { at, stopwatchMs: ms }] of this.#people) {
@@ -115,30 +118,30 @@ export class NodeTally {
     return { cluster, zones, people: { nodes: this.#people.size, outOf: this.#nodes.size } };
   }
 
-  /** How many of the nodes that count for a trip now were affected by `at` already. */
+  /** Returns how many of the nodes that now count for a trip were already affected by the time `at`. */
   affectedBy({ scope, zone }: Pick<Trip, 'scope' | 'zone'>, at: EpochMs): number {
     if (scope === 'people')
       return this.#people.values().reduce((sum, each) => sum + (each.at <= at ? 1 : 0), 0);
     return [...this.#down].filter(([name, from]) => from <= at && this.#isDownIn(name, zone)).length;
   }
 
-  /** In which zone a node is, and since when it is down, or joins so; `undefined`: in none, and not. */
+  /** Returns a node's zone, and since when it is down or joining as down; `undefined`: no zone, and not down. */
   placeOf(name: NodeName): { readonly zone: string | undefined; readonly downSince: EpochMs | undefined } {
     return { zone: this.#nodes.get(name)?.zone, downSince: this.#down.get(name) };
   }
 
-  /** No zone: in the cluster. */
+  /** Reports whether a node is down in the zone or, without a zone, in the cluster. */
   #isDownIn(name: NodeName, zone: string | undefined): boolean {
     const place = this.#nodes.get(name);
     return place?.standing === 'down' && (zone === undefined || place.zone === zone);
   }
 
-  /** When the first of those that count as tainted by people was; absent: none. */
+  /** When the first of the nodes that count as tainted by people was tainted; absent: none. */
   get peopleSince(): EpochMs | undefined {
     return this.#people.values().next().value?.at;
   }
 
-  /** Whether a node is down, which is noted. */
+  /** Notes whether a node is down, and reports it. */
   #seeDown({ name, taints }: LiveNode, now: EpochMs): boolean {
     const since = taints
       .filter(({ key, effect }) => DOWN_KEYS.includes(key) && effect !== 'PreferNoSchedule')
@@ -164,7 +167,7 @@ export class NodeTally {
     if (place.nodes === 0) this.#places.delete(placeKey(place.zone, place.standing));
   }
 
-  /** Behind all others: the newest. */
+  /** Appends the node as the newest. */
   #gotTaint(name: NodeName, at: EpochMs, now: EpochMs): void {
     this.#people.delete(name);
     const nowMs = this.#clock ? stopwatchMs(this.#clock) : now;
@@ -177,7 +180,7 @@ const placeKey = (zone: string | undefined, standing: Standing): string => `${st
 
 const isByPeople = ({ key }: SeenTaint): boolean => !DOWN_KEYS.includes(key) && key !== NODE_OUT_OF_SERVICE;
 
-/** When a node's taints were written last, by the API server's word. */
+/** Returns when a node's taints were last written, according to the API server. */
 function lastWritten({ taintsStamp = '' }: LiveNode): EpochMs | undefined {
   const times = [...taintsStamp.matchAll(/@([^@,]+)(?=,|$)/g)].map(([, time = '']) => Date.parse(time));
   const known = times.filter((time) => !Number.isNaN(time));

@@ -1,15 +1,15 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 
-/** The queues of deltas, as log and metrics call them. */
+/** The queues of deltas, by their names in the log and in metrics. */
 export const DELTA_QUEUES = ['node-deltas', 'pod-deltas'] as const;
 export type DeltaQueue = (typeof DELTA_QUEUES)[number];
 
-/** The way from the relays of clusters to those who decide what their deltas mean. */
+/** The path from the relays of clusters to the processes that evaluate their deltas. */
 export interface Outbox {
   /**
-   * Deltas of a cluster are sent from now on, whenever `canSend` allows it: it is asked right before. `told`: called after each
-   * attempt, with an error when it failed.
+   * Starts to send deltas of a cluster, whenever `canSend` allows it: it is checked immediately before each send.
+   * `told`: called after each attempt, with an error if it failed.
    */
   open(
     cluster: ClusterName,
@@ -17,14 +17,14 @@ export interface Outbox {
     canSend: () => boolean,
     told?: (queue: DeltaQueue, error?: unknown) => void,
   ): void;
-  /** Notes of what there is something to tell; `wake`: of nodes where what is overdue is to be looked at at once. */
+  /** Marks subjects for sending; `wake`: overdue evictions on these nodes are checked immediately. */
   mark(cluster: ClusterName, subjects: readonly Subject[], wake?: boolean): void;
-  /** Sends what waits and may be sent. To be called also when a cluster may speak again. */
+  /** Sends the pending deltas that may be sent. Also to be called when a cluster's deltas may be sent again. */
   send(): void;
-  /** Forgets a cluster: another relay speaks for it now. What is on its way is told apart by its epoch. */
+  /** Forgets a cluster whose lease another relay holds now. The epoch distinguishes the deltas that are in transit. */
   dropCluster(cluster: ClusterName): void;
   /** Resolves once everything that may be sent is sent. */
   drained(): Promise<void>;
-  /** Gives up what is not sent yet, and takes nothing any more; the next relay sends it anew. */
+  /** Drops unsent deltas and accepts no more; the next relay sends them again. */
   stop(): void;
 }

@@ -4,10 +4,13 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
 import type { DeltaQueue } from './outbox.ts';
 
-/** More pods are told of with their nodes: those that are gone have names of their own as long as that is not told. */
+/**
+ * Maximum pods that are marked by themselves; further pods are sent with their nodes. The names of removed pods take
+ * memory until they are sent.
+ */
 const MAX_PODS = 50_000;
 
-/** What a delta tells of: it is marked again if it gets nowhere. */
+/** Returns the subject of a delta. It is marked again if the delta can't be sent. */
 export function subjectOf(delta: Delta): Subject {
   const { node } = delta.ref;
   const uid = onlyPod(delta);
@@ -15,15 +18,15 @@ export function subjectOf(delta: Delta): Subject {
 }
 
 /**
- * What of one cluster is still to be told: names of nodes and pods, and no word of what they are like. Deltas are made
- * from the view when they are taken, so nothing that waits gets old, and however long it waits, it grows to the size of the
- * tainted part of the cluster and not beyond. A pod's name is kept when it is gone, until that is told.
+ * The pending deltas of one cluster: names of nodes and pods, without their state. Deltas are made from the view when
+ * they are taken, so nothing that waits gets stale. However long it waits, the list grows at most to the size of the
+ * cluster's tainted part. The name of a removed pod is kept until its delta is taken.
  */
 export class PendingDeltas {
   readonly #view: ClusterView;
-  /** With each node whether it is to be woken. */
+  /** Nodes, each with whether it is to be woken. */
   readonly #nodes = new Map<NodeName, boolean>();
-  /** By node, with each pod whether it was seen to go. */
+  /** Pods by node, each with whether it was seen to be removed. */
   readonly #pods = new Map<NodeName, Map<PodUid, boolean>>();
   #podCount = 0;
 
@@ -32,8 +35,8 @@ export class PendingDeltas {
   }
 
   /**
-   * There is something to tell. Returns to which queue; `undefined`: to none, for the delta of the pod's node, which waits already,
-   * will tell it. `wake` stays with a node until its delta is taken.
+   * Marks a subject. Returns its queue; `undefined`: none, because the pending delta of the pod's node covers the pod.
+   * `wake` is kept for a node until its delta is taken.
    */
   mark({ node, uid, gone = false }: Subject, wake = false): DeltaQueue | undefined {
     if (uid !== undefined) {
@@ -46,20 +49,20 @@ export class PendingDeltas {
       }
     }
     this.#nodes.set(node, wake || this.#nodes.get(node) === true);
-    // It will tell of all its node's pods.
+    // The node delta covers all pods of its node.
     this.#podCount -= this.#pods.get(node)?.size ?? 0;
     this.#pods.delete(node);
     return 'node-deltas';
   }
 
-  /** How many nodes, or how many pods of other nodes, there is something to tell of. */
+  /** Returns the number of pending nodes, or of pending pods of other nodes. */
   count(queue: DeltaQueue): number {
     return queue === 'node-deltas' ? this.#nodes.size : this.#podCount;
   }
 
   /**
-   * What there is to tell a queue of a node, in order, each made when it is asked for, and told by whoever asks. A node whose pods are
-   * not listed yet waits: it is marked again when they are.
+   * Yields a node's deltas for a queue, in order. Each is made when it is requested, and the caller must send it. A
+   * node whose pods are not listed yet waits: it is marked again when they are.
    */
   *take(queue: DeltaQueue, node: NodeName, now: EpochMs): Generator<Delta> {
     if (queue === 'pod-deltas') {

@@ -6,10 +6,10 @@ import type { Fault } from '#shared/state/fault.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { ClusterFaults } from './cluster-faults.ts';
 
-/** With a renewal of the lease, what is lost is reported within 15 s. */
+/** Interval of the checks. With a renewal of the lease, a lost permission is reported within 15 s. */
 export const CHECK_PERMISSIONS_MS = 10_000;
 
-/** What the next taint, or the end of a watch, will take. */
+/** Permissions that the next taint, or the end of a watch, will require. */
 const ASKED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: 'nodes' | 'pods' })[] = [
   { type: 'watch-failing', verb: 'watch', resource: 'nodes' },
   { type: 'list-failing', verb: 'list', resource: 'pods' },
@@ -17,9 +17,9 @@ const ASKED: readonly (Permission & Pick<Fault, 'type'> & { readonly resource: '
 const BY = 'rights';
 
 /**
- * Asks the API server again and again whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An API server
- * goes on with a watch for minutes after its credentials or their rights are gone, and pods are listed only when a node is tainted: by
- * then it is too late to mend them.
+ * Asks the API server repeatedly whether a relay may still follow the cluster, until `signal` aborts. Never rejects. An
+ * API server continues a watch for minutes after its credentials or their permissions are gone. Pods are listed only
+ * when a node is tainted: by then, it is too late to fix the permissions.
  */
 export async function watchPermissions(
   api: Pick<KubernetesApi, 'allowed'>,
@@ -43,7 +43,7 @@ async function whyNot(api: Pick<KubernetesApi, 'allowed'>, right: Permission): P
     const lacks = `The credentials lack the right to ${permissionText(right)} in all namespaces: grant it (cdk/rbac/relay).`;
     return new ApiError(lacks, 403, 'Forbidden');
   } catch (error) {
-    // Not everybody may ask this: then lists and watches have to tell.
+    // Not every user may ask this: then only failed lists and watches show it.
     return error instanceof ApiError && (error.status === 403 || error.status === 404) ? undefined : error;
   }
 }

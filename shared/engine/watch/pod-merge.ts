@@ -2,17 +2,18 @@ import type { Change, LivePod } from '#shared/kubernetes/api.ts';
 import type { PassingPods } from './pod-room.ts';
 import { isNewer } from './resource-version.ts';
 
-/** So many events wait for a list at most; beyond, another list is cheaper. */
+/** Maximum events that wait for a list; beyond that, another list is cheaper. */
 const MAX_BUFFERED = 10_000;
 
 /**
- * One node's pods, from lists and from events that come in no common order. From before a list is asked the events are
- * kept; its answer, of some version, replaces everything known; and then only events newer than that count, those kept
- * and those to come. So neither a pod that went before an older list answered comes back, nor is one lost.
+ * One node's pods, merged from lists and from events that come in no common order. Events are kept from before a list
+ * is requested. The list's answer, of some version, replaces everything known. Only newer events than that version
+ * count, both kept and future ones. So a pod that was removed before an older list answered doesn't reappear, and no
+ * pod is lost.
  */
 export class PodMerge {
   readonly #passing: PassingPods;
-  /** Of the list that counts. */
+  /** Version of the list that counts. */
   #version: string | undefined;
   #kept: Change<LivePod>[] | undefined;
   #keptBytes = 0;
@@ -22,12 +23,12 @@ export class PodMerge {
     this.#passing = passing;
   }
 
-  /** Whether a list has answered. */
+  /** Reports whether a list was answered. */
   get listed(): boolean {
     return this.#version !== undefined;
   }
 
-  /** A list is about to be asked for. An answer to an earlier one no longer counts. */
+  /** Starts to keep events for a list that is about to be requested. An answer to an earlier list no longer counts. */
   ask(): number {
     this.#asked += 1;
     this.drop();
@@ -36,8 +37,8 @@ export class PodMerge {
   }
 
   /**
-   * The pods that there are, by the answer to the list `asked` and what was heard since. `undefined`: it does not count,
-   * because another one was asked for, or more was heard than is kept.
+   * Returns the existing pods, from the answer to the list `asked` and the events since. `undefined`: the answer
+   * doesn't count, because another list was requested, or more events arrived than are kept.
    */
   answer(asked: number, pods: readonly LivePod[], version: string): readonly LivePod[] | undefined {
     if (asked !== this.#asked || !this.#kept) return undefined;
@@ -52,19 +53,19 @@ export class PodMerge {
     return [...known.values()];
   }
 
-  /** A list got no answer. */
+  /** Forgets a list that failed. */
   giveUp(asked: number): void {
     if (asked === this.#asked) this.drop();
   }
 
-  /** What is kept for a list on its way is forgotten: its answer does not count. */
+  /** Drops the events that are kept for a list in progress: its answer doesn't count. */
   drop(): void {
     this.#kept = undefined;
     this.#passing.give(this.#keptBytes);
     this.#keptBytes = 0;
   }
 
-  /** Whether a change counts now; when a list is on its way, it may count again after that. */
+  /** Reports whether a change counts now. While a list is in progress, the change may count again afterwards. */
   hear(change: Change<LivePod>): boolean {
     if (this.#kept) this.#keep(this.#kept, change);
     return this.#version !== undefined && isNewer(change.object.resourceVersion, this.#version);

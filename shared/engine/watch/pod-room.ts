@@ -4,32 +4,40 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 
 const HEAP_BYTES = getHeapStatistics().heap_size_limit;
-/** For the pods of one cluster. A relay of 512 MiB has room for 150,000, for which Kubernetes is made: they count as some 75 MiB. */
+/**
+ * Maximum memory for the pods of one cluster. A relay of 512 MiB has room for 150,000 pods, the Kubernetes limit: they
+ * count as some 75 MiB.
+ */
 const MAX_KEPT_BYTES = HEAP_BYTES / 3;
-/** For those that were listed or heard, and wait for the rest of a list. */
+/** Maximum memory for pods that were listed or received and wait for the rest of a list. */
 const MAX_PASSING_BYTES = HEAP_BYTES / 6;
-/** What a pod takes beside its texts, and a toleration. */
+/** Memory for a pod besides its strings, and for a toleration. */
 const POD_BYTES = 256;
 const TOLERATION_BYTES = 16;
 
-/** What of a pod takes room. */
+/** The parts of a pod that take memory. */
 type Roomy = Pick<PodFacts, 'uid' | 'namespace' | 'name' | 'owner'> & {
   readonly tolerations?: PodFacts['tolerations'];
   readonly leaving?: { readonly finalizers: readonly string[] };
 };
 
-/** Says how much of a relay's memory the pods of one cluster take, so that none takes that of its neighbours. */
+/**
+ * Limits how much of a relay's memory the pods of one cluster take, so that no cluster takes the memory of the others.
+ */
 export class PodRoom {
   readonly #kept: () => Iterable<Roomy>;
-  /** At most: what was kept when that was counted last, and all that came since. */
+  /** Upper bound: the kept pods when they were last counted, and all pods that came since. */
   #bytes = 0;
 
-  /** `kept`: all that is kept now. It is asked only where what came since could have filled the room. */
+  /** `kept`: returns all that is kept now. It is called only if the pods that came since could have filled the room. */
   constructor(kept: () => Iterable<Roomy>) {
     this.#kept = kept;
   }
 
-  /** These are about to be kept, perhaps in place of older states of them. Throws `ApiError` when there is no room for them. */
+  /**
+   * Admits pods that are about to be kept, perhaps in place of their earlier states. Throws `ApiError` if there is no
+   * room for them.
+   */
   admit(pods: readonly LivePod[]): void {
     const bytes = sumOf(pods, bytesOf);
     if (this.#bytes + bytes > MAX_KEPT_BYTES) {
@@ -40,11 +48,11 @@ export class PodRoom {
   }
 }
 
-/** Says how much the pods of one cluster take that were listed or heard, and wait for the rest of a list. */
+/** Limits the memory for one cluster's pods that were listed or received and wait for the rest of a list. */
 export class PassingPods {
   #bytes = 0;
 
-  /** How much is to be given back for it; `undefined`: there is no room for it. */
+  /** Returns the bytes to give back for the pod; `undefined`: there is no room for it. */
   take(pod: LivePod): number | undefined {
     const bytes = passingBytes(pod);
     if (this.#bytes + bytes > MAX_PASSING_BYTES) return undefined;
@@ -57,7 +65,7 @@ export class PassingPods {
   }
 }
 
-/** Of a list that has more pods than there is room for. */
+/** Returns the error for a list with more pods than there is room for. */
 export const tooManyPassing = (): ApiError => tooMany(MAX_PASSING_BYTES, 'a sixth');
 
 const tooMany = (most: number, part: string): ApiError =>
@@ -79,7 +87,7 @@ const bytesOf = ({ uid, namespace, name, owner, tolerations = [], leaving }: Roo
   ) +
   sumOf(leaving?.finalizers ?? [], ({ length }) => length);
 
-/** Its labels are kept until it is told of as it is. */
+/** Returns a pod's memory with its labels, which are kept until the pod is handled. */
 const passingBytes = (pod: LivePod): number =>
   bytesOf(pod) + sumOf(Object.entries(pod.labels ?? {}), ([key, value]) => key.length + value.length);
 

@@ -1,25 +1,29 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Lease, LeaseRecord, LeaseRequest } from '#shared/state/lease.ts';
 
-/** What following a cluster costs by itself, in nodes: its connections, its lease, its bookmarks. */
+/** Base load of a cluster, in nodes: its connections, its lease, its bookmarks. */
 const CLUSTER_LOAD = 100;
-/** Clusters move only where that takes this part of the busier relay's load off: nodes come and go. */
+/** Clusters move only if the move reduces the busier relay's load by this fraction: nodes come and go. */
 const WORTHWHILE = 0.1;
 
-/** What a cluster costs the relay that follows it: its nodes, as last known, and what any cluster costs. */
+/** Returns the load of a cluster on the relay that follows it: its last known nodes and the base load. */
 export const clusterLoad = ({ nodes = 0 }: Pick<LeaseRecord, 'nodes'>): number => CLUSTER_LOAD + nodes;
 
-/** What `holder` has on its hands, by all leases there are. */
+/** Returns the load of `holder`, from all lease records. */
 export const loadOf = (records: readonly LeaseRecord[], holder: string): number =>
   records.filter((record) => record.holder === holder).reduce((sum, record) => sum + clusterLoad(record), 0);
 
-/** Whether a cluster is better off with a relay of that load than with one of this, and no other way round. */
+/**
+ * Reports whether a cluster should move from a relay with one load to a relay with another. Then the reverse move is
+ * never worthwhile.
+ */
 const isWorthMoving = (cluster: number, fromLoad: number, toLoad: number): boolean =>
   toLoad + cluster <= fromLoad * (1 - WORTHWHILE);
 
 /**
- * The lease that relay `me` should ask its holder for: of the busiest relay that has one worth moving, the one that
- * leaves both with the most equal loads; never one it avoids. `undefined`: the loads are even, or the budget (in nodes) is used up.
+ * Returns the lease that relay `me` should request: of the busiest relay with a lease worth moving, the one that makes
+ * both loads most equal. Never returns an avoided one. `undefined`: the loads are even, or the capacity (in nodes) is
+ * used up.
  */
 export function leaseToAskFor(
   records: readonly LeaseRecord[],
@@ -45,6 +49,6 @@ export function leaseToAskFor(
   return undefined;
 }
 
-/** Whether a relay gives its lease to who asks for it: things may have changed since that one looked. */
+/** Reports whether a relay hands its lease off to the bidder: the loads may have changed since the bid. */
 export const isWorthGiving = (records: readonly LeaseRecord[], lease: Lease, bid: LeaseRequest): boolean =>
   isWorthMoving(clusterLoad(lease), loadOf(records, lease.holder), bid.load);

@@ -22,19 +22,19 @@ const RESOURCES = ['nodes', 'pods'] as const;
 const SCOPES: readonly Trip['scope'][] = ['cluster', 'zone', 'people'];
 const MODES: readonly ModeInForce[] = ['observe', 'enforce', 'paused', 'stopped'];
 
-/** Where the relay stands with a cluster, and how much it knows of it. */
+/** A relay's state for a cluster, and the size of its view. */
 export interface ClusterStanding {
   readonly cluster: ClusterName;
   readonly state: ClusterRelayState;
-  /** `undefined`: it is not known here. */
+  /** `undefined`: this relay doesn't have it. */
   readonly mode: ModeInForce | undefined;
   readonly counts: ViewCounts;
-  /** Evicted pods that do not leave. */
+  /** Number of evicted pods that are stuck terminating. */
   readonly stuck: number;
-  /** What the guard holds. */
+  /** The guard's active trips. */
   readonly trips: readonly Trip[];
   readonly takeover: TakeoverState;
-  /** Pods must go there, and nobody evicts. */
+  /** Pods are overdue there, and no controller evicts them. */
   readonly nobodyEvicts: boolean;
   readonly faults: readonly Fault[];
 }
@@ -55,7 +55,7 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     labelNames: ['queue'] as const,
     registers,
   });
-  // A series that begins with 1 is no increase to Prometheus.
+  // Prometheus sees no increase in a series that begins with 1.
   for (const counter of [refused, unsent]) for (const queue of DELTA_QUEUES) counter.inc({ queue }, 0);
   const overBudget = new Gauge({
     name: OVER_BUDGET,
@@ -63,7 +63,7 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     registers,
   });
   let standings: () => readonly ClusterStanding[] = () => [];
-  /** Asked when it is scraped, so it is there from a cluster's first moment to its last. */
+  /** Collected at each scrape, so a cluster's series exists for exactly as long as the cluster does. */
   const perCluster = (name: string, help: string, value: (standing: ClusterStanding) => number) =>
     new Gauge({
       name,
@@ -184,16 +184,16 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
     lists,
     watchFailures,
     builtInEvictions,
-    /** Has the gauges tell of these clusters. */
+    /** Sets the clusters that the gauges report. */
     observe(clusters: () => readonly ClusterStanding[]): void {
       standings = clusters;
     },
-    /** A cluster is followed from now on: what is counted of it is 0. */
+    /** Initializes the counters of a cluster with 0. */
     begin(cluster: ClusterName): void {
       for (const counter of counters) for (const labels of labelsOf(cluster)) counter.inc(labels, 0);
       builtInEvictions.inc({ cluster }, 0);
     },
-    /** It is followed no longer. */
+    /** Removes the counters of a cluster that is no longer followed. */
     end(cluster: ClusterName): void {
       for (const counter of counters) for (const labels of labelsOf(cluster)) counter.remove(labels);
       builtInEvictions.remove({ cluster });
@@ -203,34 +203,34 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
       help: 'Load of this relay in nodes: the nodes of its clusters, plus 100 for each cluster.',
       registers,
     }),
-    /** Notes by how many nodes the relay is over its budget. */
+    /** Reports the nodes by which the relay exceeds its capacity. */
     overBudget(nodes: number): void {
       overBudget.set(nodes);
       if (nodes === 0) return;
       emf?.put(OVER_BUDGET, 'Count', nodes);
       emf?.flush();
     },
-    /** Notes how many evicted pods do not leave, in all clusters that the relay speaks for. */
+    /** Reports the evicted pods that are stuck terminating, in all clusters whose lease the relay holds. */
     podsStuck(pods: number): void {
       emf?.put(STUCK_PODS, 'Count', pods);
       emf?.flush();
     },
-    /** Notes in how many clusters that are taken over the heartbeat is withheld. */
+    /** Reports the number of clusters whose takeover heartbeat is suspended. */
     takeoversWithheld(clusters: number): void {
       emf?.put(TAKEOVERS_WITHHELD, 'Count', clusters);
       emf?.flush();
     },
-    /** Notes in how many clusters pods must go and nobody evicts. */
+    /** Reports the number of clusters with overdue pods that no controller evicts. */
     nobodyEvicts(clusters: number): void {
       emf?.put(NOBODY_EVICTS, 'Count', clusters);
       emf?.flush();
     },
-    /** Notes by how many seconds the clock of an API server and ours differ: the most of all clusters. */
+    /** Reports the clock skew in seconds: the largest between an API server and this process. */
     clockSkewed(seconds: number): void {
       emf?.put(CLOCK_SKEW, 'Seconds', seconds);
       emf?.flush();
     },
-    /** Notes how many trips of the guard stand, in all clusters that the relay speaks for. */
+    /** Reports the active trips of the guard, in all clusters whose lease the relay holds. */
     guardTripped(trips: number): void {
       emf?.put(GUARD_TRIPS, 'Count', trips);
       emf?.flush();
@@ -241,13 +241,13 @@ export function relayMetrics(registry: Registry, emf?: MetricSink) {
       labelNames: ['queue'] as const,
       registers,
     }),
-    /** Counts a delta that its queue can never take. */
+    /** Counts a delta that its queue rejected permanently. */
     refused(queue: string): void {
       refused.inc({ queue });
       emf?.put(REFUSED_DELTAS, 'Count', 1);
       emf?.flush();
     },
-    /** Counts deltas that their queue did not take for now. */
+    /** Counts deltas that their queue rejected temporarily. */
     unsent(queue: string, deltas: number): void {
       unsent.inc({ queue }, deltas);
       emf?.put(UNSENT_DELTAS, 'Count', deltas);

@@ -12,10 +12,10 @@ import { PodFollowLimits } from './follow-pods.ts';
 import { LeaseManager } from './lease-manager.ts';
 import type { ClusterStanding } from './relay-metrics.ts';
 
-/** How often a relay looks whether it should have more of the clusters, and tells what it has, jittered by half. */
+/** Interval at which a relay checks whether it should have more clusters, and reports its load, jittered by half. */
 const SHARE_MS = 5_000;
 
-/** Smaller differences between clocks are the rule, and told of nowhere. */
+/** Smaller clock skews are usual and not reported. */
 const TOLD_SKEW_MS = 1_000;
 
 interface Reported {
@@ -23,7 +23,7 @@ interface Reported {
   readonly faults: () => readonly Fault[];
 }
 
-/** How a cluster stands that cannot be entered. */
+/** The state of a cluster that this process can't access. */
 const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
   state: { kind: 'syncing' },
   mode: undefined,
@@ -34,19 +34,19 @@ const UNENTERED: Omit<ClusterStanding, 'cluster' | 'faults'> = {
   nobodyEvicts: false,
 };
 
-/** Follows many clusters in one process, each for as long as it holds that cluster's lease. */
+/** Follows many clusters in one process, each while it holds that cluster's lease. */
 export class Relay {
   readonly #clusters = new Map<ClusterName, ClusterRelay>();
   readonly #deps: ClusterRelayDeps;
-  /** Of clusters that are followed no longer: until their last words are said. */
+  /** Clusters that are no longer followed, until their last deltas are sent. */
   readonly #leaving = new Map<ClusterName, Promise<unknown>>();
-  /** Clusters that cannot be entered yet. */
+  /** Clusters that this process can't access yet. */
   readonly #reported = new Map<ClusterName, Reported>();
   readonly #fleet: Fleet;
   readonly #stopping = new AbortController();
   readonly #sharing: Promise<void>;
 
-  /** `nodeBudget`: how many nodes it takes on while other relays are there to take the rest. */
+  /** `nodeBudget`: the capacity in nodes, while other relays are available for the rest. */
   constructor({
     nodeBudget,
     ...deps
@@ -65,7 +65,7 @@ export class Relay {
     ]);
   }
 
-  /** Follows a cluster from now on, or as soon as it is followed no longer in the way it was before. */
+  /** Follows a cluster from now on, or as soon as its previous relay in this process has ended. */
   add(name: ClusterName, api: KubernetesApi): void {
     const cluster = new ClusterRelay(name, api, this.#deps);
     this.#clusters.set(name, cluster);
@@ -75,12 +75,12 @@ export class Relay {
       if (this.#clusters.get(name) === cluster) cluster.start();
     };
     const leaving = this.#leaving.get(name);
-    // Its last words, and the lease that it gives up, are not to be taken for those of the new one.
+    // The last deltas and the release of the previous lease must not be mistaken for those of the new relay.
     if (leaving) void leaving.then(start);
     else start();
   }
 
-  /** Holds the lease of a cluster that cannot be entered, to report there what is wrong, until the cluster is added. */
+  /** Holds the lease of a cluster that can't be accessed, to report its faults there, until the cluster is added. */
   report(name: ClusterName, faults: Reported['faults']): void {
     const nothing = () => undefined;
     const keeper = new LeaseManager(
@@ -118,7 +118,7 @@ export class Relay {
     return left;
   }
 
-  /** Follows a cluster no longer; resolves when what waits is sent and the lease given up. */
+  /** Stops following a cluster; resolves when its pending deltas are sent and its lease is released. */
   async remove(name: ClusterName): Promise<void> {
     const cluster = this.#clusters.get(name);
     if (!cluster) return;
@@ -129,7 +129,7 @@ export class Relay {
     this.#deps.metrics.end(name);
   }
 
-  /** Sends what waits, gives the leases up and ends. */
+  /** Sends the pending deltas, releases the leases, and ends. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const keepers = [...this.#reported.values()].map(({ keeper }) => keeper);
@@ -140,22 +140,22 @@ export class Relay {
     this.#deps.outbox.stop();
   }
 
-  /** Where each cluster stands. */
+  /** Returns the state of each cluster. */
   states(): ReadonlyMap<ClusterName, ClusterRelayState> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.state]));
   }
 
-  /** Each cluster as this relay knows it. */
+  /** Returns each cluster as this relay knows it. */
   clusters(): ReadonlyMap<ClusterName, Pick<ClusterRelay, 'state' | 'counts' | 'heardAt' | 'tally'>> {
     return this.#clusters;
   }
 
-  /** What the guard of each cluster holds that this relay speaks for. */
+  /** Returns the guard's active trips in each cluster whose lease this relay holds. */
   trips(): ReadonlyMap<ClusterName, readonly Trip[]> {
     return new Map([...this.#clusters].map(([name, cluster]) => [name, cluster.trips]));
   }
 
-  /** What is wrong with each cluster, as far as this relay knows. */
+  /** Returns the faults of each cluster that this relay has noticed. */
   faults(): ReadonlyMap<ClusterName, readonly Fault[]> {
     const reported = [...this.#reported].map(([name, { faults }]) => [name, faults()] as const);
     return new Map([
@@ -164,12 +164,18 @@ export class Relay {
     ]);
   }
 
-  /** What was decided of a cluster was stored; with an error, it was not. Called by who decides in the same process. */
+  /**
+   * Notes that the decisions about a cluster were stored or, with an error, that they were not. Called by the decider
+   * in the same process.
+   */
   stored(cluster: ClusterName, error?: unknown): void {
     this.#clusters.get(cluster)?.stored(error);
   }
 
-  /** Asks other relays for clusters, as long as they have clearly more, and says when this one has too many. */
+  /**
+   * Requests clusters from other relays while their load is clearly higher, and reports when this relay exceeds its
+   * capacity.
+   */
   async #share(): Promise<void> {
     const { leases, holder, log, metrics } = this.#deps;
     const { signal } = this.#stopping;

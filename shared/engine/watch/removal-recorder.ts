@@ -4,22 +4,27 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** What goes within this time is noted by one write: what is evicted together tends to go together. */
+/** Removals within this time are written together: pods that are evicted together are usually removed together. */
 const GATHER_MS = 2_000;
 const BACKOFF: Backoff = { firstMs: 2_000, longestMs: 60_000 };
-/** No more wait to be noted: while the table is away history has gaps, and no relay runs out of memory. */
+/**
+ * Maximum removals that wait to be written. While the table is unavailable, the history has gaps, but no relay runs out
+ * of memory.
+ */
 const MAX_WAITING = 20_000;
 
 export interface RemovalRecorderDeps {
   readonly history: Pick<History, 'noteGone'>;
   readonly log: Log;
-  /** Called after each write; with an error, it failed and is tried again. */
+  /** Called after each write; with an error, if it failed and is retried. */
   readonly noted: (error?: unknown) => void;
-  /** Aborts when this relay speaks for the cluster no longer: what it saw by then is noted at once. */
+  /**
+   * Aborts when this relay no longer holds the cluster's lease: removals that it saw by then are written immediately.
+   */
   readonly signal: AbortSignal;
 }
 
-/** Notes in the history of one cluster when evicted pods were gone. */
+/** Writes to the history of one cluster when evicted pods were removed. */
 export class RemovalRecorder {
   readonly #cluster: ClusterName;
   readonly #deps: RemovalRecorderDeps;
@@ -36,7 +41,7 @@ export class RemovalRecorder {
     if (this.#waiting.length > 0) this.#writing ??= this.#write();
   }
 
-  /** Resolves when what there is to note is noted, or was tried for the last time. Never rejects. */
+  /** Resolves when the waiting removals are written, or the last attempt failed. Never rejects. */
   async written(): Promise<void> {
     await this.#writing;
   }

@@ -7,24 +7,32 @@ import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 
-/** How often rules are read: what an operator allows is to be under way within 5 s. What is forbidden, handlers see sooner. */
+/**
+ * Interval at which rules are read: the evictions that an operator allows start within 5 s. Handlers
+ * apply new prohibitions sooner.
+ */
 const POLL_MS = 2_000;
 
-/** Hears what governs a cluster: first as it is, then whenever that changed, by somebody or by time alone. */
+/** Receives a cluster's rules: first the current ones, then each change, by an operator or by time alone. */
 export type RulesListener = (rules: Rules) => void;
 
 export interface RulesWatchDeps {
-  /** What governs these clusters now, in few calls; rejects with `StoreError`. One that cannot be read is left out. */
+  /**
+   * Reads the current rules of these clusters in few calls; rejects with `StoreError`. Clusters whose rules can't be
+   * read are left out.
+   */
   readonly readAll: (clusters: readonly ClusterName[]) => Promise<ReadonlyMap<ClusterName, Rules>>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Reads again and again what governs the clusters that a relay speaks for. While it cannot be read, what was read last stands. */
+/**
+ * Reads the rules of the clusters whose lease a relay holds, repeatedly. While they can't be read, the last ones apply.
+ */
 export class RulesWatch {
   readonly #deps: RulesWatchDeps;
   readonly #followed = new Map<ClusterName, Following>();
-  /** Clusters that could not be read last. */
+  /** Clusters whose rules could not be read last time. */
   #unreadable: ReadonlySet<ClusterName> = new Set();
   readonly #stopping = new AbortController();
   #woken = new AbortController();
@@ -36,8 +44,8 @@ export class RulesWatch {
   }
 
   /**
-   * Has a cluster's rules told until `signal` aborts; one listener at a time for a cluster. `read`: called each time that they were
-   * read, or, with an error, could not be.
+   * Passes a cluster's rules to `listener` until `signal` aborts; one listener at a time for a cluster. `read`: called
+   * each time that they were read or, with an error, could not be.
    */
   follow(
     cluster: ClusterName,
@@ -50,7 +58,7 @@ export class RulesWatch {
     signal.addEventListener('abort', () => {
       if (this.#followed.get(cluster) === entry) this.#followed.delete(cluster);
     });
-    // It waits for its first rules.
+    // The listener waits for its first rules.
     this.#woken.abort();
   }
 
@@ -112,7 +120,7 @@ interface Following {
   told?: Told;
 }
 
-/** What a listener heard last, and when time changes that. */
+/** The rules that a listener received last, and when time alone changes their effect. */
 interface Told {
   readonly rules: Rules;
   readonly expiresAt: EpochMs | undefined;

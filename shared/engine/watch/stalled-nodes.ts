@@ -8,30 +8,30 @@ import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView } from './cluster-view.ts';
 
-/** Partitions that are read at a time. */
+/** Maximum partitions that are read at a time. */
 const MAX_CONCURRENT_READS = 8;
 
 export interface StalledNodesDeps {
   readonly store: Pick<Store, 'load'>;
   readonly view: Pick<ClusterView, 'downNodes'>;
   readonly rules: () => Rules;
-  /** Of the relay's lease. */
+  /** Epoch of the relay's lease. */
   readonly epoch: number;
   readonly clock: Clock;
 }
 
 /**
- * Compares the nodes that are down, as the relay sees them, with what is stored of them. It begins with a lease, and reads the partitions
- * of those nodes alone: while no node is down, nothing.
+ * Compares the down nodes of the relay's view with their stored state. It begins with a lease, and reads only the
+ * partitions of those nodes: none while no node is down.
  */
 export class StalledNodes {
   readonly #cluster: ClusterName;
   readonly #deps: StalledNodesDeps;
-  /** When the lease was taken. */
+  /** When the lease was acquired. */
   readonly #begunAt: EpochMs;
-  /** When each taint of a node that is down was first met here, by the stopwatch: a clock may be set back. */
+  /** When each taint of a down node was first seen here, by the stopwatch: a clock may be set back. */
   readonly #taints = new Sightings();
-  /** The same of each pod that had no deadline: it may have come, or its rules may have changed, only now. */
+  /** The same for each pod without a deadline: the pod, or a change of its rules, may be new. */
   readonly #pods = new Sightings();
 
   constructor(cluster: ClusterName, deps: StalledNodesDeps) {
@@ -41,8 +41,8 @@ export class StalledNodes {
   }
 
   /**
-   * Names a node with one of these taint keys from which evictions do not proceed, and why; `undefined`: there is none. Rejects with
-   * `StoreError` when what is stored of one cannot be read.
+   * Describes a node with one of these taint keys from which evictions don't proceed, and why; `undefined`: there is
+   * none. Rejects with `StoreError` if a node's stored state can't be read.
    */
   async why(keys: readonly string[]): Promise<string | undefined> {
     const { store, view, rules, epoch, clock } = this.#deps;
@@ -77,11 +77,11 @@ export class StalledNodes {
 const podsOf = (stall: Stall): readonly PodUid[] =>
   stall.kind === 'unscheduled' ? stall.pods.map(({ uid }) => uid) : [];
 
-/** Since when, by the stopwatch, what is there has been there without a break. */
+/** Since when each ID has been present without a break, by the stopwatch. */
 class Sightings {
   #since: ReadonlyMap<string, number> = new Map();
 
-  /** These are there now, and no others. */
+  /** Sets the IDs that are present now. */
   see(ids: ReadonlySet<string>, nowMs: number): void {
     this.#since = new Map([...ids].map((id) => [id, this.#since.get(id) ?? nowMs]));
   }

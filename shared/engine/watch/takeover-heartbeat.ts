@@ -12,16 +12,16 @@ import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Proof } from './prover.ts';
 
-/** Four of them fit into the usual lapse. */
+/** Interval between heartbeats. Four fit into the usual heartbeat timeout. */
 export const HEARTBEAT_MS = 20_000;
-/** A heartbeat that is so old was followed by none in time. */
+/** A heartbeat of this age has had no successor in time. */
 const MISSING_MS = 1.5 * HEARTBEAT_MS;
-/** Of what an answer is awaited before the first heartbeat: the time of the API server. */
+/** Before the first heartbeat, so many answers are awaited at most to learn the API server's time. */
 const CLOCK_LOOKS = 3;
 const CLOCK_LOOK_MS = 400;
-/** So often it is proven anew that the takeover works, by writing a node by dry run. */
+/** Interval at which the takeover is again proven to work, by a dry-run write to a node. */
 export const PROVEN_MS = 10 * 60_000;
-/** What stands in the cluster where it is not the cluster's matter why. */
+/** The reason that the cluster shows if the real one lies outside the cluster. */
 const REASON_ELSEWHERE =
   "the relay couldn't check whether evictions work: see takeover.heartbeat-suspended in its log";
 
@@ -35,25 +35,28 @@ export interface TakeoverHeartbeatDeps {
   /** Reports whether the relay holds the cluster's lease, and renewed it lately. */
   readonly holdsLease: () => boolean;
   /**
-   * Why pods of nodes with these taint keys may not be evicted; `undefined`: nothing speaks against it. It may reject: that is not known
-   * then. Asked only where all that costs nothing is as it ought to be.
+   * Returns why pods of nodes with these taint keys may not be evicted; `undefined`: nothing prevents it. It may
+   * reject: then that is unknown. Called only after all free checks pass.
    */
   readonly whyStalled: (keys: readonly string[]) => Promise<string | undefined>;
-  /** Resolves with the time at which evictions were last proven to work. Rejects when that is unknown. Called last, when nothing else prevents renewal. */
+  /**
+   * Resolves with the time at which evictions were last proven to work. Rejects when that is unknown. Called last, when
+   * nothing else prevents renewal.
+   */
   readonly prove: (signal: AbortSignal) => Promise<Proof>;
-  /** Told each time what became of the heartbeat; `reason`: why it is withheld. */
+  /** Called after each attempt with the state of the heartbeat; `reason`: why it is suspended. */
   readonly told: (state: TakeoverState, reason?: unknown) => void;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Whether a cluster is taken over, and if so, whether it is told that somebody evicts there. */
+/** State of a cluster's takeover: none, or with a heartbeat that is renewed or suspended. */
 export type TakeoverState = 'none' | 'renewed' | 'withheld';
 
 /**
- * Says to a cluster, for as long as that is so, that Taintward evicts in the built-in controller's place: renews its
- * `takeovers/live`, where there is one and it is proven to work, until `signal` aborts. Never rejects: whoever hears nothing
- * for the lapse knows enough. What changes is logged.
+ * Renews a cluster's takeover heartbeat while Taintward evicts in the built-in controller's place. It renews
+ * `takeovers/live`, if it exists and is proven to work, until `signal` aborts. Never rejects: when heartbeats are
+ * missing for the timeout, the takeover lapses. Changes are logged.
  */
 export async function keepTakeover(
   cluster: ClusterName,
@@ -83,7 +86,7 @@ type Outcome =
   | { readonly kind: 'renewed'; readonly tried: TriedTakeover }
   | { readonly kind: 'withheld'; readonly reason: unknown };
 
-/** A takeover of these keys and this lapse was seen to work. */
+/** A takeover of these keys and this heartbeat timeout that was seen to work. */
 interface TriedTakeover extends Pick<Takeover, 'keys' | 'lapseMs'> {
   readonly age: Age;
 }
@@ -95,11 +98,12 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
   try {
     takeover = await api.getTakeover();
   } catch (error) {
-    // Nothing is withheld from a cluster that was not known to be taken over: lists and watches fail there, too, and tell so.
+    // A cluster that was not known to be taken over has no heartbeat to suspend. Its lists and watches fail, too, and
+    // report that.
     if (before.kind === 'none') return before;
     throw error;
   }
-  // One answer alone tells the time to the second and a bit.
+  // A single answer shows the API server's time only to a bit more than a second.
   for (let looks = 1; takeover && api.skewMs === undefined && looks < CLOCK_LOOKS; looks++) {
     await pause(CLOCK_LOOK_MS, signal);
     takeover = await api.getTakeover();
@@ -112,12 +116,12 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     const { keys, lapseMs } = takeover;
     tried = { keys, lapseMs, age: new Age(clock) };
     reason = await disproof(api, takeover, { signal });
-    // A first proof writes it.
+    // The first proof writes the takeover.
     takeover = (await api.getTakeover()) ?? takeover;
   }
   const proof = reason === undefined ? await proofOf(deps, signal) : undefined;
   if (proof && 'unproven' in proof) reason = proof.unproven;
-  // All of that took its time.
+  // All these steps took time.
   if (reason === undefined && !deps.holdsLease()) reason = whyNotNow(takeover, deps);
   if (reason === undefined && tried && proof && 'asOf' in proof) {
     // The oldest proof counts.
@@ -125,10 +129,10 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
     return { kind: 'renewed', tried };
   }
   const noted = typeof reason === 'string' ? reason : REASON_ELSEWHERE;
-  // Another region's relay may renew it: nobody notes anything before a heartbeat is missing.
+  // Another region's relay may renew it, so the reason is written only after a heartbeat is missing.
   const { heartbeat = -Infinity, withheld } = takeover;
   const isMissing = clock.now() + (skewMs ?? 0) - heartbeat >= MISSING_MS;
-  // Where it cannot be noted either, the lapse says it.
+  // If the reason can't be written either, the takeover lapses by its timeout.
   if (isMissing && !isLike(noted, withheld))
     await api.withholdTakeover(takeover, noted).catch(() => undefined);
   return { kind: 'withheld', reason };
@@ -137,11 +141,14 @@ async function beat(before: Outcome, deps: TakeoverHeartbeatDeps, signal: AbortS
 const proofOf = ({ prove }: TakeoverHeartbeatDeps, signal: AbortSignal): Promise<Proof> =>
   prove(signal).catch((error: unknown) => ({ unproven: error }));
 
-/** Why the takeover may not be renewed, leaving aside whether it works; `undefined`: it may. Rejects when that is not known. */
+/**
+ * Returns why the takeover may not be renewed, apart from whether it works; `undefined`: it may. Rejects when that is
+ * unknown.
+ */
 const whyNotAllowed = async (takeover: Takeover, deps: TakeoverHeartbeatDeps): Promise<string | undefined> =>
   whyNotNow(takeover, deps) ?? (await deps.whyStalled(takeover.keys));
 
-/** As much of that as is known without asking anybody. */
+/** Returns the part of that which is known without any request. */
 function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | undefined {
   const { mode, virtualKeys, guard } = deps.policy();
   const [guarded, holdsLease] = [watchesDownNodes(guard), deps.holdsLease()];
@@ -160,11 +167,11 @@ function whyNotNow({ keys }: Takeover, deps: TakeoverHeartbeatDeps): string | un
   });
 }
 
-/** Whether this very takeover was tried, and not too long ago. */
+/** Reports whether this same takeover was tried, and recently. */
 const isOf = ({ keys, lapseMs }: Takeover, tried: TriedTakeover): boolean =>
   isDeepStrictEqual([keys, lapseMs], [tried.keys, tried.lapseMs]) && tried.age.atMostMs < PROVEN_MS;
 
-/** Whether two reasons are the same but for numbers: for how long something is overdue is another one each time. */
+/** Reports whether two reasons differ only in numbers: the time that a pod is overdue changes each time. */
 const isLike = (one: unknown, other: unknown): boolean => gist(one) === gist(other);
 
 const gist = (reason: unknown): string => errorMessage(reason).replaceAll(/\d+/g, '');

@@ -3,28 +3,28 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A pod may take so much longer than its grace period. */
+/** A pod may terminate for this long after its grace period. */
 const PATIENCE_MS = 60_000;
 
 type Leaving = Omit<StuckPod, 'nodeState'>;
 
 /**
- * Pods that were evicted, by us or by another taint manager, and terminate still. A delete that is accepted is no pod that is
- * gone: they are followed until they are, also when their node has lost its taints by then.
+ * Pods that were evicted, by us or by another taint manager, and still terminate. An accepted delete doesn't mean that
+ * the pod is gone. The pods are followed until they are removed, even if their node loses its taints first.
  */
 export class TerminatingPods {
-  /** A node that is there without pods is awaited: its list tells. */
+  /** Terminating pods by node. A node without pods here is awaited: its list shows them. */
   readonly #nodes = new Map<NodeName, Map<PodUid, Leaving>>();
 
-  /** Those that are gone, and were not {@link takeGone taken} yet. */
+  /** Removed pods that were not {@link takeGone taken} yet. */
   #gone: PodUid[] = [];
 
-  /** Whether a node's pods are to be followed for those that leave it. */
+  /** Reports whether a node's pods are to be followed for their removal. */
   has(node: NodeName): boolean {
     return this.#nodes.has(node);
   }
 
-  /** All of them. */
+  /** Yields all terminating pods. */
   *pods(): Generator<Leaving> {
     for (const pods of this.#nodes.values()) yield* pods.values();
   }
@@ -33,12 +33,12 @@ export class TerminatingPods {
     return this.#nodes.keys();
   }
 
-  /** Some may be leaving these nodes, by what was known before. */
+  /** Notes that pods may be terminating on these nodes, from earlier information. */
   expect(nodes: Iterable<NodeName>): void {
     for (const node of nodes) if (!this.#nodes.has(node)) this.#nodes.set(node, new Map());
   }
 
-  /** A complete list of a node's pods. */
+  /** Takes a complete list of a node's pods. */
   replace(node: NodeName, pods: readonly LivePod[]): void {
     const there = new Set(pods.map(({ uid }) => uid));
     for (const uid of this.#nodes.get(node)?.keys() ?? []) if (!there.has(uid)) this.#gone.push(uid);
@@ -53,7 +53,7 @@ export class TerminatingPods {
     this.#nodes.set(node, pods);
   }
 
-  /** It is gone. One without a grace period is so at once, and is not seen to leave. */
+  /** Notes that a pod is gone. A pod without a grace period is removed immediately, and never seen terminating. */
   lose({ uid, node, disrupted, evicted }: LivePod): void {
     const pods = node && this.#nodes.get(node);
     const left = pods?.delete(uid) ?? false;
@@ -61,14 +61,14 @@ export class TerminatingPods {
     if (left || disrupted || evicted) this.#gone.push(uid);
   }
 
-  /** Evicted pods that are gone since this was last called. */
+  /** Returns the evicted pods that were removed since the last call. */
   takeGone(): readonly PodUid[] {
     const gone = this.#gone;
     this.#gone = [];
     return gone;
   }
 
-  /** Those that take too long, the longest first. */
+  /** Returns the pods that take too long, the longest first. */
   stuck(now: EpochMs): readonly Leaving[] {
     return [...this.#nodes.values()]
       .flatMap((pods) => [...pods.values()])

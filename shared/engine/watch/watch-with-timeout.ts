@@ -7,15 +7,15 @@ import type { Clock } from '#shared/time/clock.ts';
 /** The server ends each watch after a random time between these, as client-go does, to spread the load. */
 const MIN_WATCH_SECONDS = 300;
 const MAX_WATCH_SECONDS = 600;
-/** The API server sends a bookmark every minute; this long without a word means a dead connection. */
+/** The API server sends a bookmark every minute; a silence of this length means a dead connection. */
 const SILENCE_MS = 150_000;
-/** A watch that ends sooner and without a word has failed, whatever the server says: client-go's rule. */
+/** A watch that ends sooner and without an event has failed, whatever the server reports: the rule of client-go. */
 const SHORTEST_WATCH_MS = 1_000;
 const BACKOFF: Backoff = { firstMs: 250, longestMs: 10_000 };
-/** A server that asks to be left alone for longer is asked again after this. */
+/** Maximum delay. A server that requests a longer one is asked again after this. */
 const MAX_RETRY_AFTER_MS = 600_000;
 
-/** The server said nothing for so long that the watch is dead, or its history is another one than ours. */
+/** The server was silent for so long that the watch is dead, or its history is not the one that we know. */
 export class WatchTimeoutError extends ApiError {
   constructor() {
     super(`the watch was silent for ${SILENCE_MS / 1000} s`, 0);
@@ -23,8 +23,9 @@ export class WatchTimeoutError extends ApiError {
 }
 
 /**
- * A watch that throws when the server falls silent (`WatchTimeoutError`) or hangs up at once (`ApiError`); else as
- * `Resource.watch`. `stands` is called when it has stood for a second: a quiet cluster says nothing for a minute.
+ * Watches as `Resource.watch` does, and throws when the server is silent (`WatchTimeoutError`) or ends the watch
+ * immediately (`ApiError`). `stands` is called when the watch has been open for a second: a quiet cluster sends nothing
+ * for a minute.
  */
 export async function* watchWithTimeout<T>(
   resource: Resource<T>,
@@ -61,14 +62,17 @@ export async function* watchWithTimeout<T>(
   }
 }
 
-/** Milliseconds to wait after so many failures in a row: longer and longer, and at least what the server asks for. */
+/**
+ * Returns the milliseconds to wait after this many consecutive failures: increasing delays, and at least the server's
+ * `Retry-After`, up to a maximum.
+ */
 export function retryMs(error: unknown, failures: number): number {
   const { retryAfterSeconds = 0 } = error instanceof ApiError ? error : {};
   return Math.max(backoffMs(failures, BACKOFF), Math.min(retryAfterSeconds * 1000, MAX_RETRY_AFTER_MS));
 }
 
-/** The version is too old to go on from (410): what was missed is only found by a new list. */
+/** Reports whether the version is too old to continue from (410): only a new list shows the missed changes. */
 export const isExpired = (error: unknown): boolean => error instanceof ApiError && error.status === 410;
 
-/** The version may lead nowhere: too old, or one that the server has lost, which it answers with silence. */
+/** Reports whether the version may be useless: too old, or lost by the server, which then stays silent. */
 export const isLost = (error: unknown): boolean => isExpired(error) || error instanceof WatchTimeoutError;

@@ -2,12 +2,12 @@ import { Alarm } from '#shared/time/alarm.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Keys by the moments at which they are due, any number of them: one alarm rings for all, at the first moment. */
+/** Keys with the times at which they are due, in any number: a single alarm fires for all, at the first time. */
 export class Moments<Key> {
   readonly #clock: Clock;
   readonly #due: (key: Key) => void;
   readonly #keys = new Map<EpochMs, Set<Key>>();
-  /** A binary heap of the moments: each is at or before the two at twice its place. */
+  /** A binary heap of the times: each is at or before the two at twice its place. */
   readonly #heap: EpochMs[] = [];
   #alarm: Alarm | undefined;
 
@@ -16,7 +16,7 @@ export class Moments<Key> {
     this.#due = due;
   }
 
-  /** The same key at the same moment again changes nothing. */
+  /** Adds a key; the same key at the same time again changes nothing. */
   add(key: Key, at: EpochMs): void {
     const known = this.#keys.get(at);
     if (known) {

@@ -6,34 +6,35 @@ import { Moments } from './moments.ts';
 
 export interface WorkQueueOptions<Key> {
   readonly clock: Clock;
-  /** How soon a key comes back on which work failed. */
+  /** Delay before a key returns after its work failed. */
   readonly backoff: Backoff;
-  /** Clusters take turns. */
+  /** Returns the cluster of a key: clusters take turns. */
   readonly clusterOf: (key: Key) => ClusterName;
 }
 
-/** What is known of a cluster's keys. */
+/** The keys of one cluster. */
 interface Turn<Key> {
-  /** In the order in which they got ready. */
+  /** In the order in which they became ready. */
   readonly ready: Set<Key>;
   working: number;
   resting: number;
 }
 
 /**
- * Names of what there is to do, in memory, as client-go's work queue: a key waits once, however often it is added; one worker at
- * a time has it; added meanwhile, it comes back when that worker is done; what failed comes back later, the later the more often
- * it failed in a row. It holds names only: whoever takes a key looks up what there is to do by then.
+ * An in-memory queue of keys with work, like client-go's work queue. A key waits once, however often it is added, and
+ * one worker at a time has it. A key that is added meanwhile returns when that worker is done. A failed key returns
+ * later; the delay grows with consecutive failures. The queue holds only keys: a worker that takes a key looks up its
+ * current work.
  */
 export class WorkQueue<Key extends string> {
   readonly #options: WorkQueueOptions<Key>;
-  /** Those with keys that are ready, worked on or resting; the first was taken from least lately. */
+  /** Clusters with keys that are ready, worked on, or delayed; the one with the oldest last turn first. */
   readonly #turns = new Map<ClusterName, Turn<Key>>();
-  /** With each key that is worked on, whether it was added meanwhile. */
+  /** Keys that are worked on, each with whether it was added meanwhile. */
   readonly #working = new Map<Key, boolean>();
-  /** How often in a row work on a key failed. */
+  /** Consecutive failures of each key. */
   readonly #failures = new Map<Key, number>();
-  /** Keys that rest because work on them failed. Timeouts go by no clock that may be set. */
+  /** Keys that are delayed because their work failed. Timeouts don't depend on a clock that may be set. */
   readonly #resting = new Map<Key, NodeJS.Timeout>();
   readonly #moments: Moments<Key>;
   #whenReady: () => void = () => undefined;
@@ -44,12 +45,12 @@ export class WorkQueue<Key extends string> {
     this.#moments = new Moments(options.clock, (key) => this.#now(key));
   }
 
-  /** There is something to do for a key. If it failed, it is done when its time comes. */
+  /** Adds a key with work. A failed key is worked on after its delay. */
   add(key: Key): void {
     if (!this.#resting.has(key)) this.#now(key);
   }
 
-  /** There is something to do for a key at a moment, however far, or now if that is past; whether or not it failed before. */
+  /** Adds a key with work at a time, however far, or now if the time is past. An earlier failure doesn't delay it. */
   addAt(key: Key, at: EpochMs): void {
     if (this.#stopped) return;
     if (at <= this.#options.clock.now()) this.#now(key);
@@ -57,8 +58,9 @@ export class WorkQueue<Key extends string> {
   }
 
   /**
-   * A key to work on, which nobody else gets until `done` or `failed`: of the cluster with the fewest that are worked on, and of
-   * several such clusters of that from which none was taken for longest. `mayWork`: keys of other clusters stay where they are.
+   * Takes a key to work on, which no other worker gets until `done` or `failed`. It belongs to the cluster with the
+   * fewest keys in work, and among several to the one with the oldest last turn. `mayWork`: keys of other clusters
+   * stay.
    */
   take(mayWork: (cluster: ClusterName) => boolean = () => true): Key | undefined {
     let next: [ClusterName, Turn<Key>] | undefined;
@@ -80,14 +82,14 @@ export class WorkQueue<Key extends string> {
     return key;
   }
 
-  /** What there was to do for a key that was taken is done. */
+  /** Ends the successful work on a taken key. */
   done(key: Key): void {
     this.#failures.delete(key);
     const again = this.#release(key);
     if (again) this.#now(key);
   }
 
-  /** It was not: the key comes back by itself. */
+  /** Ends the failed work on a taken key: the key returns by itself. */
   failed(key: Key): void {
     const { backoff, clusterOf } = this.#options;
     const failures = this.failuresOf(key) + 1;
@@ -99,7 +101,7 @@ export class WorkQueue<Key extends string> {
     this.#resting.set(key, rest);
   }
 
-  /** It was not begun after all: it is the next of its cluster. */
+  /** Puts back a taken key whose work did not begin: it is the next of its cluster. */
   untake(key: Key): void {
     this.#release(key);
     if (this.#stopped) return;
@@ -109,33 +111,33 @@ export class WorkQueue<Key extends string> {
     for (const each of [key, ...behind]) ready.add(each);
   }
 
-  /** How many keys rest because work on them failed. */
+  /** Number of keys that are delayed because their work failed. */
   get resting(): number {
     return this.#resting.size;
   }
 
-  /** How often in a row work on a key failed. */
+  /** Returns the consecutive failures of a key. */
   failuresOf(key: Key): number {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** How many keys wait, rest or are worked on; those whose moment has not come are not counted. */
+  /** Number of keys that wait, are delayed, or are worked on; keys whose time has not come don't count. */
   get size(): number {
     return this.#turns.values().reduce((sum, turn) => sum + sizeOf(turn), 0);
   }
 
-  /** How many of them are of one cluster. */
+  /** Returns the number of these keys in one cluster. */
   sizeOf(cluster: ClusterName): number {
     const turn = this.#turns.get(cluster);
     return turn ? sizeOf(turn) : 0;
   }
 
-  /** Calls `listener` from now on whenever there may be something to take. */
+  /** Calls `listener` from now on whenever there may be a key to take. */
   onReady(listener: () => void): void {
     this.#whenReady = listener;
   }
 
-  /** Forgets what waits, and takes nothing more. */
+  /** Drops all waiting keys, and accepts no more. */
   stop(): void {
     this.#stopped = true;
     this.#moments.clear();
@@ -161,7 +163,7 @@ export class WorkQueue<Key extends string> {
     this.#whenReady();
   }
 
-  /** Returns whether the key was added while it was worked on. */
+  /** Ends the work on a key. Reports whether the key was added meanwhile. */
   #release(key: Key): boolean {
     const again = this.#working.get(key) ?? false;
     const cluster = this.#options.clusterOf(key);

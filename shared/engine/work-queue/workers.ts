@@ -5,17 +5,19 @@ import type { WorkQueue } from './work-queue.ts';
 
 export interface WorkersOptions<Key extends string> {
   readonly queue: WorkQueue<Key>;
-  /** Keys that are worked on at a time. */
+  /** Maximum keys that are worked on at a time. */
   readonly atOnce: number;
-  /** Does what there is to do for a key, after so many failures in a row; resolves with when to come back to it by itself, if so. */
+  /**
+   * Does the work for a key, after this many consecutive failures; resolves with the time to return to the key, if any.
+   */
   readonly work: (key: Key, failures: number) => Promise<EpochMs | undefined>;
-  /** A key could not be worked on, for so many times in a row, and comes back. */
+  /** Called when the work for a key failed, with its consecutive failures; the key returns by itself. */
   readonly failed: (key: Key, reason: unknown, failures: number) => void;
-  /** Asked right before each piece of work: keys of other clusters wait. Absent: all may be worked on. */
+  /** Checked immediately before each piece of work: keys of other clusters wait. Absent: all keys may be worked on. */
   readonly mayWork?: (cluster: ClusterName) => boolean;
 }
 
-/** Works on the keys of a queue as they get ready. */
+/** Works on the keys of a queue as they become ready. */
 export class Workers<Key extends string> {
   readonly #options: WorkersOptions<Key>;
   readonly #underWay = new Set<Promise<void>>();
@@ -28,11 +30,11 @@ export class Workers<Key extends string> {
     options.queue.onReady(() => this.offer());
   }
 
-  /** Begins what may be begun. To be called when a cluster may be worked on that might not before. */
+  /** Begins the work that may begin. To be called when a cluster may be worked on again. */
   offer(): void {
     if (this.#offered || this.#stopped) return;
     this.#offered = true;
-    // One key a turn: a burst of work that waits for nothing would else keep the process from all else.
+    // Take one key per turn of the event loop: otherwise, a burst of work that never waits would block the process.
     void nextTurn().then(() => {
       this.#offered = false;
       const { queue, atOnce, mayWork } = this.#options;
@@ -55,7 +57,7 @@ export class Workers<Key extends string> {
     return this.#next.promise;
   }
 
-  /** Begins nothing more; resolves when what is under way has ended. */
+  /** Begins no more work; resolves when the current work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.#underWay);

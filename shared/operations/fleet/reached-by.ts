@@ -34,7 +34,7 @@ export function readReachedBy(path: string): ReadonlyMap<ClusterName, ReachedBy>
   return new Map(Object.entries(found).map(([name, by]) => [clusterName(name), by]));
 }
 
-/** How each of them is reached, for others than this process. */
+/** Returns how other processes reach each of the clusters. */
 export function reachedBy({ contexts, kubeconfig }: ClusterChoice): ReadonlyMap<ClusterName, ReachedBy> {
   const file = kubeconfig === undefined ? {} : { kubeconfig: resolve(kubeconfig) };
   return new Map(contexts.map((context) => [clusterName(context), { context, ...file }] as const));

@@ -3,7 +3,7 @@ import { relative } from 'node:path';
 import { after, describe } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
-/** What the files of a room share. */
+/** Process state that the files of a folder share. */
 const shared = () => ({
   timers: [globalThis.setTimeout, globalThis.setInterval, globalThis.setImmediate, globalThis.Date],
   environment: { ...process.env },
@@ -11,7 +11,10 @@ const shared = () => ({
   umask: process.umask(),
 });
 
-/** Loads a test file into a suite of its own, so that hooks at its top are its alone, and fails it if it leaves the process changed. */
+/**
+ * Loads a test file into its own suite, so that its top-level hooks apply only to it. Fails the suite if the file
+ * leaves the process changed.
+ */
 export function fileSuite(file: string): Promise<void> | void {
   return describe(relative(import.meta.dirname, file), async () => {
     const found = shared();

@@ -6,14 +6,15 @@ import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 
 /*
- * What `npm test` calls. To start Node and to load the product once for each file took most of the time, so the files of a
- * folder share a process. `npm test -- kubernetes eviction` runs two folders alone; a file alone is run by `node --test FILE`.
+ * Entry point of `npm test`. Starting Node.js and loading the product for each file took most of the time, so the files
+ * of a folder share a process. `npm test -- kubernetes eviction` runs only two folders. `node --test FILE` runs a
+ * single file.
  */
 
 const HERE = import.meta.dirname;
-/** The name of those files that are in no folder. */
+/** Name for the files outside folders. */
 const LOOSE = '.';
-/** A room takes seconds; one that hangs is to end. */
+/** Timeout for a folder, which normally takes seconds. */
 const MAX_MS = 5 * 60_000;
 
 const asked = process.argv.slice(2);
@@ -29,7 +30,7 @@ if (unknown.length > 0) {
 
 const entries = mkdtempSync(join(tmpdir(), 'taintward-unit-'));
 
-/** Writes what loads the files of a room one after the other. */
+/** Writes an entry file that loads the files of a folder one after the other. */
 function entryOf(room: string, files: readonly string[]): string {
   const quoted = (path: string) => JSON.stringify(path);
   const lines = [
@@ -43,7 +44,7 @@ function entryOf(room: string, files: readonly string[]): string {
 
 const files = [...all]
   .filter(([room]) => asked.length === 0 || asked.includes(room))
-  // The largest first, so that none of them is left over at the end.
+  // Largest first, so that no large folder runs alone at the end.
   .toSorted(([, one], [, other]) => other.length - one.length)
   .map(([room, found]) => entryOf(room, found));
 

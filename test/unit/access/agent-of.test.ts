@@ -8,7 +8,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const PROD = clusterName('prod');
 
-/** What agents are known by a registry that the test changes, and how often that is read. */
+/** Returns a registry that the test changes, the count of its reads, and the lookup of agents under test. */
 function asked() {
   const clock = new DrivenClock(0);
   const registry = {
@@ -24,7 +24,7 @@ function asked() {
   return { clock, registry, agent: agentOf(recentRegistrations(registry, clock)) };
 }
 
-test('a cluster has the agent that its registration names, and without one none', async () => {
+test("returns the agent that a cluster's registration names, or none", async () => {
   const { clock, registry, agent } = asked();
   assert.equal(await agent(PROD), 'edge-1');
   for (const access of [
@@ -38,7 +38,7 @@ test('a cluster has the agent that its registration names, and without one none'
   }
 });
 
-test('a registration is read once in some seconds, however many ask, and each cluster by itself', async () => {
+test("reads a cluster's registration once per refresh interval, regardless of the number of callers", async () => {
   const { clock, registry, agent } = asked();
   await Promise.all([agent(PROD), agent(PROD), agent(PROD)]);
   assert.equal(registry.reads, 1);
@@ -52,7 +52,7 @@ test('a registration is read once in some seconds, however many ask, and each cl
   assert.equal(registry.reads, 3);
 });
 
-test('what could not be read is asked for anew', async () => {
+test('reads the registration again after a failed read', async () => {
   const { registry, agent } = asked();
   registry.away = true;
   await assert.rejects(agent(PROD), { name: 'StoreError' });

@@ -5,14 +5,14 @@ import { AwsClients } from '#shared/access/aws-clients.ts';
 const role = { arn: 'arn:aws:iam::210987654321:role/taintward-access', externalId: 'sesame' };
 const region = 'eu-west-1';
 
-describe('a client of EKS', () => {
-  test('is kept for a region and a role', () => {
+describe('an EKS client', () => {
+  test('is reused for the same region and role', () => {
     const aws = new AwsClients();
     assert.equal(aws.eks({ region, role }), aws.eks({ region, role: { ...role } }));
     assert.equal(aws.eks({ region }), aws.eks({ region }));
   });
 
-  test('is never that of another role, external ID or region, as whom somebody else would be asked', () => {
+  test('is not shared between roles, external IDs, or regions', () => {
     const aws = new AwsClients();
     const others = [
       aws.eks({ region }),
@@ -26,7 +26,7 @@ describe('a client of EKS', () => {
   });
 });
 
-test('a client of Secrets Manager is one for each region', () => {
+test('creates one Secrets Manager client per region', () => {
   const aws = new AwsClients();
   assert.equal(aws.secrets(region), aws.secrets(region));
   assert.notEqual(aws.secrets(region), aws.secrets('eu-west-2'));

@@ -31,7 +31,7 @@ async function complaint(
   }
 }
 
-test('each access asks the service that knows the cluster, and nothing before the first call', async (t) => {
+test('calls the AWS service of each access kind, and only at the first request', async (t) => {
   const { aws, operations } = await scriptedAws(t, {});
   const connect = connector({ aws, clock });
   connect(registered({ kind: 'eks', clusterName: 'prod', region: 'eu-west-1' }), 'evict');
@@ -44,7 +44,7 @@ test('each access asks the service that knows the cluster, and nothing before th
   assert.deepEqual(operations(), ['DescribeCluster', 'GetSecretValue']);
 });
 
-test('where an agent runs nobody enters, and whose rights will do is said', async (t) => {
+test('rejects entering a cluster with an agent and names --context as the alternative', async (t) => {
   const { aws, operations } = await scriptedAws(t, {});
   const connect = connector({ aws, clock });
   for (const part of ['relay', 'evict'] as const) {
@@ -56,7 +56,7 @@ test('where an agent runs nobody enters, and whose rights will do is said', asyn
   assert.deepEqual(operations(), []);
 });
 
-test('each part enters by the role and the secret that are its own', async (t) => {
+test('connects each part with its own role and secret', async (t) => {
   const { aws, calls } = await scriptedAws(t, {});
   const connect = connector({ aws, clock });
   const role = (name: string) => ({
@@ -92,7 +92,7 @@ test('each part enters by the role and the secret that are its own', async (t) =
   ]);
 });
 
-test('a context of a kubeconfig file is refused where no such file is meant to be', async (t) => {
+test('rejects a kubeconfig context in a process without a kubeconfig file', async (t) => {
   const { aws } = await scriptedAws(t, {});
   assert.match(
     await complaint(connector({ aws, clock }), { kind: 'local-context', context: 'kind' }),
@@ -100,7 +100,7 @@ test('a context of a kubeconfig file is refused where no such file is meant to b
   );
 });
 
-test('where it is meant to be, the file is read at the first call, and what is wrong with it is said', async (t) => {
+test('reads the kubeconfig file at the first call and reports its error', async (t) => {
   const { aws } = await scriptedAws(t, {});
   const connect = connector({ aws, clock, localContext: localContextConnection });
   assert.equal(
@@ -109,7 +109,7 @@ test('where it is meant to be, the file is read at the first call, and what is w
   );
 });
 
-test('a registration that cannot be read is the trouble of its cluster alone', async (t) => {
+test('rejects only the requests of the cluster whose registration is unreadable', async (t) => {
   const { aws } = await scriptedAws(t, {});
   assert.equal(
     await complaint(connector({ aws, clock }), { kind: 'unreadable', reason: 'nobody can read it' }),

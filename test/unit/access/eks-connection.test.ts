@@ -25,7 +25,7 @@ const described = (endpoint: string): Answer => ({
 });
 const ENDPOINT = 'https://abcdef.gr7.eu-west-1.eks.amazonaws.com';
 
-/** What STS answers to `AssumeRole`, for credentials that end then. */
+/** Returns an answer of STS to `AssumeRole` with credentials that expire at `expiresAt`. */
 const assumed = (accessKeyId: string, expiresAt: number): Answer => ({
   result: `<Credentials><AccessKeyId>${accessKeyId}</AccessKeyId><SecretAccessKey>s</SecretAccessKey>
     <SessionToken>t</SessionToken><Expiration>${new Date(expiresAt).toISOString()}</Expiration></Credentials>`,
@@ -37,7 +37,7 @@ const signerOf = (headers: Readonly<Record<string, string>>): string | undefined
   return url.searchParams.get('X-Amz-Credential')?.split('/')[0];
 };
 
-/** What a call to the cluster's API server says when there is no way to it. */
+/** Returns the error of a call to the cluster's API server that can't connect. */
 async function complaint(connection: ReturnType<typeof eksConnection>): Promise<string> {
   const api = new RestApi(connection);
   try {
@@ -52,7 +52,7 @@ async function complaint(connection: ReturnType<typeof eksConnection>): Promise<
   }
 }
 
-test('the address and CA are those that EKS describes, the token is signed by our own identity', async (t) => {
+test("uses the endpoint and CA that EKS describes and signs the token as the process's own identity", async (t) => {
   const { aws, calls } = await scriptedAws(t, { DescribeCluster: described(ENDPOINT) });
   const connection = eksConnection(OWN, aws, new DrivenClock(START));
   assert.equal(connection.host, 'EKS cluster prod in eu-west-1');
@@ -66,7 +66,7 @@ test('the address and CA are those that EKS describes, the token is signed by ou
   ]);
 });
 
-test('a role is assumed with its external id, in the region of the cluster, for the description and the token', async (t) => {
+test("assumes the role with its external ID in the cluster's region for the description and the token", async (t) => {
   const { aws, calls } = await scriptedAws(t, {
     AssumeRole: assumed('ROLE', Date.now() + 60 * MINUTE_MS),
     DescribeCluster: described(ENDPOINT),
@@ -86,7 +86,7 @@ test('a role is assumed with its external id, in the region of the cluster, for 
   assert.equal(form.get('RoleSessionName'), 'taintward');
 });
 
-test('address and token are kept for ten minutes', async (t) => {
+test('caches endpoint and token for ten minutes', async (t) => {
   const { aws, operations } = await scriptedAws(t, { DescribeCluster: described(ENDPOINT) });
   const clock = new DrivenClock(START);
   const connection = eksConnection(OWN, aws, clock);
@@ -99,7 +99,7 @@ test('address and token are kept for ten minutes', async (t) => {
   assert.equal(operations().length, 2);
 });
 
-test('a cluster made again under its name is found at its new address', async (t) => {
+test('finds a recreated cluster of the same name at its new endpoint', async (t) => {
   let endpoint = ENDPOINT;
   const { aws } = await scriptedAws(t, { DescribeCluster: () => described(endpoint) });
   const clock = new DrivenClock(START);
@@ -110,7 +110,7 @@ test('a cluster made again under its name is found at its new address', async (t
   assert.equal((await connection.requestOptions()).server.href, `${endpoint}/`);
 });
 
-test('while EKS does not answer, the known address serves with new tokens', async (t) => {
+test("uses the cached endpoint with new tokens while EKS doesn't answer", async (t) => {
   let answer = described(ENDPOINT);
   const { aws } = await scriptedAws(t, { DescribeCluster: () => answer });
   const clock = new DrivenClock(START);
@@ -123,7 +123,7 @@ test('while EKS does not answer, the known address serves with new tokens', asyn
   assert.notDeepEqual(later.headers, first.headers);
 });
 
-test('a refused token is signed anew', async (t) => {
+test('signs a new token after the API server rejected the current one', async (t) => {
   const { aws } = await scriptedAws(t, { DescribeCluster: described(ENDPOINT) });
   const clock = new DrivenClock(START);
   const connection = eksConnection(OWN, aws, clock);
@@ -133,7 +133,7 @@ test('a refused token is signed anew', async (t) => {
   assert.notDeepEqual((await connection.requestOptions()).headers, first.headers);
 });
 
-test('a token ends with the credentials that signed it', async (t) => {
+test('expires a token with the credentials that signed it', async (t) => {
   const expiresAt = Date.now() + 8 * MINUTE_MS;
   const { aws } = await scriptedAws(t, {
     AssumeRole: assumed('ROLE', expiresAt),
@@ -148,7 +148,7 @@ test('a token ends with the credentials that signed it', async (t) => {
   assert.notDeepEqual(await connection.requestOptions(), first);
 });
 
-test('every call says what keeps it from the cluster, in one sentence', async (t) => {
+test('reports the cause of a failed connection in one sentence', async (t) => {
   const cases: [Answer, RegExp][] = [
     [
       { error: 'AccessDeniedException', message: 'User: arn:x is not authorized' },
@@ -169,7 +169,7 @@ test('every call says what keeps it from the cluster, in one sentence', async (t
   }
 });
 
-test('a role that does not let itself be assumed is named', async (t) => {
+test("names a role that can't be assumed", async (t) => {
   const { aws } = await scriptedAws(t, {
     AssumeRole: { error: 'AccessDenied', message: 'is not authorized' },
   });

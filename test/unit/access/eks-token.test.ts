@@ -13,8 +13,8 @@ const client = (region: string, fields: { sessionToken?: string; expiration?: Da
 const urlOf = (token: string): URL => new URL(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 
 /**
- * The signature that STS computes for a request with these query parameters and the two signed headers, from AWS's
- * description of Signature Version 4 and not from the SDK.
+ * Returns the signature that STS computes for a request with these query parameters and the two signed headers. The
+ * computation follows AWS's description of Signature Version 4, not the SDK.
  */
 function signatureOf(url: URL, clusterName: string): string {
   const rfc3986 = (text: string) =>
@@ -38,7 +38,7 @@ function signatureOf(url: URL, clusterName: string): string {
   return hmac(key, toSign).toString('hex');
 }
 
-test('a token is a presigned GetCallerIdentity of the regional STS that names the cluster in a signed header', async () => {
+test('returns a presigned GetCallerIdentity request of the regional STS with the cluster in a signed header', async () => {
   const { token, credentialsExpireAt } = await eksToken(client('eu-west-1'), 'prod', NOW);
   assert.match(token, /^k8s-aws-v1\.[A-Za-z0-9_-]+$/);
   assert.equal(credentialsExpireAt, undefined);
@@ -57,7 +57,7 @@ test('a token is a presigned GetCallerIdentity of the regional STS that names th
   assert.equal(signature, signatureOf(url, 'prod'));
 });
 
-test('a temporary identity signs with its session token, and the token says when it ends', async () => {
+test('signs with the session token of a temporary identity and returns when its credentials expire', async () => {
   const expiration = new Date(NOW + 60_000);
   const sessionToken = 'IQoJb3JpZ2luX2VjE/+==';
   const { token, credentialsExpireAt } = await eksToken(
@@ -75,12 +75,12 @@ for (const [region, host] of [
   ['cn-north-1', 'sts.cn-north-1.amazonaws.com.cn'],
   ['us-gov-west-1', 'sts.us-gov-west-1.amazonaws.com'],
 ] as const) {
-  test(`in ${region} it is the STS of that partition`, async () => {
+  test(`uses the STS endpoint of the partition in ${region}`, async () => {
     assert.equal(urlOf((await eksToken(client(region), 'prod', NOW)).token).host, host);
   });
 }
 
-test('an endpoint that stands in for AWS does not change what is signed', async () => {
+test('signs for the real STS even with a custom AWS endpoint', async () => {
   const credentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: SECRET };
   const local = new EKSClient({ region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', credentials });
   assert.equal(urlOf((await eksToken(local, 'prod', NOW)).token).host, 'sts.eu-west-1.amazonaws.com');

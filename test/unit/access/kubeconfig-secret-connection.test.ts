@@ -10,7 +10,7 @@ const MINUTE_MS = 60_000;
 const ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';
 const ACCESS: SecretWay = { kind: 'kubeconfig-secret', secretArn: ARN };
 
-/** A secret that holds a kubeconfig with one context per token, the first the current one. */
+/** A secret that holds a kubeconfig with one context per token. The first context is the current one. */
 const kubeconfig = (...tokens: string[]): Answer => ({
   result: {
     SecretString: JSON.stringify({
@@ -22,7 +22,7 @@ const kubeconfig = (...tokens: string[]): Answer => ({
   },
 });
 
-test('the secret is read in its own region, and its current context leads to the cluster', async (t) => {
+test('reads the secret in its own region and connects by its current context', async (t) => {
   const { aws, calls } = await scriptedAws(t, { GetSecretValue: kubeconfig('a', 'b') });
   const connection = kubeconfigSecretConnection(ACCESS, aws, new DrivenClock(START));
   assert.equal(connection.host, `the server in ${ARN}`);
@@ -40,13 +40,13 @@ test('the secret is read in its own region, and its current context leads to the
   ]);
 });
 
-test('a context that the registration names is taken instead', async (t) => {
+test('uses the context that the registration names', async (t) => {
   const { aws } = await scriptedAws(t, { GetSecretValue: kubeconfig('a', 'b') });
   const connection = kubeconfigSecretConnection({ ...ACCESS, context: 'b' }, aws, new DrivenClock(START));
   assert.deepEqual((await connection.requestOptions()).headers, { Authorization: 'Bearer b' });
 });
 
-test('a rotated secret is noticed after five minutes, or at once when the server refuses the old credentials', async (t) => {
+test('rereads the secret after five minutes, or immediately after the server rejected its credentials', async (t) => {
   let token = 'first';
   const { aws, calls } = await scriptedAws(t, { GetSecretValue: () => kubeconfig(token) });
   const clock = new DrivenClock(START);
@@ -65,7 +65,7 @@ test('a rotated secret is noticed after five minutes, or at once when the server
   assert.equal(await given(), 'Bearer third');
 });
 
-test('a secret that cannot be read again leaves its former content in use', async (t) => {
+test("keeps the last content of a secret that can't be read again", async (t) => {
   let answer = kubeconfig('a');
   const { aws } = await scriptedAws(t, { GetSecretValue: () => answer });
   const clock = new DrivenClock(START);
@@ -76,7 +76,7 @@ test('a secret that cannot be read again leaves its former content in use', asyn
   assert.deepEqual(await connection.requestOptions(), first);
 });
 
-test('what is wrong with the secret is said without its content', async (t) => {
+test('reports a faulty secret without its content', async (t) => {
   const cases: [Answer, RegExp][] = [
     [
       { error: 'AccessDeniedException' },

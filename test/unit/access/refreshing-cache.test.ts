@@ -7,7 +7,7 @@ const START = 1_000_000;
 const REFRESH_MS = 60_000;
 const USELESS_MS = 100_000;
 
-/** A value that is the how-manieth it is; `failing` makes obtaining it fail. */
+/** Returns a cache whose n-th obtained value is `n`. `failing` makes obtaining a value fail. */
 function counted() {
   const clock = new DrivenClock(START);
   const state = { count: 0, failing: false };
@@ -19,7 +19,7 @@ function counted() {
   return { clock, state, value };
 }
 
-test('a value is obtained once, however many ask at once or later, until it is due for renewal', async () => {
+test('obtains a value once for concurrent and later callers until its refresh is due', async () => {
   const { clock, value } = counted();
   assert.deepEqual(await Promise.all([value.get(), value.get(), value.get()]), [1, 1, 1]);
   await clock.advanceTo(START + REFRESH_MS - 1);
@@ -28,7 +28,7 @@ test('a value is obtained once, however many ask at once or later, until it is d
   assert.deepEqual(await Promise.all([value.get(), value.get()]), [2, 2]);
 });
 
-test('a value that cannot be renewed serves until it is useless, and is asked for again now and then', async () => {
+test("serves a value that can't be refreshed until it expires and retries the refresh every 10 s", async () => {
   const { clock, state, value } = counted();
   await value.get();
   state.failing = true;
@@ -45,7 +45,7 @@ test('a value that cannot be renewed serves until it is useless, and is asked fo
   assert.equal(await value.get(), 5);
 });
 
-test('a first failure is not kept', async () => {
+test('does not cache a failure of the first read', async () => {
   const { state, value } = counted();
   state.failing = true;
   await assert.rejects(value.get(), /failure 1/);
@@ -53,7 +53,7 @@ test('a first failure is not kept', async () => {
   assert.equal(await value.get(), 2);
 });
 
-test('a forgotten value is obtained anew, and does not serve when that fails', async () => {
+test('obtains a forgotten value again and does not serve the old value when that fails', async () => {
   const { clock, state, value } = counted();
   await value.get();
   await clock.advanceTo(START + 5_000);
@@ -65,7 +65,7 @@ test('a forgotten value is obtained anew, and does not serve when that fails', a
   await assert.rejects(value.get(), /failure 3/);
 });
 
-test('many complaints about one value cost one renewal', async () => {
+test('refreshes once for many complaints about one value', async () => {
   const { clock, state, value } = counted();
   await value.get();
   await clock.advanceTo(START + 5_000);
@@ -76,7 +76,7 @@ test('many complaints about one value cost one renewal', async () => {
   assert.equal(state.count, 2);
 });
 
-test('a value whose renewal failed a moment ago is not waited with when it gets useless', async () => {
+test('retries immediately when a value expires shortly after a failed refresh', async () => {
   const { clock, state, value } = counted();
   await value.get();
   state.failing = true;

@@ -18,7 +18,7 @@ const registered = (name = ONE, context = 'kind'): RegisteredCluster => ({
   addedAt: START,
 });
 
-/** The clusters of a registry that the test changes; `reads` counts the looks into it, `made` the connections. */
+/** Clusters of a registry that the test changes. `reads` counts reads of the registry, `made` counts connections. */
 function fleet(host = '127.0.0.1:1') {
   const clock = new DrivenClock(START);
   const content = new Map([[ONE, registered()]]);
@@ -42,7 +42,7 @@ function fleet(host = '127.0.0.1:1') {
   };
 }
 
-test('a cluster keeps its connections; its registration is looked at again after 20 s', async () => {
+test("keeps a cluster's connections and rereads its registration after 20 s", async () => {
   const { clock, state, clusters } = fleet();
   const api = await clusters.api(ONE);
   await clock.advanceTo(START + 19_999);
@@ -53,14 +53,14 @@ test('a cluster keeps its connections; its registration is looked at again after
   assert.deepEqual(state, { reads: 2, made: 1, failing: false });
 });
 
-test('many who ask at once share one look', async () => {
+test('shares one registry read between concurrent callers', async () => {
   const { state, clusters } = fleet();
   const apis = await Promise.all(Array.from({ length: 10 }, () => clusters.api(ONE)));
   assert.equal(new Set(apis).size, 1);
   assert.deepEqual(state, { reads: 1, made: 1, failing: false });
 });
 
-test('a cluster that nobody registered is unknown, and known as soon as somebody does', async () => {
+test('rejects an unregistered cluster until it is registered', async () => {
   const { content, clusters } = fleet();
   await assert.rejects(clusters.api(TWO), (error: unknown) => {
     assert.ok(error instanceof UnknownClusterError);
@@ -71,7 +71,7 @@ test('a cluster that nobody registered is unknown, and known as soon as somebody
   await clusters.api(TWO);
 });
 
-test('a cluster that is registered anew has the connections of before closed', async (t) => {
+test('closes the old connections of a reregistered cluster', async (t) => {
   const { host } = await scriptedServer(t, json({ metadata: { name: 'n1' } }));
   const { clock, content, clusters } = fleet(host);
   const before = await clusters.api(ONE);
@@ -82,7 +82,7 @@ test('a cluster that is registered anew has the connections of before closed', a
   await assert.rejects(before.getNode(nodeName('n1')), /its connections were closed/);
 });
 
-test('a removed cluster is unknown within 30 s, and its connections are closed', async (t) => {
+test('rejects a removed cluster within 30 s and closes its connections', async (t) => {
   const { host, connections } = await scriptedServer(t, json({ metadata: { name: 'n1' } }));
   const { clock, content, clusters } = fleet(host);
   await (await clusters.api(ONE)).getNode(nodeName('n1'));
@@ -93,7 +93,7 @@ test('a removed cluster is unknown within 30 s, and its connections are closed',
   await until('the connection closes', () => connections().open === 0);
 });
 
-test('a cluster registered anew with another access is reached that way within 30 s', async () => {
+test('uses the new access of a reregistered cluster within 30 s', async () => {
   const { clock, content, state, clusters } = fleet();
   const api = await clusters.api(ONE);
   content.set(ONE, registered(ONE, 'other'));
@@ -102,7 +102,7 @@ test('a cluster registered anew with another access is reached that way within 3
   assert.equal(state.made, 2);
 });
 
-test('a cluster that nobody asks for is let go of while others are', async (t) => {
+test('closes the connections of an unused cluster while other clusters are used', async (t) => {
   const { host, connections } = await scriptedServer(t, json({ metadata: { name: 'n1' } }));
   const { clock, content, clusters } = fleet(host);
   content.set(TWO, registered(TWO));
@@ -112,7 +112,7 @@ test('a cluster that nobody asks for is let go of while others are', async (t) =
   await until('the connection closes', () => connections().open === 0);
 });
 
-test('a registry that cannot be read is the reason of the rejection, and not remembered', async () => {
+test('rejects with the error of an unreadable registry and does not cache it', async () => {
   const { state, clusters } = fleet();
   state.failing = true;
   await assert.rejects(clusters.api(ONE), StoreError);

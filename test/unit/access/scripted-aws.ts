@@ -5,23 +5,23 @@ import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { AwsClients } from '#shared/access/aws-clients.ts';
 
-/** What EKS, STS or Secrets Manager answers: a result, or the error of this name. */
+/** An answer of EKS, STS, or Secrets Manager: a result, or an error of this name. */
 export type Answer = { readonly result: unknown } | { readonly error: string; readonly message?: string };
 
-/** A call as it was made. */
+/** A call as the server received it. */
 export interface AwsCall {
   /** For example `DescribeCluster`. */
   readonly operation: string;
   readonly input: string;
-  /** From the signature. */
+  /** Region in the request's signature. */
   readonly region: string;
   readonly accessKeyId: string;
 }
 
-/** Each operation's answer; a function is asked for every call anew. */
+/** The answer of each operation. A function is called for every request. */
 export type Answers = Readonly<Record<string, Answer | (() => Answer)>>;
 
-/** An AWS that answers as the test says, with clients for it whose own key is `OWN`; ends with the test. */
+/** Serves AWS with the test's answers and returns clients whose own access key is `OWN`. The server closes at the end of the test. */
 export async function scriptedAws(t: TestContext, answers: Answers) {
   const calls: AwsCall[] = [];
   const server = createServer(async (request, response) => {
@@ -49,7 +49,10 @@ export async function scriptedAws(t: TestContext, answers: Answers) {
   return { aws, calls, operations };
 }
 
-/** STS takes a form; Secrets Manager names the operation in a header; of EKS we only ever describe a cluster. */
+/**
+ * Returns the operation of a request. STS takes a form, and Secrets Manager names the operation in a header. The only
+ * EKS operation in use is `DescribeCluster`.
+ */
 function operationOf({ headers }: IncomingMessage, input: string): string {
   const target = headers['x-amz-target'];
   if (target !== undefined) return `${target}`.replace(/^.*\./, '');

@@ -11,7 +11,10 @@ interface Variable {
   readonly value?: string;
 }
 
-/** What the chart's Deployment of an agent, which that of the manifests is, tells it, as Kubernetes fills it in. */
+/**
+ * Returns the environment variables of the agent's Deployment with the values that Kubernetes fills in. The manifests
+ * use the same Deployment as the chart.
+ */
 function chartEnvironment(): Readonly<Record<string, string>> {
   const path = join(import.meta.dirname, '../../../deploy/agent/deployment.yaml');
   const [deployment] = (loadAll(readFileSync(path, 'utf8')) as { kind?: string; spec: object }[]).filter(
@@ -26,7 +29,7 @@ function chartEnvironment(): Readonly<Record<string, string>> {
   return filled;
 }
 
-test('the chart tells an agent all that it reads, and names what it has as whoever sends to it does', () => {
+test('sets every variable of the agent in the chart and names its queues as their senders do', () => {
   const filled = chartEnvironment();
   const told = readEnvironment(agentEnvironment, filled);
   const { AWS_REGION: region = '', ACCOUNT: account, SERVICE: service = '' } = filled;

@@ -25,7 +25,7 @@ const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-ev
 const ARN = 'arn:aws:sqs:eu-west-1:123456789012:tw-agent-edge-1-evictions-due';
 const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
 
-/** A queue that gives the messages that the test puts there, as a call that waits does, and the source on it. */
+/** A queue that long-polls for the messages that the test puts there, and the source that receives from it. */
 function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchResponse>) {
   const time = driveTimers(t, NOW);
   const log = recordingLog();
@@ -93,7 +93,7 @@ function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchRes
   return { due, queue, time, log, events, metric };
 }
 
-/** Resolves when the test says so, batch by batch. */
+/** A handler whose batches the test resolves one by one. */
 function handling() {
   const batches: PromiseWithResolvers<SQSBatchResponse>[] = [];
   const handle = () => {
@@ -112,8 +112,8 @@ async function stopped({ due, time }: ReturnType<typeof source>): Promise<void> 
   await stopping;
 }
 
-describe('the source of what is due', () => {
-  test('hands messages over as Lambda does, and deletes them', async (t) => {
+describe('the source of due messages', () => {
+  test('passes messages on as Lambda does, and deletes them', async (t) => {
     const world = source(t, done);
     const { queue, time, metric } = world;
     queue.put('m1', 'm2');
@@ -141,7 +141,7 @@ describe('the source of what is due', () => {
     await stopped(world);
   });
 
-  test('asks for batches of the size of evict, waits for them, and hides them for as long as handling may take', async (t) => {
+  test('receives batches of the size of evict by long polling, and hides messages for the duration of their handling', async (t) => {
     const world = source(t, done);
     const { queue, time } = world;
     queue.put(...Array.from({ length: EVICT_BATCH_SIZE + 2 }, (_, index) => `m${index}`));
@@ -159,7 +159,7 @@ describe('the source of what is due', () => {
     await stopped(world);
   });
 
-  test('keeps what the handler reports, and all of a batch that throws', async (t) => {
+  test('keeps messages that the handler reports as failed, and the whole batch when the handler throws', async (t) => {
     const world = source(t, async ({ Records }) => {
       if (Records.some(({ messageId }) => messageId === 'bad')) throw new Error('broken');
       return { batchItemFailures: [{ itemIdentifier: 'm2' }] };
@@ -176,7 +176,7 @@ describe('the source of what is due', () => {
     await stopped(world);
   });
 
-  test('has so many batches handled at a time, and takes the next as soon as one is done', async (t) => {
+  test('limits concurrent batches and receives the next batch when one settles', async (t) => {
     const { batches, handle } = handling();
     const world = source(t, handle);
     const { queue, time, metric } = world;
@@ -197,7 +197,7 @@ describe('the source of what is due', () => {
     await stopped(world);
   });
 
-  test('that cannot delete says so, and goes on', async (t) => {
+  test('logs a failed delete and continues', async (t) => {
     const world = source(t, done);
     const { queue, time, events } = world;
     queue.refusesDeletes = true;
@@ -212,8 +212,8 @@ describe('the source of what is due', () => {
   });
 });
 
-describe('while the queue is away, the source', () => {
-  test('asks again, ever more rarely, tells it once, and counts as out of reach after half a minute', async (t) => {
+describe('while the queue is unreachable, the source', () => {
+  test('backs off, logs once, and reports the queue as unreachable after 30 s', async (t) => {
     const world = source(t, done);
     const { due, queue, time, events, metric } = world;
     queue.away = new Error('no way there');
@@ -237,7 +237,7 @@ describe('while the queue is away, the source', () => {
     await stopped(world);
   });
 
-  test('asks as soon again as ever once it has answered in between', async (t) => {
+  test('resets its backoff after an answer', async (t) => {
     const world = source(t, done);
     const { queue, time } = world;
     queue.away = new Error('no way there');
@@ -256,8 +256,8 @@ describe('while the queue is away, the source', () => {
   });
 });
 
-describe('a source that is to stop', () => {
-  test('takes no more, and ends when what was taken is handled', async (t) => {
+describe('a stopping source', () => {
+  test('receives nothing more and ends when its batches are handled', async (t) => {
     const { batches, handle } = handling();
     const { due, queue, time } = source(t, handle);
     queue.put('m1');
@@ -277,7 +277,7 @@ describe('a source that is to stop', () => {
     assert.equal(queue.asked.length, asked);
   });
 
-  test('does not break its last call off, and gives back at once what that brings', async (t) => {
+  test('waits for its last call and immediately returns the messages of that call to the queue', async (t) => {
     const { due, queue, time } = source(t, done);
     await time.pass(200);
     const stopping = due.stop(10_000);
@@ -290,7 +290,7 @@ describe('a source that is to stop', () => {
     assert.deepEqual(queue.deleted, []);
   });
 
-  test('gives back what is not handled in time', async (t) => {
+  test('returns unfinished messages to the queue at its timeout', async (t) => {
     const { due, queue, time } = source(t, handling().handle);
     queue.put('m1');
     await time.pass(200);
@@ -300,7 +300,7 @@ describe('a source that is to stop', () => {
     assert.deepEqual(queue.givenBack, ['handle of m1']);
   });
 
-  test('does not wait out a pause between calls', async (t) => {
+  test('does not wait for the end of a backoff', async (t) => {
     const { due, queue, time } = source(t, done);
     queue.away = new Error('no way there');
     await time.pass(60_000);

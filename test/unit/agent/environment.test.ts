@@ -18,7 +18,7 @@ const GOOD = {
   INSTALLATION_NAME: 'tw.eu-west-1.123456789012',
 };
 
-test('an agent takes what its stack gives it, and serves its probes where Kubernetes looks for them', () => {
+test("reads the environment of the agent's stack and serves probes on the port of the chart", () => {
   assert.deepEqual(readEnvironment(agentEnvironment, GOOD), {
     ...GOOD,
     HISTORY_DAYS: 7,
@@ -28,7 +28,7 @@ test('an agent takes what its stack gives it, and serves its probes where Kubern
   });
 });
 
-test('an agent does not start without any of that, nor for a cluster whose name it cannot have rights by', () => {
+test("rejects a missing variable and a cluster name that the agent's permissions can't express", () => {
   const refused = (change: Readonly<Record<string, string | undefined>>, message: RegExp) =>
     assert.throws(
       () => readEnvironment(agentEnvironment, { ...GOOD, ...change }),

@@ -8,7 +8,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const CLUSTER = clusterName('closed');
 
-test('an agent sees its own cluster alone, and that while it is registered to be its; that it is not is told once', async () => {
+test("lists the agent's own cluster while it is registered with the agent, and logs a missing registration once", async () => {
   const log = recordingLog();
   let access: RegisteredCluster['access'] | undefined;
   const asked: string[] = [];
@@ -36,7 +36,7 @@ test('an agent sees its own cluster alone, and that while it is registered to be
   assert.deepEqual(new Set(asked), new Set([CLUSTER]));
 });
 
-test('that it cannot be read is no word about it', async () => {
+test("logs no missing registration when the registry can't be read", async () => {
   const log = recordingLog();
   const { list } = ownRegistration({
     registry: { get: () => Promise.reject(new StoreError('the table is away')) },

@@ -11,7 +11,7 @@ import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
-test('an agent does what is due in its own cluster, and sets aside what is of another, saying why', async () => {
+test("evicts in the agent's own cluster and sends messages of other clusters to the dead-letter queue with the reason", async () => {
   const bench = await heard([nodeDelta(1)], [livePod()]);
   const deadLetters = recordingSender();
   const handler = createHandler({

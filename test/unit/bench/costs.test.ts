@@ -8,7 +8,7 @@ import { type Figure, meetsAim } from '#test/bench/result.ts';
 
 const PAGE = join(import.meta.dirname, '../../../docs/internals/benchmarks.md');
 
-test('evictions ask AWS for what the page on performance says, and for no more than is aimed at', async () => {
+test('makes the AWS requests that the benchmarks page lists, within the targets', async () => {
   const counted: Figure[] = [];
   await costs.run((figure) => counted.push(figure), { runs: undefined, short: false, soakMinutes: 0 });
   const rows = readFileSync(PAGE, 'utf8')

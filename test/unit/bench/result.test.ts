@@ -11,19 +11,19 @@ const figure = (fields: Partial<Figure>): Figure => ({
   ...fields,
 });
 
-test('of several runs the middle one counts, of an even number the lower of two', () => {
+test('uses the median of an odd number of runs and the lower median of an even number', () => {
   assert.equal(median([30, 10, 20]), 20);
   assert.equal(median([4, 1, 3, 2]), 2);
   assert.equal(median([]), undefined);
 });
 
-test('a ratio is that of medians, and there is none without a peer', () => {
+test('divides medians, and returns no ratio without values of a peer', () => {
   assert.equal(ratioOf(figure({ peer: { name: 'other', values: [10, 100, 1] } })), 2);
   assert.equal(ratioOf(figure({})), undefined);
   assert.equal(ratioOf(figure({ peer: { name: 'other', values: [] } })), undefined);
 });
 
-test('an aim is met, missed, or not judged where nothing was measured', () => {
+test('reports a target as met, missed, or undefined without measurements', () => {
   const peer = { name: 'other', values: [10] };
   assert.equal(meetsAim(figure({ peer, aim: { of: 'ratio', atLeast: 2 } })), true);
   assert.equal(meetsAim(figure({ peer, aim: { of: 'ratio', atMost: 1.5 } })), false);
@@ -32,13 +32,13 @@ test('an aim is met, missed, or not judged where nothing was measured', () => {
   assert.equal(aimText(figure({ aim: { of: 'value', atMost: 19 } })), '≤ 19 pods/s ✗');
 });
 
-test('a number keeps three digits, and all of those before its point', () => {
+test('rounds to three digits and keeps all digits before the decimal point', () => {
   assert.equal(amount(1234.5, 'ms'), '1,235 ms');
   assert.equal(amount(0.012345, '$'), '0.0123 $');
   assert.equal(amount(undefined, 'ms'), '–');
 });
 
-test('contenders take turns, and another one begins each time', async () => {
+test('alternates contenders and their order', async () => {
   const order: string[] = [];
   const run = (name: string) => () => order.push(name);
   const values = await takingTurns(3, { a: run('a'), b: run('b') });

@@ -12,7 +12,7 @@ const values = fc.record({
     .map((taints) => JSON.stringify(taints)),
 });
 
-test('a synthetic object is the template’s JSON with its holes filled', () => {
+test('fills the holes of the JSON template of a synthetic object', () => {
   fc.assert(
     fc.property(values, ({ name, taints }) => {
       const expected = { name, again: `x-${name}`, taints: JSON.parse(taints) };
@@ -21,7 +21,7 @@ test('a synthetic object is the template’s JSON with its holes filled', () => 
   );
 });
 
-test('objects compressed piece by piece unzip to their text', () => {
+test('compresses objects piece by piece into text that decompresses as a whole', () => {
   fc.assert(
     fc.property(fc.array(values), (objects) => {
       const gzip = new GzipStream();

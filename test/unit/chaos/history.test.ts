@@ -22,10 +22,10 @@ const request = (at: number, more: Partial<TappedRequest>): TappedRequest => ({
   forwardedAt: at,
   ...more,
 });
-/** A look that was asked for and answered at these moments. */
+/** A read that was requested at `at` and answered at `toldAt`. */
 const look = (at: number, toldAt: number, status = 200) => request(at, { told: { status, at: toldAt } });
 
-/** What a delete that comes at ten seconds is said to rest upon. */
+/** Returns the time and the age of the read that a delete sent at ten seconds is based on. */
 function restingUpon(looks: readonly TappedRequest[], unheard: Passed['unheard'] = []) {
   const path = '/api/v1/namespaces/default/pods/p';
   const body = JSON.stringify({ preconditions: { uid: 'u' } });
@@ -36,23 +36,23 @@ function restingUpon(looks: readonly TappedRequest[], unheard: Passed['unheard']
   return found && [found.lookedAt, found.lookAgeMs];
 }
 
-test('a delete rests upon the oldest look that was answered lately enough, as it was when that was asked for', () => {
+test('bases a delete on the oldest read whose answer was recent enough, as of the request of that read', () => {
   assert.deepEqual(restingUpon([look(9_000, 9_900)]), [9_000, 100]);
   assert.deepEqual(restingUpon([look(9_200, 9_300), look(9_800, 9_900)]), [9_200, 100]);
   assert.deepEqual(restingUpon([look(5_000, 9_200), look(9_800, 9_900)]), [9_800, 100]);
 });
 
-test('one that rests upon no such look may rest upon nothing older', () => {
+test('assumes the oldest permitted read for a delete without a recent answer', () => {
   assert.deepEqual(restingUpon([look(5_000, 5_100)]), [9_250, 4_900]);
   assert.deepEqual(restingUpon([]), [9_250, undefined]);
 });
 
-test('what was refused, broken off or answered later shows nothing', () => {
+test('ignores reads that failed, were aborted, or were answered after the delete', () => {
   assert.deepEqual(restingUpon([look(9_900, 9_950, 500)]), [9_250, undefined]);
   assert.deepEqual(restingUpon([request(9_900, { status: 200 })]), [9_250, undefined]);
   assert.deepEqual(restingUpon([look(9_900, 10_001)]), [9_250, undefined]);
 });
 
-test('while the service is stopped, what it was told does not age', () => {
+test('does not age answers while the service process is stopped', () => {
   assert.deepEqual(restingUpon([look(4_950, 5_000)], [{ from: 5_010, to: 9_900 }]), [4_950, 110]);
 });

@@ -4,7 +4,7 @@ import { deadlinesOf, type History, type JudgedPod, judge, type SentDelete } fro
 
 const fan = { key: 'fan', effect: 'NoExecute' };
 const bearing = (tolerationSeconds: number) => [{ key: 'fan', operator: 'Exists', tolerationSeconds }];
-/** Asked for at a moment, in seconds, and seen a tenth of a second later. */
+/** A change that was requested at this second and observed 0.1 s later. */
 const at = (seconds: number) => ({ askedAt: seconds * 1000, seenAt: seconds * 1000 + 100 });
 
 const POD: JudgedPod = {
@@ -28,7 +28,7 @@ const left = (seconds: number, more: Partial<JudgedPod> = {}): JudgedPod => ({
   ...more,
 });
 
-/** Of a node that is tainted from 10 s to 60 s, until 100 s. */
+/** The result for pods on a node that is tainted from 10 s to 60 s, in a history that ends at 100 s. */
 const judged = (pods: readonly JudgedPod[], deletes: readonly SentDelete[], more: Partial<History> = {}) =>
   judge({
     nodes: new Map([
@@ -48,44 +48,44 @@ const judged = (pods: readonly JudgedPod[], deletes: readonly SentDelete[], more
   });
 const kinds = (...args: Parameters<typeof judged>) => judged(...args).violations.map(({ kind }) => kind);
 
-test('a pod that went when it was due went rightly, and so late as is certain', () => {
+test('accepts a pod that was evicted when due and reports the certain part of its delay', () => {
   const { violations, evictions, lateMs } = judged([left(31)], [sent(30.9)]);
   assert.deepEqual([violations, evictions, lateMs], [[], 1, [900]]);
 });
 
-test('between when something was asked for and when it was seen, the service has the benefit of the doubt', () => {
+test('accepts any order of events between a request and its observation', () => {
   assert.deepEqual(kinds([left(30.05)], [sent(30)]), []);
   assert.deepEqual(kinds([left(60.5)], [sent(60.05)]), []);
 });
 
-test('a pod that went before it can have been due went early', () => {
+test('reports a pod as early that was evicted before its earliest deadline', () => {
   assert.deepEqual(kinds([left(29.9)], [sent(29.8)]), ['early']);
 });
 
-test('a pod that went when nothing called for that went wrongly', () => {
+test('reports a pod as wrong that was evicted without a reason', () => {
   assert.deepEqual(kinds([left(5)], [sent(4.9)]), ['wrong']);
   assert.deepEqual(kinds([left(61)], [sent(60.9)]), ['wrong']);
   assert.deepEqual(kinds([left(61)], [sent(60.9, { lookedAt: 60_050 })]), []);
 });
 
-test('a delete that was decided too soon is early, however long its way was', () => {
+test('judges a delete by the time of its decision, not of its arrival', () => {
   assert.deepEqual(kinds([left(35)], [sent(29.9)]), ['early']);
   assert.deepEqual(kinds([left(15)], [sent(9.9)]), ['wrong']);
 });
 
-test('of several deletes that may have done it, one that is right is enough', () => {
+test('accepts a removal when one of its possible deletes is right', () => {
   assert.deepEqual(kinds([left(35)], [sent(29.9, { status: undefined }), sent(31)]), []);
   assert.deepEqual(kinds([left(30.5)], [sent(29.9, { status: undefined }), sent(31)]), ['early']);
 });
 
-test('a taint that came back begins a countdown of its own', () => {
+test('starts a new countdown for a taint that returned', () => {
   const turns = [10, 25, 27].map((seconds, index) => ({ ...at(seconds), taints: index === 1 ? [] : [fan] }));
   const nodes = new Map([['n', turns]]);
   assert.deepEqual(kinds([left(31)], [sent(30.9)], { nodes }), ['early']);
   assert.deepEqual(kinds([left(48)], [sent(47.9)], { nodes }), []);
 });
 
-test('a taint with another value goes on with its countdown', () => {
+test('continues the countdown of a taint whose value changed', () => {
   const turns = [10, 25].map((seconds, index) => ({
     ...at(seconds),
     taints: [{ ...fan, value: `${index}` }],
@@ -93,30 +93,30 @@ test('a taint with another value goes on with its countdown', () => {
   assert.deepEqual(kinds([left(30.5)], [sent(30.4)], { nodes: new Map([['n', turns]]) }), []);
 });
 
-test('a pod that came to tolerate more is due later', () => {
+test('moves the deadline of a pod whose toleration was extended', () => {
   const turns = [...POD.turns, { ...at(20), tolerations: bearing(40) }];
   assert.deepEqual(kinds([left(31, { turns })], [sent(30.9)]), ['early']);
   assert.deepEqual(kinds([left(51, { turns })], [sent(50.9)]), []);
 });
 
-test('a pod that is due and there in the end is lost, and one that was saved is not', () => {
+test('reports an overdue pod that remains as lost, and a pod whose taint was removed as saved', () => {
   assert.deepEqual(kinds([POD], [], { endAt: 40_000 }), ['lost']);
   const { violations, savedAfterMs } = judged([POD], []);
   assert.deepEqual([violations, savedAfterMs], [[], [30_000]]);
 });
 
-test('two deletes that the API server took are one too many, and one that it refused is none', () => {
+test('reports a second accepted delete as doubled and ignores a rejected one', () => {
   assert.deepEqual(kinds([left(31)], [sent(30.9), sent(30.95)]), ['doubled']);
   assert.deepEqual(kinds([left(31)], [sent(30.9), sent(30.95, { status: 404 })]), []);
 });
 
-test('a pod that nobody was seen to delete went wrongly, unless people deleted it', () => {
+test('reports a removed pod without an observed delete as wrong unless the test deleted it', () => {
   assert.deepEqual(kinds([left(31)], []), ['wrong']);
   assert.deepEqual(kinds([left(5, { deletedByPeople: true })], []), []);
   assert.deepEqual(kinds([left(31)], [sent(30.9, { status: undefined })]), []);
 });
 
-test('a pod that is there has to go when what was seen last says so', () => {
+test('computes the deadline of a remaining pod from the last observation', () => {
   const nodes = new Map([['n', [{ ...at(10), taints: [fan] }]]]);
   assert.deepEqual(deadlinesOf({ nodes, pods: [POD, left(31)], endAt: 20_000 }), [30_100]);
   const free = [{ ...at(0), tolerations: [{ operator: 'Exists' }] }];

@@ -13,12 +13,12 @@ const SCALE: Scale = {
 };
 const PLAN = planOf(SCALE);
 
-test('a seed says all that happens, and another one something else', () => {
+test('derives the same plan from the same seed and another plan from another seed', () => {
   assert.deepEqual(planOf(SCALE), PLAN);
   assert.notDeepEqual(planOf({ ...SCALE, seed: 8 }), PLAN);
 });
 
-test('everything is within the time, in its order', () => {
+test('keeps all actions within the duration and in order', () => {
   for (const planned of [PLAN.deeds, PLAN.faults]) {
     const times = planned.map(({ at }) => at);
     assert.deepEqual(
@@ -29,7 +29,7 @@ test('everything is within the time, in its order', () => {
   }
 });
 
-test('every fault and every deed comes up', () => {
+test('contains every kind of fault and every kind of action', () => {
   const faults = PLAN.faults.map(({ act }) => (act.kind === 'weather' ? act.sky : act.kind));
   assert.deepEqual([...new Set(faults)].toSorted(), [
     ...['clock', 'cut', 'deaf', 'failing', 'kill', 'resetting', 'silent', 'slow', 'stop', 'throttled'],
@@ -38,7 +38,7 @@ test('every fault and every deed comes up', () => {
   assert.deepEqual([...new Set(deeds)].toSorted(), ['delete', 'stamp', 'taint', 'tolerate', 'untaint']);
 });
 
-test('a taint that went comes back when nobody can have missed that, or says that it is another', () => {
+test('restores a removed taint only after 60 s, or with another value', () => {
   const goneAt = new Map<string, number>();
   for (const { at, act } of PLAN.deeds) {
     if (act.kind === 'tolerate' || act.kind === 'delete') continue;

@@ -9,7 +9,7 @@ import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
-/** The files of an identity, and by what the API server knows it. */
+/** The files of an identity, and the expression by which the API server recognizes the identity. */
 const IDENTITIES = [
   {
     ...{ name: 'a replica in its cluster', prefix: 'taintward-in-cluster' },
@@ -37,7 +37,7 @@ const policiesOf = (files: readonly string[]) =>
     .map(({ spec }) => fieldsOf(spec));
 
 for (const { name, prefix, files, ours } of IDENTITIES) {
-  test(`the policies for ${name} ask about nobody else, and let nothing through when they fail`, () => {
+  test(`the policies for ${name} match only that identity and fail closed`, () => {
     const policies = policiesOf(files);
     assert.equal(policies.length, 2);
     for (const { failurePolicy, matchConditions } of policies) {
@@ -46,7 +46,7 @@ for (const { name, prefix, files, ours } of IDENTITIES) {
     }
   });
 
-  test(`the policies for ${name} say what those of the chart say`, () => {
+  test(`the policies for ${name} match the policies of the chart`, () => {
     const [reference] = IDENTITIES;
     const asReference = JSON.parse(
       JSON.stringify(files.flatMap(read))
@@ -57,7 +57,7 @@ for (const { name, prefix, files, ours } of IDENTITIES) {
   });
 }
 
-test('the mark that they let in is the one that the service makes', () => {
+test('the policies allow the DisruptionTarget condition that the service writes', () => {
   const { status } = fieldsOf(disruptionPatch('u' as PodUid, 0, 0));
   const [condition, ...more] = itemsOf(fieldsOf(status)['conditions']).map(fieldsOf);
   assert.deepEqual(more, []);
@@ -70,7 +70,7 @@ test('the mark that they let in is the one that the service makes', () => {
   }
 });
 
-test('kustomize takes the policy for pods, and the one that costs the API server something is left to choice', () => {
+test('kustomize includes the policy for pods, and the costlier policy is optional', () => {
   const file = readFileSync(join(ROOT, 'cdk/rbac/admission-policy/kustomization.yaml'), 'utf8');
   assert.deepEqual(fieldsOf(load(file))['resources'], ['pods.yaml']);
   const all = fieldsOf(load(readFileSync(join(ROOT, 'cdk/rbac/kustomization.yaml'), 'utf8')));

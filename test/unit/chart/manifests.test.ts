@@ -10,7 +10,7 @@ import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** What is left to choice, file by file. */
+/** The optional files of each folder. */
 const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
   'in-cluster': [
     ...['admission-policy', 'admission-policy-nodes'],
@@ -66,7 +66,7 @@ const Deployment = z.object({ spec: z.object({ selector, template: Pod }) });
 
 const textOf = (...path: readonly string[]): string => readFileSync(join(ROOT, ...path), 'utf8');
 
-/** The objects in files of a folder. */
+/** Returns the objects in files of a folder. */
 const objectsIn = (folder: string, files: readonly string[]) =>
   files.flatMap((file) => loadAll(textOf('deploy', folder, file)).map((each) => Manifest.parse(each)));
 
@@ -81,7 +81,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
   const pod = spec.template;
   const [container] = pod.spec.containers;
 
-  test(`deploy/${folder}: kustomize takes all that has to be there, and the rest is left to choice`, () => {
+  test(`deploy/${folder}: kustomize includes every required file, and the other files are optional`, () => {
     const files = readdirSync(join(ROOT, 'deploy', folder), { recursive: true, encoding: 'utf8' });
     assert.deepEqual(
       files.filter((file) => file.endsWith('.yaml') && !taken.includes(file)).toSorted(),
@@ -89,7 +89,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     );
   });
 
-  test(`deploy/${folder}: what has a namespace is in the one that is made, or where nodes have their Leases`, () => {
+  test(`deploy/${folder}: every namespaced object is in the created namespace or in that of node Leases`, () => {
     const made = object('Namespace')?.metadata.name;
     const all = [
       ...objects,
@@ -102,7 +102,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.deepEqual(found, new Set([undefined, made, NODE_LEASE_NAMESPACE]));
   });
 
-  test(`deploy/${folder}: budget, network policy and spread are of the replicas`, () => {
+  test(`deploy/${folder}: disruption budget, network policy, and topology spread select the replicas`, () => {
     const budget = z.object({ spec: z.object({ selector }) }).parse(object('PodDisruptionBudget'));
     const network = z.object({ spec: z.object({ podSelector: selector }) }).parse(object('NetworkPolicy'));
     const chosen = [
@@ -114,7 +114,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     for (const { matchLabels } of chosen) assert.deepEqual(matchLabels, pod.metadata.labels);
   });
 
-  test(`deploy/${folder}: a replica has an account, and a quota for its priority`, () => {
+  test(`deploy/${folder}: a replica has a service account and a quota for its priority class`, () => {
     assert.equal(pod.spec.serviceAccountName, object('ServiceAccount')?.metadata.name);
     const quota = z
       .object({
@@ -127,7 +127,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.deepEqual(values, [pod.spec.priorityClassName]);
   });
 
-  test(`deploy/${folder}: the strictest of the pod security standards lets it in, and its namespace lets in no other`, () => {
+  test(`deploy/${folder}: a replica meets the restricted pod security standard, which its namespace enforces`, () => {
     assert.deepEqual(pod.spec.securityContext, {
       runAsNonRoot: true,
       runAsUser: 1000,
@@ -143,7 +143,7 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.equal(namespace.metadata.labels['pod-security.kubernetes.io/enforce'], 'restricted');
   });
 
-  test(`deploy/${folder}: a replica finds its token where it looks, one for an hour`, () => {
+  test(`deploy/${folder}: a replica reads a projected token that is valid for one hour`, () => {
     const [mount] = container.volumeMounts;
     const [volume] = pod.spec.volumes;
     assert.deepEqual(mount.name, volume.name);
@@ -154,12 +154,12 @@ for (const [folder, choices] of Object.entries(LEFT_TO_CHOICE)) {
     assert.equal(serviceAccountToken.expirationSeconds, 3600);
   });
 
-  test(`deploy/${folder}: the image is that of this version`, () => {
+  test(`deploy/${folder}: the image has the version of this release`, () => {
     assert.equal(container.image, `ghcr.io/taintward/taintward:${VERSION}`);
   });
 }
 
-test('a replica in the cluster is reached by Prometheus alone, at its metrics, and reaches what may be an API server', () => {
+test('a replica in the cluster accepts connections only from Prometheus at its metrics port, and connects only to ports of an API server', () => {
   const rule = z.object({ ports: z.array(z.object({ protocol: z.literal('TCP'), port: z.int() })) });
   const from = z.tuple([z.strictObject({ namespaceSelector: z.object({}), podSelector: selector })]);
   const { spec } = z
@@ -179,7 +179,7 @@ test('a replica in the cluster is reached by Prometheus alone, at its metrics, a
   assert.deepEqual(ports, [[8080], [443, 6443]]);
 });
 
-test('a replica in the cluster is told what it takes, on the Node flags of npm start', () => {
+test('a replica in the cluster has valid environment variables and the Node.js flags of npm start', () => {
   const { spec } = Deployment.parse(objectsIn('in-cluster', ['deployment.yaml'])[0]);
   const [{ command, args, ports }] = spec.template.spec.containers;
   const options = parseOptions(args.map((arg) => arg.replace('$(POD_IP)', '10.0.0.5')));

@@ -39,11 +39,11 @@ const Part: z.ZodType<Part> = z.lazy(() =>
 const Schema = Part.and(z.object({ $defs: z.record(z.string(), Part) }));
 const schema = Schema.parse(JSON.parse(read('values.schema.json')));
 
-/** What a part refers to, or itself. */
+/** Returns the definition that a part refers to, or the part itself. */
 const meant = (part: Part): Part =>
   part.$ref === undefined ? part : (schema.$defs[part.$ref.replace('#/$defs/', '')] ?? part);
 
-/** All parts below one, by their path. */
+/** Returns all parts below a part, with their paths. */
 function partsOf(part: Part, path = ''): readonly (readonly [string, Part])[] {
   const { properties = {}, items } = meant(part);
   const below = Object.entries(properties).flatMap(([name, each]) => partsOf(each, `${path}/${name}`));
@@ -51,7 +51,7 @@ function partsOf(part: Part, path = ''): readonly (readonly [string, Part])[] {
 }
 const parts = new Map(partsOf(schema));
 
-test('each value is described', () => {
+test('describes every value', () => {
   const undescribed = [...parts].filter(
     ([path, { description }]) => path !== '' && !path.endsWith('[]') && description === undefined,
   );
@@ -61,10 +61,10 @@ test('each value is described', () => {
   );
 });
 
-test('a value that nothing reads is refused, wherever it stands', () => {
+test('rejects unknown values at every level', () => {
   const open = [...parts].filter(([path, part]) => {
     const { type, additionalProperties } = meant(part);
-    // Helm itself adds that one, where a chart is part of another.
+    // `/global` is open because Helm itself adds it when the chart is a subchart.
     return type === 'object' && path !== '/global' && (additionalProperties ?? true) === true;
   });
   assert.deepEqual(
@@ -73,12 +73,12 @@ test('a value that nothing reads is refused, wherever it stands', () => {
   );
 });
 
-test('each value has a default, with a comment, and each default is a value', () => {
+test('gives each value a commented default and defines no default without a value', () => {
   const text = read('values.yaml');
   const found: string[] = [];
   const walk = (value: unknown, path: string) => {
     found.push(path);
-    // What is empty by default is filled by who installs it, and the maps of Kubernetes are its own.
+    // Values that are empty by default are filled by the user, and maps such as `resources` belong to Kubernetes.
     const below = parts.get(path)?.properties;
     if (below && path !== '/resources') {
       for (const [name, each] of Object.entries(z.record(z.string(), z.unknown()).parse(value))) {
@@ -98,7 +98,7 @@ test('each value has a default, with a comment, and each default is a value', ()
   assert.deepEqual(uncommented, []);
 });
 
-test('the chart knows the settings of a policy that the service reads, former names included', () => {
+test('lists the policy settings that the service reads, including former names', () => {
   const template = read('templates/_policy.tpl');
   const listed = (name: string): readonly string[] =>
     (new RegExp(`define "taintward\\.${name}" -}}\\n(.*)\\n`).exec(template)?.[1] ?? '').split(' ');
@@ -112,12 +112,12 @@ test('the chart knows the settings of a policy that the service reads, former na
   assert.deepEqual(listed('policyEntrySettings'), Object.keys(items.properties));
 });
 
-test('history is kept for as long as the service takes it', () => {
+test('limits historyDays to the range of the service', () => {
   const { minimum, maximum } = parts.get('/historyDays') ?? {};
   assert.deepEqual([minimum, maximum], [MIN_HISTORY_DAYS, MAX_HISTORY_DAYS]);
 });
 
-test('the chart has the version of what it installs', () => {
+test('has the version of the installed release', () => {
   const { version, appVersion } = z
     .object({ version: z.string(), appVersion: z.string() })
     .parse(load(read('Chart.yaml')));

@@ -8,7 +8,7 @@ const ROLE_ARN = 'arn:aws:iam::210987654321:role/taintward-access';
 const SECRET_ARN = 'arn:aws:secretsmanager:eu-west-1:123456789012:secret:taintward/prod-AbCdEf';
 const EKS: AccessOptions = { eks: 'prod', region: 'eu-west-1' };
 
-test('an EKS cluster is reached as oneself, or by a role and what it wants to hear', () => {
+test("reads an EKS cluster with the caller's identity, or with a role and an external ID", () => {
   const own = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
   assert.deepEqual(parseAccess(EKS), own);
   assert.deepEqual(parseAccess({ ...EKS, roleArn: ROLE_ARN }), { ...own, role: { arn: ROLE_ARN } });
@@ -18,7 +18,7 @@ test('an EKS cluster is reached as oneself, or by a role and what it wants to he
   });
 });
 
-test('relay and evict may have a role or a secret each', () => {
+test('reads separate roles or secrets for relay and evict', () => {
   const [relay, evict] = ['relay', 'evict'].map((part) => `arn:aws:iam::210987654321:role/taintward-${part}`);
   assert.ok(relay && evict);
   assert.deepEqual(parseAccess({ ...EKS, relayRoleArn: relay, evictRoleArn: evict, externalId: 'x' }), {
@@ -34,7 +34,7 @@ test('relay and evict may have a role or a secret each', () => {
   );
 });
 
-test('a context stands beside a secret, or by itself for a kubeconfig file, whose path becomes absolute', () => {
+test('reads a context with a secret, or alone for a kubeconfig file with an absolute path', () => {
   const secret = { kind: 'kubeconfig-secret', secretArn: SECRET_ARN };
   assert.deepEqual(parseAccess({ kubeconfigSecret: SECRET_ARN }), secret);
   assert.deepEqual(parseAccess({ kubeconfigSecret: SECRET_ARN, context: 'c' }), { ...secret, context: 'c' });
@@ -46,11 +46,11 @@ test('a context stands beside a secret, or by itself for a kubeconfig file, whos
   });
 });
 
-test('an agent that runs in it is named by its ID', () => {
+test('reads the ID of an agent', () => {
   assert.deepEqual(parseAccess({ agent: 'edge-1' }), { kind: 'agent', agent: 'edge-1' });
 });
 
-test('flags that do not make one way are refused in one sentence that names them', () => {
+test('rejects contradictory flags in one sentence that names the flags', () => {
   const cases: [AccessOptions, RegExp][] = [
     [{}, /^Missing cluster access\. Specify --eks .*--kubeconfig-secret .*--context/],
     [{ region: 'eu-west-1' }, /^Missing cluster access/],

@@ -25,11 +25,11 @@ const registered = (name: string, access: RegisteredCluster['access'] = EKS): Re
 
 const allowAll: Answer = json({ status: { allowed: true } }, 201);
 
-/** The command line on a registry with these clusters, whose API servers all answer the same. */
+/** The command line on a registry with these clusters, whose API servers all give the same answer. */
 const commandLine = (t: TestContext, answer: Answer, ...clusters: RegisteredCluster[]) =>
   commandLineOf(t, {}, answer, ...clusters);
 
-/** The same on a fleet of which these parts are others. */
+/** The same command line on a fleet with some of its parts replaced. */
 async function commandLineOf(
   t: TestContext,
   parts: Partial<Fleet>,
@@ -93,7 +93,7 @@ async function commandLineOf(
 
 const ADD = ['clusters', 'add', 'prod', '--eks', 'prod', '--region', 'eu-west-1'];
 
-test('a cluster that can be reached and grants what is needed is registered', async (t) => {
+test('registers a reachable cluster that grants the permissions', async (t) => {
   const { run, state, content, requests } = await commandLine(t, allowAll);
   await run(...ADD);
   assert.deepEqual([...content.values()], [registered('prod')]);
@@ -106,7 +106,7 @@ test('a cluster that can be reached and grants what is needed is registered', as
 
 const BY_AGENT = ['clusters', 'add', 'closed', '--agent', 'edge-1'];
 
-test('a cluster in which an agent runs is registered unseen, when that has its queue, and who is to start it is told how', async (t) => {
+test("registers a cluster with an agent without connecting, if the agent's queue exists, and prints how to start the agent", async (t) => {
   const asked: string[] = [];
   const hasAgent = async (agent: string) => asked.push(agent) > 0;
   const { run, state, content, requests } = await commandLineOf(t, { hasAgent }, allowAll);
@@ -123,7 +123,7 @@ test('a cluster in which an agent runs is registered unseen, when that has its q
   assert.match(state.printed, /\nclosed .* agent edge-1, in the cluster\n/);
 });
 
-test('an agent that is not deployed gets no cluster, unless nobody is to look', async (t) => {
+test('rejects a cluster of an undeployed agent unless --no-check is given', async (t) => {
   const { run, content } = await commandLineOf(t, { hasAgent: async () => false }, allowAll);
   await assert.rejects(run(...BY_AGENT), {
     name: 'CliError',
@@ -135,7 +135,7 @@ test('an agent that is not deployed gets no cluster, unless nobody is to look', 
   assert.equal(content.size, 1);
 });
 
-test('names that would have the rights of an agent reach into other clusters are refused for one, and for nobody else', async (t) => {
+test("rejects names that would extend an agent's permissions to other clusters, for clusters with an agent only", async (t) => {
   const { run, content } = await commandLineOf(t, { hasAgent: async () => true }, allowAll);
   for (const name of ['prod*', 'pro?', '$prod', 'TAINTED', 'HISTORY']) {
     await assert.rejects(run('clusters', 'add', name, '--agent', 'edge-1'), {
@@ -149,7 +149,7 @@ test('names that would have the rights of an agent reach into other clusters are
   }
 });
 
-test('a cluster that is registered under a name of before is told to be governed as before', async (t) => {
+test("reports the policy that was applied earlier under the cluster's name", async (t) => {
   const { run, state, rulesStore } = await commandLine(t, allowAll);
   const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
   await operator.applyPolicy(clusterName('prod'), 'mode: enforce');
@@ -157,7 +157,7 @@ test('a cluster that is registered under a name of before is told to be governed
   assert.match(state.printed, /\nThe policy applied earlier under this name is in force: enforce\.\n$/);
 });
 
-test('a cluster that does not grant what is needed is not registered, and what is missing is named', async (t) => {
+test('rejects a cluster that lacks permissions and names the missing permissions', async (t) => {
   const { run, content, host } = await commandLine(t, (response, request) => {
     const { verb } = JSON.parse(request.body).spec.resourceAttributes;
     json({ status: { allowed: verb !== 'delete' && verb !== 'patch' } }, 201)(response, request);
@@ -169,7 +169,7 @@ test('a cluster that does not grant what is needed is not registered, and what i
   assert.equal(content.size, 0);
 });
 
-test('of a cluster with an identity for each part, each is asked for the rights of that part', async (t) => {
+test('checks the permissions of each part with the identity of that part', async (t) => {
   const { run, content, requests, connected } = await commandLine(t, allowAll);
   const role = (part: string) => `arn:aws:iam::210987654321:role/taintward-${part}`;
   await run(...ADD, '--relay-role-arn', role('relay'), '--evict-role-arn', role('evict'));
@@ -181,7 +181,7 @@ test('of a cluster with an identity for each part, each is asked for the rights 
   assert.equal(requests.length, RELAY_PERMISSIONS.length + EVICT_PERMISSIONS.length + 1);
 });
 
-test('a cluster that does not let the Leases of nodes be read is registered, with a hint', async (t) => {
+test('registers a cluster without permission to read node Leases and prints a hint', async (t) => {
   const { run, content, state } = await commandLine(t, (response, request) => {
     const { resource } = JSON.parse(request.body).spec.resourceAttributes;
     json({ status: { allowed: resource !== 'leases' } }, 201)(response, request);
@@ -194,7 +194,7 @@ test('a cluster that does not let the Leases of nodes be read is registered, wit
   );
 });
 
-test('a cluster that cannot be reached is not registered, and why is said', async (t) => {
+test('rejects an unreachable cluster and reports the error', async (t) => {
   const { run, content } = await commandLine(t, (response) => response.destroy());
   await assert.rejects(run(...ADD), { name: 'ApiError', message: /connection was reset/ });
   assert.equal(content.size, 0);
@@ -202,7 +202,7 @@ test('a cluster that cannot be reached is not registered, and why is said', asyn
 
 const resets: Answer = (response) => response.destroy();
 
-test('where this machine does not reach a cluster evict is asked, whose word counts, and who spoke is said', async (t) => {
+test("asks evict to check a cluster that the machine can't reach, and reports evict's result", async (t) => {
   const asked: unknown[] = [];
   const checkAccess: NonNullable<Fleet['checkAccess']> = async (cluster) => {
     asked.push(cluster);
@@ -218,14 +218,14 @@ test('where this machine does not reach a cluster evict is asked, whose word cou
   );
 });
 
-test('where this machine is not let in, evict is asked, too: its identity is another one', async (t) => {
+test("asks evict to check a cluster that rejects the caller's credentials", async (t) => {
   const checkAccess = async () => ({ works: true, version: 'v1.34.2' }) as const;
   const { run, content } = await commandLineOf(t, { checkAccess }, status(401, 'Unauthorized', 'no'));
   await run(...ADD);
   assert.equal(content.size, 1);
 });
 
-test('a cluster that evict does not reach, either, is not registered, and both say why', async (t) => {
+test('rejects a cluster that neither the machine nor evict can reach, and reports both errors', async (t) => {
   const checkAccess = async () => ({ works: false, reason: 'Nobody lets it in.' }) as const;
   const { run, content } = await commandLineOf(t, { checkAccess }, resets);
   await assert.rejects(run(...ADD), {
@@ -236,7 +236,7 @@ test('a cluster that evict does not reach, either, is not registered, and both s
   assert.equal(content.size, 0);
 });
 
-test('where evict cannot be asked it is said why, beside what this machine found', async (t) => {
+test("reports why evict couldn't check the cluster, in addition to the machine's own error", async (t) => {
   const checkAccess = () => Promise.reject(new FleetError('tw-evict cannot be asked.'));
   const { run, content } = await commandLineOf(t, { checkAccess }, resets);
   await assert.rejects(run(...ADD), {
@@ -246,13 +246,13 @@ test('where evict cannot be asked it is said why, beside what this machine found
   assert.equal(content.size, 0);
 });
 
-test('evict is not asked of a context of a file, which it does not have', async (t) => {
+test('does not ask evict to check a context of a kubeconfig file', async (t) => {
   const checkAccess = () => assert.fail('evict was asked');
   const { run } = await commandLineOf(t, { checkAccess }, resets);
   await assert.rejects(run('clusters', 'add', 'kind', '--context', 'kind'), { name: 'ApiError' });
 });
 
-test('with --no-check nobody is asked, and that is said', async (t) => {
+test('skips all checks with --no-check and prints that', async (t) => {
   const checkAccess = () => assert.fail('evict was asked');
   const { run, state, content, requests } = await commandLineOf(t, { checkAccess }, resets);
   await run(...ADD, '--no-check');
@@ -260,7 +260,7 @@ test('with --no-check nobody is asked, and that is said', async (t) => {
   assert.match(state.printed, /\nConnection and permissions were not checked\. /);
 });
 
-test('a name that is taken is refused before anything is asked of the cluster', async (t) => {
+test('rejects an existing name before any request to the cluster', async (t) => {
   const { run, content, requests } = await commandLine(
     t,
     allowAll,
@@ -271,13 +271,13 @@ test('a name that is taken is refused before anything is asked of the cluster', 
   assert.equal(requests.length, 0);
 });
 
-test('who registers a context of a file hears that the deployed functions cannot use it', async (t) => {
+test("warns that deployed functions can't use a kubeconfig context", async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'add', 'kind', '--context', 'kind');
   assert.match(state.printed, /\nOnly processes with access to its kubeconfig file can reach the cluster/);
 });
 
-test('a name that no cluster can have is refused', async (t) => {
+test('rejects an invalid cluster name', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   for (const name of ['a#b', 'a b', '', 'x'.repeat(201)]) {
     await assert.rejects(run('clusters', 'show', name));
@@ -288,7 +288,7 @@ test('a name that no cluster can have is refused', async (t) => {
   );
 });
 
-test('clusters are listed in aligned columns, and each says how it is reached', async (t) => {
+test('lists clusters in aligned columns with their access', async (t) => {
   const { run, state } = await commandLine(
     t,
     allowAll,
@@ -310,7 +310,7 @@ test('clusters are listed in aligned columns, and each says how it is reached', 
   ]);
 });
 
-test('what stands among the registrations and is none is told, and the clusters are listed', async (t) => {
+test('reports invalid registrations and lists the clusters', async (t) => {
   const { run, state, strays } = await commandLine(t, allowAll, registered('prod'), {
     name: clusterName('torn'),
     access: { kind: 'unreadable', reason: 'its registration cannot be read' },
@@ -324,7 +324,7 @@ test('what stands among the registrations and is none is told, and the clusters 
   );
 });
 
-test('programs get JSON', async (t) => {
+test('prints JSON for programs', async (t) => {
   const { run, state } = await commandLine(t, allowAll, registered('prod'));
   const expected = { name: 'prod', access: EKS, addedAt: '2026-11-21T12:00:00.000Z' };
   await run('clusters', 'list', '--output', 'json');
@@ -334,13 +334,13 @@ test('programs get JSON', async (t) => {
   assert.deepEqual(JSON.parse(state.printed), expected);
 });
 
-test('without any cluster, the list says how to register one', async (t) => {
+test('prints how to register a cluster when none is registered', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'list');
   assert.match(state.printed, /^No clusters are registered\. To register one, run taintward clusters add/);
 });
 
-test('a cluster is shown and removed by its name', async (t) => {
+test('shows and removes a cluster by name', async (t) => {
   const { run, state, content } = await commandLine(t, allowAll, registered('prod'), registered('other'));
   await run('clusters', 'show', 'prod');
   assert.match(state.printed, /^NAME +prod\nADDED +2026-11-21T12:00:00\.000Z\nACCESS +EKS cluster prod/);
@@ -349,7 +349,7 @@ test('a cluster is shown and removed by its name', async (t) => {
   assert.deepEqual([...content.keys()], ['other']);
 });
 
-test('the audit says who registered a cluster and how, and who removed it', async (t) => {
+test('audits who registered and who removed a cluster', async (t) => {
   const { run, audited } = await commandLine(t, allowAll);
   await run(...ADD);
   await run('clusters', 'remove', 'prod');
@@ -359,7 +359,7 @@ test('the audit says who registered a cluster and how, and who removed it', asyn
   ]);
 });
 
-test('a cluster is registered with a warning where the audit cannot be written', async (t) => {
+test("registers a cluster with a warning when the audit log can't be written", async (t) => {
   const operator = () => Promise.reject(new FleetError('Nobody knows who you are.'));
   const { run, state, content } = await commandLineOf(t, { operator }, allowAll);
   await run(...ADD);
@@ -380,14 +380,14 @@ describe('a cluster with pending evictions', () => {
   const loss =
     /^Cluster prod has 2 pending evictions\. Once due, they fail as unregistered, with a dead letter /;
 
-  test('is removed with --yes, and says what is lost', async (t) => {
+  test('is removed with --yes, which prints the losses', async (t) => {
     const { run, state, content } = await withPending(t);
     await run('clusters', 'remove', 'prod', '--yes');
     assert.match(state.printed, loss);
     assert.equal(content.size, 0);
   });
 
-  test('is not removed where nobody can be asked', async (t) => {
+  test('is not removed without a terminal', async (t) => {
     const { run, state, content } = await withPending(t);
     await assert.rejects(run('clusters', 'remove', 'prod'), {
       name: 'CliError',
@@ -397,7 +397,7 @@ describe('a cluster with pending evictions', () => {
     assert.equal(content.size, 1);
   });
 
-  test('that cannot be counted is not removed without --yes', async (t) => {
+  test("is not removed without --yes when its evictions can't be counted", async (t) => {
     const store = {
       // biome-ignore lint/correctness/useYield: it fails before the first.
       async *taintedNodes() {
@@ -415,7 +415,7 @@ describe('a cluster with pending evictions', () => {
   });
 });
 
-test('a cluster that is not there can be neither shown nor removed', async (t) => {
+test('rejects show and remove for an unknown cluster', async (t) => {
   const { run } = await commandLine(t, allowAll);
   for (const command of ['show', 'remove']) {
     await assert.rejects(run('clusters', command, 'prod'), {
@@ -425,7 +425,7 @@ test('a cluster that is not there can be neither shown nor removed', async (t) =
   }
 });
 
-test('the table is the one that is named', async (t) => {
+test('uses the table that --table names', async (t) => {
   const { run, state } = await commandLine(t, allowAll);
   await run('clusters', 'list');
   await run('clusters', 'list', '--table', 'other');

@@ -11,8 +11,8 @@ import { plainOutput } from './plain-output.ts';
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
 /**
- * The command line, spoken by anna, on a fleet of the clusters `prod` and `stage` of which nothing was said, and which can't be
- * reached; `parts` in place of its own.
+ * The command line of user anna on a fleet of the clusters `prod` and `stage`, which have no rules and can't be
+ * reached. `parts` replace parts of the fleet.
  */
 export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
   const clock = new DrivenClock(NOW);
@@ -31,7 +31,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
   const state = Object.assign(output.state, {
     complaint: '',
     where: undefined as FleetChoice | undefined,
-    /** What is answered at the terminal; `undefined`: there is none. */
+    /** Answer at the terminal. `undefined`: there is no terminal. */
     answer: undefined as boolean | undefined,
     /** Messages on `evictions-due`. */
     sent,
@@ -66,7 +66,7 @@ export function commandLine(t: TestContext, parts: Partial<Fleet> = {}) {
   return { run, state, asked, fleet, store, rulesStore, leases, letters, clock };
 }
 
-/** Has a program throw where it would exit. */
+/** Makes a program throw where it would exit. */
 export function quiet(command: Command, writeErr: (text: string) => void): void {
   command.exitOverride().configureOutput({ writeErr });
   for (const each of command.commands) quiet(each, writeErr);

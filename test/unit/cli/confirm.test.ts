@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { confirmBy } from '#functions/cli/confirm.ts';
 
-/** What comes of a question that is answered with these bytes, after which the input ends. */
+/** Returns the result of a prompt that is answered with these bytes, after which the input ends. */
 async function answered(bytes: string) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const confirmed = confirmBy({ input, output }, 'Start evicting pods?');
@@ -14,7 +14,7 @@ async function answered(bytes: string) {
   return { isConfirmed, asked: await text(output) };
 }
 
-describe('a question at a terminal', () => {
+describe('a prompt', () => {
   for (const yes of ['y\n', 'yes\n', 'Y\n', 'YES\n', 'y\r\n']) {
     test(`is confirmed by ${JSON.stringify(yes)}`, async () => {
       assert.equal((await answered(yes)).isConfirmed, true);

@@ -7,7 +7,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 import { NOW, quiet } from './command-line.ts';
 
-test('taintward console serves until it is stopped, prints a link and opens another, and leaves the fleet closed', async (t) => {
+test('serves the console until stopped, prints a link, opens another link, and closes the fleet', async (t) => {
   const clock = new DrivenClock(NOW);
   const ended: string[] = [];
   const { fleet } = embeddedFleet(t, { clusters: ['prod'], clock }, { close: () => ended.push('fleet') });
@@ -36,7 +36,7 @@ test('taintward console serves until it is stopped, prints a link and opens anot
   await assert.rejects(program.parseAsync(['console', '--host', '0.0.0.0'], { from: 'user' }), CliError);
 });
 
-test('taintward console takes a link from the process that serves one, and ends once a browser has read another', async (t) => {
+test('gets a link from a running process and ends after a browser opened a second link', async (t) => {
   const clock = new DrivenClock(NOW);
   const links = ['http://127.0.0.1:1/?key=a', 'http://127.0.0.1:1/?key=b', 'http://127.0.0.1:1/?key=c'];
   const { fleet } = embeddedFleet(

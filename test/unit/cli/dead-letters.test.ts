@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commandLine } from './command-line.ts';
 
-test('one dead letter is sent again, named as list shows it, or by how it begins', async (t) => {
+test('redrives one dead letter by its ID or a prefix of its ID', async (t) => {
   const { run, letters } = commandLine(t);
   for (const body of ['{"a":1}', '{"b":2}']) letters.add('evictions-due', { body }, 'it was given up');
   assert.match(await run('dead-letters', 'list'), /^ID +QUEUE .*\n1 +evictions-due .*\n2 +evictions-due /);
@@ -16,7 +16,7 @@ test('one dead letter is sent again, named as list shows it, or by how it begins
   );
 });
 
-test('the dead letters that SQS does not show are counted, apart from what is printed', async (t) => {
+test('counts the dead letters that SQS does not show, on standard error', async (t) => {
   const { run, letters, state, fleet } = commandLine(t);
   for (let count = 0; count < 14; count++)
     letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
@@ -36,7 +36,7 @@ test('the dead letters that SQS does not show are counted, apart from what is pr
   assert.match(state.complained, /^About 4 messages are not shown\. .*redrive --queue NAME\.\n$/);
 });
 
-test('of dead letters that are all shown, or cut by the limit, none is said to be hidden', async (t) => {
+test('reports no hidden dead letters when all are shown or --limit cuts the list', async (t) => {
   const { run, letters, state } = commandLine(t);
   for (let count = 0; count < 14; count++)
     letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
@@ -45,7 +45,7 @@ test('of dead letters that are all shown, or cut by the limit, none is said to b
   assert.equal(state.complained, '');
 });
 
-test('purge prints what is lost, asks, and deletes the dead letters of a queue', async (t) => {
+test('purges the dead letters of a queue after printing the losses and a prompt', async (t) => {
   const { run, letters, state, asked } = commandLine(t);
   for (const reason of ['it was given up', 'it was given up', 'cluster x is not registered'])
     letters.add('evictions-due', { body: '{}' }, reason);
@@ -63,7 +63,7 @@ Deleted 3 dead-letter messages of evictions-due.
   assert.deepEqual([...(await letters.count())], [['expiry', 1]]);
 });
 
-test('purge deletes one message by its ID, or all messages of all queues', async (t) => {
+test('purges one message by its ID, or all messages of all queues', async (t) => {
   const { run, letters } = commandLine(t);
   letters.add('node-deltas.fifo', { body: '{}' }, 'nobody can read it');
   letters.add('agent-edge-1-evictions-due', { body: '{}' }, 'it was given up');
@@ -84,7 +84,7 @@ test('purge deletes one message by its ID, or all messages of all queues', async
   );
 });
 
-test('purge shows the most frequent reasons, and counts the others', async (t) => {
+test('prints the most frequent reasons before a purge and counts the others', async (t) => {
   const { run, letters } = commandLine(t);
   for (let pod = 0; pod < 12; pod++) letters.add('evictions-due', { body: '{}' }, `pod ${pod}`);
   assert.match(
@@ -93,7 +93,7 @@ test('purge shows the most frequent reasons, and counts the others', async (t) =
   );
 });
 
-test('purge deletes nothing without consent', async (t) => {
+test('purges nothing without confirmation', async (t) => {
   const { run, letters, state } = commandLine(t);
   letters.add('evictions-due', { body: '{}' }, 'it was given up');
   const refused = (message: RegExp) =>
@@ -105,7 +105,7 @@ test('purge deletes nothing without consent', async (t) => {
   await assert.rejects(run('dead-letters', 'purge', '1', '--all'), { message: /^Specify exactly one of ID/ });
 });
 
-test('a dead letter that is not there is not sent again', async (t) => {
+test('rejects redriving an unknown dead letter', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('dead-letters', 'redrive', '2'), {
     name: 'CliError',
@@ -113,7 +113,7 @@ test('a dead letter that is not there is not sent again', async (t) => {
   });
 });
 
-test('which dead letters are sent again has to be said, in one way', async (t) => {
+test('rejects redrive without exactly one of ID, --queue, or --all', async (t) => {
   const { run } = commandLine(t);
   for (const args of [[], ['2', '--all'], ['--all', '--queue', 'evictions-due']]) {
     await assert.rejects(run('dead-letters', 'redrive', ...args), {
@@ -123,7 +123,7 @@ test('which dead letters are sent again has to be said, in one way', async (t) =
   }
 });
 
-test('a queue of an agent is asked for by its name, and no other that is not there', async (t) => {
+test('accepts the queue of an agent by name and rejects unknown queues', async (t) => {
   const { run, letters } = commandLine(t);
   letters.add('agent-edge-1-evictions-due', { body: '{}' }, 'it was given up');
   const ofAgent = ['--queue', 'agent-edge-1-evictions-due'];

@@ -10,7 +10,7 @@ import { commandLine, NOW } from './command-line.ts';
 const PROD = clusterName('prod');
 const WHY = 'Cannot get pods at prod: the connection was refused';
 
-/** The command line, on a cluster that does not answer: web-0 was evicted there, and web-1 is to go in 4 minutes. */
+/** The command line on an unreachable cluster: web-0 was evicted, and web-1 is due in 4 minutes. */
 async function bench(t: TestContext) {
   const line = commandLine(t);
   const { store, rulesStore, leases, clock, fleet } = line;
@@ -29,7 +29,7 @@ async function bench(t: TestContext) {
   return { ...line, operator };
 }
 
-test('the first line says what happens to a pod, the rest what that rests on, and what is not known', async (t) => {
+test('explains a pod with its outcome in the first line, then the basis, then the limits of the answer', async (t) => {
   const { run } = await bench(t);
   assert.deepEqual((await run('explain', 'pod', 'default/web-1', '--cluster', 'prod')).split('\n'), [
     'default/web-1 will be evicted at 2026-11-21T12:04:00Z (in 4 m) because it tolerates node.kubernetes.io/unreachable:NoExecute for 300 s. This is its record: the pod could not be read.',
@@ -47,7 +47,7 @@ test('the first line says what happens to a pod, the rest what that rests on, an
   ]);
 });
 
-test('a held pod is shown with who holds it and why, and with the command that lets it go', async (t) => {
+test("names the operator and reason of a held pod's hold, and the command that releases it", async (t) => {
   const { run, operator } = await bench(t);
   await operator.stop(PROD, { why: 'an incident' });
   const told = await run('explain', 'pod', 'default/web-1', '--cluster', 'prod');
@@ -58,7 +58,7 @@ test('a held pod is shown with who holds it and why, and with the command that l
   assert.match(told, /How to release it\n {2}taintward resume prod --reason 'REASON'\n/);
 });
 
-test('programs get all of it, with moments as texts', async (t) => {
+test('prints all fields as JSON for programs, with times as text', async (t) => {
   const { run } = await bench(t);
   const story = JSON.parse(await run('explain', 'pod', 'default/web-1', '--cluster', 'prod', '-o', 'json'));
   assert.deepEqual(story.outcome, {
@@ -81,7 +81,7 @@ test('programs get all of it, with moments as texts', async (t) => {
   );
 });
 
-test('a node is shown by workload, and each of its pods where there is room', async (t) => {
+test('groups the pods of a node by workload, and lists each pod with -o wide', async (t) => {
   const { run } = await bench(t);
   const told = await run('explain', 'node', 'node-1', '--cluster', 'prod');
   assert.match(
@@ -96,7 +96,7 @@ test('a node is shown by workload, and each of its pods where there is room', as
   );
 });
 
-test('a pod is named with its namespace, and a cluster where there are several', async (t) => {
+test('requires a namespace for a pod, and a cluster name if there are several', async (t) => {
   const { run, state } = await bench(t);
   await assert.rejects(run('explain', 'pod', 'web-1'));
   assert.match(state.complaint, /Specify NAMESPACE\/NAME, for example shop\/web-0\./);

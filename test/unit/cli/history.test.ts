@@ -21,7 +21,7 @@ const MINUTE = 60_000;
 const at = (minutes: number) => NOW + minutes * MINUTE;
 const REF = aRef(clusterName('prod'), 'n1');
 
-/** The command line an hour after `NOW`, beside a service that goes on writing its state directory. */
+/** The command line one hour after `NOW`, beside a service that keeps writing its state directory. */
 function commandLine(t: TestContext) {
   const state = mkdtempSync(join(tmpdir(), 'history-'));
   const store = new SqliteStore({ path: join(state, STORE_FILE) });
@@ -45,7 +45,7 @@ function commandLine(t: TestContext) {
   }
   const run = async (...args: string[]): Promise<string> => {
     output.state.printed = '';
-    // Commander keeps what an earlier run was given.
+    // Commander keeps option values between parses of one program.
     await program.parseAsync(['history', '--state-dir', state, ...args], { from: 'user' });
     return output.state.printed;
   };
@@ -69,7 +69,7 @@ const wouldHave = ({ uid, namespace, name, fireAt, reasons }: EvictionRecord): N
   by: { kind: 'observe' },
 });
 
-test('what happened is told line by line, the newest last, with why and who', async (t) => {
+test('prints entries oldest first with cause and actor', async (t) => {
   const { store, run, write } = commandLine(t);
   const [a, b] = [pod('a'), { ...pod('b'), startedAt: at(1) }];
   await write(0, [a, b]);
@@ -100,7 +100,7 @@ test('what happened is told line by line, the newest last, with why and who', as
   assert.match(String(lines[5]), / {3}built-in controller, 2026-11-21T12:06:00Z {3}/);
 });
 
-test('what was done to the cluster, by people or its guard, stands between what happened to pods', async (t) => {
+test('lists actions of operators and the guard between pod events', async (t) => {
   const { store, run, write } = commandLine(t);
   const rulesStore = new SqliteRulesStore({ database: store.database });
   const { cluster } = REF;
@@ -136,7 +136,7 @@ test('what was done to the cluster, by people or its guard, stands between what 
   assert.equal('cluster' in ofAll, false);
 });
 
-test('what is asked for can be narrowed, and named without its cluster', async (t) => {
+test('filters entries by pod and period, with or without a cluster name', async (t) => {
   const { run, write } = commandLine(t);
   await write(0, [pod('a'), pod('b')]);
   const lines = async (...args: string[]) => (await run(...args)).split('\n').length - 1;
@@ -146,7 +146,7 @@ test('what is asked for can be narrowed, and named without its cluster', async (
   assert.match(await run('other', '--since', '2026-11-21T00:00:00Z'), /^No entries in this period\. /);
 });
 
-test('programs are told in JSON', async (t) => {
+test('prints JSON for programs', async (t) => {
   const { run, write } = commandLine(t);
   const a = pod('a');
   await write(0, [a]);
@@ -165,7 +165,7 @@ test('programs are told in JSON', async (t) => {
   });
 });
 
-test('what the built-in controller evicted is compared with what we would have', async (t) => {
+test('compares evictions of the built-in controller with those of Taintward', async (t) => {
   const { store, run, write } = commandLine(t);
   const [early, late, ours, theirs, other] = ['early', 'late', 'ours', 'theirs', 'other'].map((name) =>
     pod(name),
@@ -193,7 +193,7 @@ test('what the built-in controller evicted is compared with what we would have',
   );
 });
 
-test('the difference is of whole seconds, as the time of the built-in controller is', async (t) => {
+test('compares times in whole seconds, the precision of the built-in controller', async (t) => {
   const { store, run, write } = commandLine(t);
   const record = { ...pod('a'), fireAt: at(5) + 600 };
   await write(0, [record]);
@@ -202,7 +202,7 @@ test('the difference is of whole seconds, as the time of the built-in controller
   assert.match(await run('prod', '--compare'), / 0\.0 s .*\n.*median difference 0\.0 s/s);
 });
 
-test('without anything to compare it says so', async (t) => {
+test('prints zeros when there is nothing to compare', async (t) => {
   const { run } = commandLine(t);
   assert.equal(
     await run('prod', '--compare'),
@@ -210,7 +210,7 @@ test('without anything to compare it says so', async (t) => {
   );
 });
 
-test('a moment that is none is refused', async (t) => {
+test('rejects an invalid time', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(
     run('--since', 'yesterday'),
@@ -219,7 +219,7 @@ test('a moment that is none is refused', async (t) => {
   await assert.rejects(run('--since', '5'), /Specify a duration before now/);
 });
 
-test('a state directory that is not there is refused', async (t) => {
+test('rejects a missing state directory', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('--state-dir', '/nowhere'), {
     name: 'FleetError',

@@ -10,7 +10,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 import { commandLine } from './command-line.ts';
 import { plainOutput } from './plain-output.ts';
 
-/** Title of the window, an empty screen, the 8-bit way to a colour, a line of its own, text that reads backwards. */
+/** A window title, a clear screen, an 8-bit color sequence, a separate line, and right-to-left text. */
 const ODD = '\u001b]0;owned\u0007\u001b[2J\u009b31m\nNo action required.\r\u202edaeh';
 const PLAIN = 'odd';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: styles begin so
@@ -19,7 +19,7 @@ const ACTED_UPON = /(?!\n)[\p{Cc}\u202e]/u;
 
 const paint: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
-/** What commands print of a fleet in which everything that others may name is named so, as a relay in the wrong hands can. */
+/** Returns the output of a command on a fleet whose names are all `name`, as a compromised relay can write them. */
 async function printed(t: TestContext, name: string, ...argv: readonly string[]): Promise<string> {
   const { fleet, store, letters } = commandLine(t);
   const [cluster = assert.fail('there is no cluster')] = await fleet.clusters();
@@ -56,7 +56,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['dead-letters', 'list', '-o', 'wide'],
 ];
 
-test('no command lets a name act on the terminal, or begin a line of its own', async (t) => {
+test('escapes names in every command, so that a name neither controls the terminal nor begins a line', async (t) => {
   for (const argv of COMMANDS) {
     const text = (await printed(t, ODD, ...argv)).replaceAll(STYLES, '');
     const plain = await printed(t, PLAIN, ...argv);
@@ -66,19 +66,19 @@ test('no command lets a name act on the terminal, or begin a line of its own', a
   }
 });
 
-test('for programs names are what they are, and still act on no terminal', async (t) => {
+test('keeps names unchanged in JSON for programs without controlling a terminal', async (t) => {
   const text = await printed(t, ODD, 'pending', 'prod', '-o', 'json');
   assert.doesNotMatch(text, ACTED_UPON);
-  // Below it, on standard error, stands that it may be old.
+  // Below the JSON, on standard error, is a warning that the data may be old.
   const shown = JSON.parse(text.slice(0, text.lastIndexOf(']') + 1));
   assert.ok(JSON.stringify(shown).includes(JSON.stringify(`pod${ODD}`)));
 });
 
-test('what goes wrong by a name does not act on the terminal either', async (t) => {
+test('escapes names in error messages', async (t) => {
   assert.doesNotMatch(await printed(t, ODD, 'pending', `prod${ODD}`), ACTED_UPON);
 });
 
-test('what was mistyped begins no line of its own where it is named', async (t) => {
+test('keeps a mistyped argument within its line in error messages', async (t) => {
   const forged = 'prod\ntaintward: all is well';
   for (const line of [
     ['pending', forged],
@@ -95,7 +95,7 @@ test('what was mistyped begins no line of its own where it is named', async (t) 
   );
 });
 
-test('no name acts on the terminal of npm start, or begins a line of its own', () => {
+test('escapes names in the log of npm start', () => {
   const lines: string[] = [];
   const log = textLog(new DrivenClock(NOW), (line) => lines.push(line));
   const pod = { cluster: `c${ODD}`, node: `n${ODD}`, namespace: ODD, pod: ODD, uid: ODD };

@@ -10,12 +10,12 @@ import { commandLine, NOW } from './command-line.ts';
 import { plainOutput } from './plain-output.ts';
 
 const PROD = clusterName('prod');
-/** Each begins a line where it acts: what stands behind it would pass for a line of ours. */
+/** Each of these begins a new line on some terminal, so the text after it could pass for output of Taintward. */
 const ENDS = ['\n', '\r\n', '\r', '\u2028', '\u2029', '\u0085', '\u000b', '\u000c', '\u202e\n'];
 const FORGED = 'No action required.';
 const ACTED_UPON = /(?!\n)[\p{Cc}\u2028-\u202e]/u;
 
-/** What a command prints where every reason, name and error ends as given and goes on with a line of its own. */
+/** Returns the output of a command on a fleet whose reasons, names, and errors all end with `end` and a forged line. */
 async function printed(t: TestContext, end: string, ...argv: readonly string[]): Promise<string> {
   const reason = `because${end}${FORGED}`;
   const { fleet, store, rulesStore, leases, clock } = commandLine(t);
@@ -60,7 +60,7 @@ const COMMANDS: readonly (readonly string[])[] = [
   ['policy', 'get', 'prod'],
 ];
 
-describe('no reason, name or error begins a line of an answer', () => {
+describe('keeps reasons, names, and errors within their line', () => {
   for (const argv of COMMANDS) {
     test(argv.join(' '), async (t) => {
       const plain = await printed(t, ' ', ...argv);
@@ -74,7 +74,7 @@ describe('no reason, name or error begins a line of an answer', () => {
   }
 });
 
-test('what somebody is told of a target of their own is one line', async (t) => {
+test('prints a confirmation of a hostile target name on one line', async (t) => {
   for (const end of ENDS) {
     const node = `n${end}${FORGED}`;
     const text = await printed(t, end, 'hold', 'node', node, '--yes', '--cluster', 'prod', '--reason', node);

@@ -8,7 +8,7 @@ import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');
 
-test('a cluster is stopped for a while, all are until they are resumed, and each is shown', async (t) => {
+test('stops one cluster for a period and all clusters until resumed, and lists both stops', async (t) => {
   const { run, rulesStore } = commandLine(t);
   assert.equal(
     await run('stop', 'prod', '--reason', 'an incident', '--for', '1h'),
@@ -33,7 +33,7 @@ test('a cluster is stopped for a while, all are until they are resumed, and each
   assert.equal(await run('holds'), 'No stops or holds.\n');
 });
 
-test('a cluster that is enforced is paused, and resumed', async (t) => {
+test('pauses and resumes an enforced cluster', async (t) => {
   const { run, rulesStore, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   assert.equal(
@@ -52,7 +52,7 @@ test('a cluster that is enforced is paused, and resumed', async (t) => {
   assert.equal((await rulesStore.read(prod)).orders.policy?.read.mode, 'enforce');
 });
 
-test('what ended by itself is not said to go on, nor taken back', async (t) => {
+test('does not resume, or report as resumed, a stop or pause that expired', async (t) => {
   const { run, fleet, clock } = commandLine(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
@@ -67,7 +67,7 @@ test('what ended by itself is not said to go on, nor taken back', async (t) => {
   await assert.rejects(run('resume', 'prod', '--reason', 'over'), { name: 'OperatorError' });
 });
 
-test('pods, workloads and nodes are held by name, and released by the name of their hold', async (t) => {
+test('holds pods, workloads, and nodes by name and releases them by hold ID', async (t) => {
   const { run, rulesStore } = commandLine(t);
   const said = await run('hold', 'pod', 'default/web-0', '--cluster', 'prod', '--reason', 'a debugger');
   const [, id = ''] =
@@ -103,7 +103,7 @@ test('pods, workloads and nodes are held by name, and released by the name of th
   });
 });
 
-test('a hold that matches nothing is refused, unless --yes is given', async (t) => {
+test('rejects a hold that matches nothing unless --yes is given', async (t) => {
   const pod = {
     metadata: {
       ...{ namespace: 'shop', name: 'web-abc-1', uid: 'u1', creationTimestamp: '2026-11-21T11:00:00Z' },
@@ -130,7 +130,7 @@ test('a hold that matches nothing is refused, unless --yes is given', async (t) 
   assert.equal((await rulesStore.read(prod)).orders.holds.length, 2);
 });
 
-test('a hold in a cluster that cannot be reached goes ahead, with a warning', async (t) => {
+test('holds a pod of an unreachable cluster with a warning', async (t) => {
   const { run, state, rulesStore } = commandLine(t);
   await run('hold', 'pod', 'shop/web', '--cluster', 'prod', '--reason', 'x');
   assert.equal(
@@ -140,14 +140,14 @@ test('a hold in a cluster that cannot be reached goes ahead, with a warning', as
   assert.equal((await rulesStore.read(prod)).orders.holds.length, 1);
 });
 
-test('a hold needs a cluster name where there are several clusters', async (t) => {
+test('requires a cluster name for a hold if there are several clusters', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('hold', 'node', 'n1', '--reason', 'x'), {
     message: 'Missing cluster name. Specify one of: prod, stage.',
   });
 });
 
-test('what the guard holds is shown, and released by cluster', async (t) => {
+test('lists guard trips and releases them by cluster', async (t) => {
   const { run, rulesStore } = commandLine(t);
   const { guard } = await rulesStore.read(prod);
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
@@ -160,7 +160,7 @@ test('what the guard holds is shown, and released by cluster', async (t) => {
   assert.deepEqual((await rulesStore.read(prod)).guard.trips, []);
 });
 
-test('a stop without a reason is recorded as one', async (t) => {
+test('records a stop without a reason as such', async (t) => {
   const { run, rulesStore } = commandLine(t);
   await run('stop', '--all');
   assert.equal((await rulesStore.fleetStop())?.why, 'none given');
@@ -168,7 +168,7 @@ test('a stop without a reason is recorded as one', async (t) => {
   assert.equal((await rulesStore.read(prod)).orders.stop?.why, 'none given');
 });
 
-test('what is said without a reason, or of nothing that can be named, is refused in one sentence', async (t) => {
+test('rejects a missing reason or an invalid target in one sentence', async (t) => {
   const { run, state } = commandLine(t);
   const cases: readonly (readonly [readonly string[], RegExp])[] = [
     [['pause', 'prod'], /required option '--reason <text>' not specified/],
@@ -206,7 +206,7 @@ test('what is said without a reason, or of nothing that can be named, is refused
   });
 });
 
-test('the audit shows who did what, and why, the newest first', async (t) => {
+test('lists actions with actor and reason, newest first', async (t) => {
   const { run, clock } = commandLine(t);
   await run('stop', 'prod', '--reason', 'an incident');
   await clock.advanceTo(NOW + 60_000);
@@ -224,7 +224,7 @@ test('the audit shows who did what, and why, the newest first', async (t) => {
   assert.deepEqual(dated, [newest]);
 });
 
-test('what is to be evicted is shown, the first to go first, with what holds it', async (t) => {
+test('lists pending evictions by deadline with the gate of each', async (t) => {
   const { run, store, fleet } = commandLine(t);
   await (await fleet.operator()).applyPolicy(prod, 'mode: enforce\n');
   const said = await run('hold', 'pod', 'default/held', '--cluster', 'prod', '--reason', 'a debugger');
@@ -267,7 +267,7 @@ test('what is to be evicted is shown, the first to go first, with what holds it'
   assert.equal(await run('pending', 'stage'), 'No pending evictions.\n');
 });
 
-test('what was given up is tried again, by one message for a node', async (t) => {
+test('retries failed evictions with one message per node', async (t) => {
   const { run, store, state } = commandLine(t);
   const lost = [aRecord({ gaveUpAt: NOW }), aRecord({ gaveUpAt: NOW })];
   await store.commit(

@@ -1,6 +1,9 @@
 import type { CliDeps } from '#functions/cli/command.ts';
 
-/** Of what commands need of the world: output without colours and progress, which is looked at once. The code is where they left it, if they did. */
+/**
+ * The dependencies of commands on the outside world: output without color or progress, and `watch` with a single
+ * refresh. `exitCode` is the code that the command set, or 0.
+ */
 export function plainOutput() {
   const state = { printed: '', complained: '', exitCode: 0 };
   const deps: Pick<CliDeps, 'print' | 'complain' | 'paint' | 'progress' | 'watch' | 'exitWith'> = {
@@ -12,7 +15,7 @@ export function plainOutput() {
     },
     paint: (_, text) => text,
     progress: () => undefined,
-    // Once is enough.
+    // The test needs a single refresh.
     watch: async (look) => {
       state.printed += await look();
     },

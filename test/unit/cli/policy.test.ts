@@ -11,7 +11,7 @@ import { commandLine, NOW } from './command-line.ts';
 
 const prod = clusterName('prod');
 
-/** The command line and a file that holds `text`. */
+/** The command line and a file that contains `text`. */
 function withFile(t: TestContext, text: string) {
   const dir = mkdtempSync(join(tmpdir(), 'policy-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -22,7 +22,7 @@ function withFile(t: TestContext, text: string) {
     const read = await bench.rulesStore.readAll([prod, clusterName('stage')]);
     return [...read.values()].map(({ orders }) => orders.policy?.read.mode);
   };
-  /** Pods that are due in prod, and only observed. */
+  /** Commits this number of due pods in observe mode to prod. */
   const observed = async (count: number) => {
     const held = { by: { kind: 'observe' as const }, since: NOW };
     const schedule = Array.from({ length: count }, () => aRecord({ fireAt: NOW, held }));
@@ -36,7 +36,7 @@ function withFile(t: TestContext, text: string) {
   return { ...bench, file, modes, observed };
 }
 
-test('a policy is applied to the clusters that are named, or to all, and printed as it was written', async (t) => {
+test('applies a policy to the named clusters or all, and prints it as written', async (t) => {
   const text = '# of the platform team\nmode: paused # until we know more\n';
   const { run, file, modes } = withFile(t, text);
   assert.equal(
@@ -51,14 +51,14 @@ test('a policy is applied to the clusters that are named, or to all, and printed
   assert.equal(await run('policy', 'get', 'prod'), text);
 });
 
-test('the default policy is printed where none was applied, as one that could be', async (t) => {
+test('prints the default policy as a valid document where none is applied', async (t) => {
   const { run } = commandLine(t);
   const printed = await run('policy', 'get', 'stage');
   assert.match(printed, /^# No policy is applied to stage\. These are the defaults\.\nmode: observe\n/);
   assert.deepEqual(parsePolicyDocument(printed), DEFAULT_POLICY);
 });
 
-test('before pods go that were only observed, it is shown how many, and asked', async (t) => {
+test('prints how many observed pods will be evicted and prompts before enforcing', async (t) => {
   const { run, file, modes, observed, state, asked } = withFile(t, 'mode: enforce');
   await observed(2);
   state.answer = false;
@@ -84,7 +84,7 @@ test('before pods go that were only observed, it is shown how many, and asked', 
   assert.equal(asked.length, 2, 'what is enforced already is not asked for again');
 });
 
-test('where nobody can be asked, evicting needs --yes', async (t) => {
+test('requires --yes for enforcing without a terminal', async (t) => {
   const { run, file, modes } = withFile(t, 'mode: enforce');
   await assert.rejects(run('policy', 'apply', '-f', file, 'prod'), {
     name: 'CliError',
@@ -94,7 +94,7 @@ test('where nobody can be asked, evicting needs --yes', async (t) => {
   assert.deepEqual(await modes(), ['enforce', undefined]);
 });
 
-test('a policy that evicts by the Eviction API is applied with a word on the right that takes', async (t) => {
+test('names the permission for pods/eviction when applying method evict', async (t) => {
   const { run, file } = withFile(t, 'mode: observe\nmethod: evict');
   assert.match(
     await run('policy', 'apply', '-f', file, 'prod'),
@@ -103,7 +103,7 @@ test('a policy that evicts by the Eviction API is applied with a word on the rig
   assert.doesNotMatch(await run('policy', 'apply', '-f', file, 'prod'), /eviction/);
 });
 
-test('clusters are named, or all are meant, and they exist', async (t) => {
+test('requires existing clusters or --all', async (t) => {
   const { run, file } = withFile(t, 'mode: observe');
   const either = { message: 'Specify either cluster names or --all.' };
   await assert.rejects(run('policy', 'apply', '-f', file), either);
@@ -113,7 +113,7 @@ test('clusters are named, or all are meant, and they exist', async (t) => {
   });
 });
 
-test('what a policy would change is shown setting by setting', async (t) => {
+test('prints the changes of a policy by setting', async (t) => {
   const { run, file } = withFile(t, 'mode: enforce\nevictionRate: 5\nguard: { cluster: off }');
   assert.deepEqual((await run('policy', 'diff', '-f', file, 'prod')).split('\n'), [
     'SETTING                 CURRENT   NEW',
@@ -131,7 +131,7 @@ test('what a policy would change is shown setting by setting', async (t) => {
   );
 });
 
-test('a document is validated without any cluster, and its mistake is one sentence that names file and setting', async (t) => {
+test('validates a document without a cluster and names file and setting of an error', async (t) => {
   const { run, file, state } = withFile(t, 'mode: enforce');
   assert.equal(await run('policy', 'validate', '-f', file), `${file} is a valid policy with mode enforce.\n`);
   writeFileSync(file, 'mode: enforce\nguard: { cluster: { percent: 200 } }');
@@ -142,7 +142,7 @@ test('a document is validated without any cluster, and its mistake is one senten
   assert.equal(state.where, undefined);
 });
 
-test('a policy that names what cannot be, or is over, is neither valid nor applied', async (t) => {
+test('rejects policies with impossible settings or an expired end in validate and apply', async (t) => {
   const { run, file, modes } = withFile(t, 'mode: observe\ntreatAsNoExecute: [readiness.k8s.io/*]');
   const refused = {
     name: 'PolicyError',
@@ -163,7 +163,7 @@ test('a policy that names what cannot be, or is over, is neither valid nor appli
   assert.deepEqual(await modes(), ['observe', undefined]);
 });
 
-test('a policy in former names of settings is taken, with a line that says the present ones', async (t) => {
+test('accepts former names of settings with a line that gives the current names', async (t) => {
   const { run, file, state } = withFile(t, 'mode: observe\nrate: 5\nguard: { people: off }');
   const warning = 'policy: rate is now evictionRate, guard.people is now guard.customTaints\n';
   for (const command of [['validate'], ['diff', 'prod'], ['apply', 'prod']]) {
@@ -173,7 +173,7 @@ test('a policy in former names of settings is taken, with a line that says the p
   }
 });
 
-test('the schema for editors is printed', async (t) => {
+test('prints the schema for editors', async (t) => {
   const { run } = commandLine(t);
   assert.deepEqual(JSON.parse(await run('policy', 'schema')), policyJsonSchema());
 });

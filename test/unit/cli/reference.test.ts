@@ -6,7 +6,7 @@ import { leavesOf, referenceOf } from '#functions/cli/reference.ts';
 
 const program = () => createProgram({} as CliDeps);
 
-describe('each command has a description and examples that it understands', () => {
+describe('each command has a description and examples that parse', () => {
   const page = referenceOf(program());
   for (const command of leavesOf(program(), program().createHelp())) {
     const path = [...pathOf(command)];

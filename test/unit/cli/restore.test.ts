@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { commandLine } from './command-line.ts';
 
-test('a table is restored once somebody agreed, and how much came back is said', async (t) => {
+test('restores a table after confirmation and prints the number of items', async (t) => {
   const { run, state, fleet, asked } = commandLine(t);
   const from: string[] = [];
   Object.assign(fleet, {
@@ -24,7 +24,7 @@ test('a table is restored once somebody agreed, and how much came back is said',
   assert.deepEqual(from, ['old', 'older']);
 });
 
-test('a state directory has no table to be restored', async (t) => {
+test('rejects restore with a state directory', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('restore', '--from', 'old', '--yes'), {
     name: 'CliError',

@@ -10,7 +10,7 @@ const stuck = (name: string, nodeState: StuckPod['nodeState'], ...finalizers: st
   ...{ finalizers, nodeState },
 });
 
-test('evicted pods that do not leave are shown with their finalizers and with what helps', async (t) => {
+test('lists evicted pods that are stuck terminating with their finalizers and remedies', async (t) => {
   const { run, leases } = commandLine(t);
   assert.equal(await run('pending', '--stuck'), 'No pods are stuck terminating.\n');
   const lease = await leases.take(clusterName('prod'), undefined, 'relay', NOW);
@@ -33,7 +33,7 @@ test('evicted pods that do not leave are shown with their finalizers and with wh
   assert.equal(await run('pending', 'stage', '--stuck'), 'No pods are stuck terminating.\n');
 });
 
-test('programs are told of them in JSON', async (t) => {
+test('prints stuck pods as JSON for programs', async (t) => {
   const { run, leases } = commandLine(t);
   const lease = await leases.take(clusterName('prod'), undefined, 'relay', NOW);
   assert.ok(lease);

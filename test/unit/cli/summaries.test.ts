@@ -11,7 +11,7 @@ const everyCommand = (command: Command): readonly Command[] => [
 
 const commands = everyCommand(createProgram({} as CliDeps));
 
-test('every summary is an imperative of at most 60 characters without a period', () => {
+test('summaries are imperatives of at most 60 characters without a period', () => {
   assert.ok(commands.length > 40);
   for (const command of commands) {
     assert.match(command.summary(), /^[A-Z][a-z-]+ .{1,52}[^.]$/, command.name());
@@ -19,11 +19,11 @@ test('every summary is an imperative of at most 60 characters without a period',
   }
 });
 
-test('every description is made of whole sentences', () => {
+test('descriptions consist of whole sentences', () => {
   for (const command of commands) assert.match(command.description(), /^[A-Z].*[.]$/, command.name());
 });
 
-test('every option is described by a noun phrase without a period', () => {
+test('options are described by noun phrases without a period', () => {
   for (const command of commands) {
     for (const { long, description, hidden } of command.options) {
       if (hidden || long === '--version') continue;

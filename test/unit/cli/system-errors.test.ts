@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { run } from '#functions/cli/run.ts';
 import { plainOutput } from './plain-output.ts';
 
-/** What a command complains of that `work` goes wrong for, and the code that it ends with. */
+/** Returns the error output and exit code of a command whose `work` throws. */
 async function complaintOf(work: () => never) {
   let complaint = '';
   const code = await run(['status'], {
@@ -20,7 +20,7 @@ async function complaintOf(work: () => never) {
   return { code, complaint };
 }
 
-test('an error of the system that no command expected is one sentence, without a stack', async () => {
+test('prints an unexpected system error as one sentence without a stack', async () => {
   const read = () => readFileSync('/nowhere/clusters.json') as never;
   assert.deepEqual(await complaintOf(read), {
     code: 1,
@@ -29,7 +29,7 @@ test('an error of the system that no command expected is one sentence, without a
   });
 });
 
-test('a mistake in the code is told with its stack, for whoever reports it', async () => {
+test('prints the stack of a programming error for bug reports', async () => {
   const { code, complaint } = await complaintOf(() => {
     throw new TypeError('x is not a function');
   });

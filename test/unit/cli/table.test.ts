@@ -11,7 +11,7 @@ const ROWS = [
   ['shop/db-0', ''],
 ];
 
-test('what has room stays one line for each row', () => {
+test('prints one line per row if there is room', () => {
   assert.equal(tableText(ROWS, 68), tableText(ROWS));
   assert.equal(
     tableText(ROWS),
@@ -21,7 +21,7 @@ test('what has room stays one line for each row', () => {
   );
 });
 
-test('the longest cells go on in further lines, at their spaces first', () => {
+test('wraps the longest cells, at spaces first', () => {
   assert.equal(
     tableText(ROWS, 50),
     'POD                         BECAUSE\n' +
@@ -31,7 +31,7 @@ test('the longest cells go on in further lines, at their spaces first', () => {
   );
 });
 
-test('where spaces are not enough, names go on after their marks', () => {
+test("wraps names after punctuation where spaces don't suffice", () => {
   assert.equal(
     tableText(ROWS, 30),
     'POD               BECAUSE\n' +
@@ -51,7 +51,7 @@ const narrow: Paint = Object.assign((_: string, text: string) => `\u001b[1m${tex
   columns: 50,
 });
 
-test('a table has the room of the terminal, but for what stands before it; wide, each row stays one line', () => {
+test('wraps at the width of the terminal minus the indent, and not at all with -o wide', () => {
   const rows = ROWS.slice(1);
   const lines = (look: { readonly wide: boolean; readonly indent?: number }) =>
     tableOf(rows, shown, { paint: narrow, ...look }).split('\n').length;
@@ -61,7 +61,7 @@ test('a table has the room of the terminal, but for what stands before it; wide,
   );
 });
 
-test('a cell in colour stays whole, for its colour would run on into its neighbours', () => {
+test('never wraps a colored cell, because its color would extend into its neighbors', () => {
   const red = '\u001b[31mthe node is gone\u001b[39m';
   assert.ok(
     tableText(
@@ -74,7 +74,7 @@ test('a cell in colour stays whole, for its colour would run on into its neighbo
   );
 });
 
-test('nothing is lost, and no line is longer than its column unless a part of a name is', () => {
+test('keeps all text and keeps lines within their column unless part of a name is longer', () => {
   const cell = fc.stringMatching(/^[a-z0-9/:=,.-]{0,12}( [a-z0-9/:=,.-]{1,12}){0,4}$/);
   const table = fc
     .integer({ min: 1, max: 5 })

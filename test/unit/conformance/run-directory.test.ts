@@ -100,7 +100,7 @@ for (const [says, content, sentence] of [
   });
 }
 
-test('a directory named like a case file is a file that cannot be read', async () => {
+test('rejects a directory that is named like a case file', async () => {
   const directory = await mkdtemp(join(root, 'cases-'));
   await mkdir(join(directory, 'a.json'));
   const faults: string[] = [];
@@ -112,7 +112,7 @@ test('a directory named like a case file is a file that cannot be read', async (
   assert.match(faults[0] ?? '', /^a\.json cannot be read: /);
 });
 
-test('a directory that is not there, or that holds no case files, is refused', async () => {
+test('rejects a missing directory and a directory without case files', async () => {
   const output = { line: () => {}, fault: () => {} };
   await assert.rejects(runDirectory(join(root, 'missing'), output), CaseDirectoryError);
   const empty = await mkdtemp(join(root, 'empty-'));

@@ -29,7 +29,7 @@ const removed = { pod: 'default/p', t: 30, because: 'taint-removed' } as const;
 const agrees = (given: TimelineCase, what: Partial<Played>): boolean =>
   compareTimeline(given, played(what)) === undefined;
 
-test('deletions are a set, each within a second', () => {
+test('compares deletions as a set, each within one second', () => {
   const given = expecting([
     { uid: 'u1', t: 10 },
     { uid: 'u2', t: 20 },
@@ -53,18 +53,18 @@ test('deletions are a set, each within a second', () => {
   );
 });
 
-test('a deletion that was not expected is a failure', () => {
+test('reports an unexpected deletion', () => {
   assert.ok(!agrees(expecting([]), { deletions: [{ uid: 'u1', t: 10 }] }));
 });
 
-test('a deletion may be late where the case says so, but not early', () => {
+test("accepts a late deletion within the case's tolerance, but not an early one", () => {
   const given = expecting([{ uid: 'u1', t: 10, within: 60 }]);
   assert.ok(agrees(given, { deletions: [{ uid: 'u1', t: 70 }] }));
   assert.ok(!agrees(given, { deletions: [{ uid: 'u1', t: 71 }] }));
   assert.ok(!agrees(given, { deletions: [{ uid: 'u1', t: 8 }] }));
 });
 
-test('of several deletions of one pod the first counts', () => {
+test('compares the first of several deletions of a pod', () => {
   const given = expecting([{ uid: 'u1', t: 10 }]);
   assert.ok(
     agrees(given, {
@@ -84,12 +84,12 @@ test('of several deletions of one pod the first counts', () => {
   );
 });
 
-test('a deletion that reached another pod is a failure, and is shown', () => {
+test('reports and prints a deletion that reached another pod', () => {
   const mismatch = compareTimeline(expecting([]), played({ wrongUid: ['u2 instead of u1 at 5'] }));
   assert.deepEqual(mismatch?.got, { deletions: [], cancellations: [], wrongUid: ['u2 instead of u1 at 5'] });
 });
 
-test('cancellations must be exactly the expected ones', () => {
+test('requires exactly the expected cancellations', () => {
   const given = expecting([], [removed]);
   assert.ok(agrees(given, { cancellations: [cancelled(31)] }));
   assert.ok(!agrees(given, { cancellations: [] }));
@@ -99,13 +99,13 @@ test('cancellations must be exactly the expected ones', () => {
   assert.ok(!agrees(given, { cancellations: [cancelled(30), cancelled(30)] }));
 });
 
-test('the uid of a cancellation counts where the case names it', () => {
+test('compares the UID of a cancellation if the case names it', () => {
   const given = expecting([], [{ ...removed, uid: 'u1' }]);
   assert.ok(agrees(given, { cancellations: [cancelled(30)] }));
   assert.ok(!agrees(given, { cancellations: [cancelled(30, 'taint-removed', 'u2')] }));
 });
 
-test('a cancellation at the moment its pod is evicted anyway is ignored', () => {
+test("ignores a cancellation at the time of its pod's eviction", () => {
   const given = expecting([{ uid: 'u1', t: 30 }]);
   const deletions = [{ uid: 'u1', t: 30 }];
   assert.ok(agrees(given, { deletions, cancellations: [cancelled(30)] }));
@@ -113,13 +113,13 @@ test('a cancellation at the moment its pod is evicted anyway is ignored', () => 
   assert.ok(!agrees(given, { deletions, cancellations: [cancelled(30, 'taint-removed', 'u2')] }));
 });
 
-test('optional cancellations may be left out or differ', () => {
+test('accepts optional cancellations that are missing or different', () => {
   const given = expecting([], [removed], true);
   assert.ok(agrees(given, { cancellations: [] }));
   assert.ok(agrees(given, { cancellations: [cancelled(80, 'pod-gone')] }));
 });
 
-test('a delivery that points beyond the events is refused', () => {
+test('rejects a delivery beyond the events', () => {
   const expect = { deletions: [], cancellations: [] };
   assert.ok(!timelineCase.safeParse({ id: 'case', events: [], until: 1, expect, delivery: [0] }).success);
 });

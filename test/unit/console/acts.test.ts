@@ -8,7 +8,7 @@ import { servedConsole } from './served-console.ts';
 
 const PROD = clusterName('prod');
 
-/** A console of an enforced cluster, in which a pod is held by a stop, one waits and one was given up. */
+/** Returns a console of an enforced cluster with a pod held by a stop, a scheduled pod, and a failed eviction. */
 async function enforced(t: TestContext) {
   const served = await servedConsole(t);
   const { store, fleet, rulesStore } = served;
@@ -31,7 +31,7 @@ async function enforced(t: TestContext) {
   return { ...served, ...entered, operator, perform, orders };
 }
 
-test('an act is shown before it is done, with how many pods go by it', async (t) => {
+test('previews an action with the number of pods that it evicts', async (t) => {
   const { ask, operator, perform, orders } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
@@ -52,7 +52,7 @@ test('an act is shown before it is done, with how many pods go by it', async (t)
   assert.equal((await orders()).stop, undefined);
 });
 
-test('what other brakes keep is not said to go, and an order says what it changes', async (t) => {
+test('previews no eviction of pods with another gate, and lists the changes of an action', async (t) => {
   const { ask, operator } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   await operator.stopAll({ why: 'all of them' });
@@ -75,7 +75,7 @@ test('what other brakes keep is not said to go, and an order says what it change
   ]);
 });
 
-test('the guard is released with what goes at once and what goes when it is due', async (t) => {
+test('previews a guard release with the pods evicted immediately and those evicted at their deadline', async (t) => {
   const { ask, rulesStore, store } = await enforced(t);
   const reasons = [aReason('node.kubernetes.io/unreachable')];
   const trip = { scope: 'cluster', trippedAt: NOW, nodes: 3, outOf: 4 } as const;
@@ -103,13 +103,13 @@ test('the guard is released with what goes at once and what goes when it is due'
   ]);
 });
 
-test('what an act has changed is seen by whoever asks next', async (t) => {
+test('returns the effect of an action to the next request', async (t) => {
   const { ask, perform } = await enforced(t);
   await perform({ kind: 'stop', cluster: PROD, reason: 'an incident' });
   assert.equal((await ask('GET api/status', {})).clusters[0]?.stop?.reason, 'an incident');
 });
 
-test('what was not shown, or not as it is by now, is not done', async (t) => {
+test('rejects an action without a preview or with an outdated preview', async (t) => {
   const { ask, operator, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   const { confirm } = await ask('POST api/preview', act);
@@ -120,7 +120,7 @@ test('what was not shown, or not as it is by now, is not done', async (t) => {
   assert.equal((await orders()).stop, undefined);
 });
 
-test('an act is shown anew after a stop of all clusters, or after the guard has tripped', async (t) => {
+test('requires a new preview after a stop of all clusters or a guard trip', async (t) => {
   const { ask, operator, rulesStore, orders } = await enforced(t);
   const act = { kind: 'stop', cluster: PROD, reason: 'an incident' } as const;
   for (const change of [
@@ -137,7 +137,7 @@ test('an act is shown anew after a stop of all clusters, or after the guard has 
   assert.equal((await orders()).stop, undefined);
 });
 
-test('a pause leaves the policy as it was written but for its mode, and ends by itself or by hand', async (t) => {
+test('changes only the mode of a policy when pausing, and ends the pause by itself or on request', async (t) => {
   const { perform, orders } = await enforced(t);
   await perform({ kind: 'pause', cluster: PROD, reason: 'maintenance', durationMs: 60_000 });
   const { policy } = await orders();
@@ -150,7 +150,7 @@ test('a pause leaves the policy as it was written but for its mode, and ends by 
   assert.equal((await orders()).policy?.read.mode, 'enforce');
 });
 
-test('holds and what the guard holds are released, and what was given up is tried again', async (t) => {
+test('releases holds and guard trips, and retries failed evictions', async (t) => {
   const { perform, orders, sent, rulesStore, ask } = await enforced(t);
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
@@ -171,7 +171,7 @@ test('holds and what the guard holds are released, and what was given up is trie
   assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);
 });
 
-test('all clusters are stopped and resumed together', async (t) => {
+test('stops and resumes all clusters together', async (t) => {
   const { perform, rulesStore } = await enforced(t);
   await perform({ kind: 'stop', reason: 'an incident' });
   assert.equal((await rulesStore.fleetStop())?.why, 'an incident');
@@ -179,7 +179,7 @@ test('all clusters are stopped and resumed together', async (t) => {
   assert.equal(await rulesStore.fleetStop(), undefined);
 });
 
-test('an act without a reason, on a cluster that is none, or with nothing to do is refused in a sentence', async (t) => {
+test('rejects an action without a reason, on an unknown cluster, or without effect in one sentence', async (t) => {
   const { ask } = await enforced(t);
   const refused: [ConsoleAction, RegExp][] = [
     [{ kind: 'pause', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
@@ -192,7 +192,7 @@ test('an act without a reason, on a cluster that is none, or with nothing to do 
   await assert.rejects(ask('POST api/acts', { act, confirm }), /422 .*is not paused/);
 });
 
-test('a stop needs no reason, which the audit log says', async (t) => {
+test('accepts a stop without a reason and records that in the audit log', async (t) => {
   const { ask, perform } = await enforced(t);
   await perform({ kind: 'stop', cluster: PROD, reason: '' });
   const [entry] = await ask('GET api/audit', {});

@@ -8,7 +8,7 @@ import { servedConsole } from './served-console.ts';
 const PROD = clusterName('prod');
 const MINUTE = 60_000;
 
-/** A console of a cluster with these records on its nodes. */
+/** Returns a console of a cluster with these records on its nodes. */
 async function consoleOf(
   t: Parameters<typeof servedConsole>[0],
   nodes: Readonly<Record<string, readonly EvictionRecord[]>>,
@@ -23,7 +23,7 @@ async function consoleOf(
   return { ...served, operator, ...(await served.enter()) };
 }
 
-test('a session tells who acts, what is looked at, and the token that acts carry', async (t) => {
+test("returns the session's actor, place, time, and action token", async (t) => {
   const { ask, token } = await consoleOf(t, {});
   const session = await ask('GET api/session', {});
   assert.deepEqual(
@@ -32,7 +32,7 @@ test('a session tells who acts, what is looked at, and the token that acts carry
   );
 });
 
-test('what is pending comes in pages, sorted and searched, as rows of what holds each', async (t) => {
+test('returns pending rows in pages, sorted and filtered, with the gate of each', async (t) => {
   const held = aRecord({
     name: 'held',
     fireAt: NOW - MINUTE,
@@ -127,7 +127,7 @@ test('what is pending comes in pages, sorted and searched, as rows of what holds
   await assert.rejects(ask('GET api/pending', { limit: 1_000_000 }), /^Error: 400 .*limit/);
 });
 
-test('the status says how each cluster stands, and what needs somebody, the most urgent first', async (t) => {
+test('returns the state of each cluster and the required actions, most urgent first', async (t) => {
   const late = aRecord({ name: 'late', fireAt: NOW - 2 * MINUTE });
   const given = aRecord({ name: 'given-up', fireAt: NOW - MINUTE, gaveUpAt: NOW });
   const { ask, operator, leases } = await consoleOf(t, { 'node-1': [late, given, aRecord()] });
@@ -161,7 +161,7 @@ test('the status says how each cluster stands, and what needs somebody, the most
   assert.deepEqual([states?.stopped, states?.['failed'], states?.scheduled], [1, 1, 1]);
 });
 
-test('a cluster that cannot be read says so beside the others', async (t) => {
+test("reports a cluster that can't be read next to the others", async (t) => {
   const { ask, rulesStore } = await consoleOf(t, { 'node-1': [aRecord()] }, ['prod', 'torn']);
   const read = rulesStore.read.bind(rulesStore);
   t.mock.method(rulesStore, 'read', async (cluster: typeof PROD) => {
@@ -179,7 +179,7 @@ test('a cluster that cannot be read says so beside the others', async (t) => {
   assert.deepEqual([issues[0]?.type, issues[0]?.cluster], ['unreadable', 'torn']);
 });
 
-test('the timeline counts what goes in each minute of the next hour, and what something holds then', async (t) => {
+test('counts evictions and held pods for each minute of the next hour', async (t) => {
   const web = { kind: 'ReplicaSet', name: 'web-5d4f8c7b9d' };
   const { ask, operator } = await consoleOf(t, {
     'node-1': [
@@ -212,13 +212,13 @@ test('the timeline counts what goes in each minute of the next hour, and what so
   ]);
 });
 
-test('of a cluster that is only observed, the timeline says what would have gone', async (t) => {
+test('counts observed evictions of a cluster in observe mode', async (t) => {
   const { ask } = await consoleOf(t, { 'node-1': [aRecord({ fireAt: NOW + MINUTE })] });
   const { minutes } = await ask('GET api/timeline', { cluster: 'prod' });
   assert.deepEqual(minutes[1], { evict: 0, held: 0, observed: 1 });
 });
 
-test('rows that are due at one moment are sorted by name', async (t) => {
+test('sorts rows with equal deadlines by name', async (t) => {
   const names = ['d', 'a', 'c', 'b', 'e'];
   const { ask } = await consoleOf(t, {
     'node-1': names.map((name) => aRecord({ name, fireAt: NOW })),
@@ -230,7 +230,7 @@ test('rows that are due at one moment are sorted by name', async (t) => {
   assert.equal(found.length, 10);
 });
 
-test('ten thousand pending rows are read and told in a moment, and a tuple each', async (t) => {
+test('returns ten thousand pending rows in at most 10 s, as one tuple each', async (t) => {
   const nodes = Object.fromEntries(
     Array.from({ length: 100 }, (_, index) => [`node-${index}`, someRecords(100)]),
   );
@@ -243,7 +243,7 @@ test('ten thousand pending rows are read and told in a moment, and a tuple each'
   t.diagnostic(`${Math.round(tookMs)} ms, ${JSON.stringify(rows).length} bytes`);
 });
 
-test('tainted nodes come with their taints and how many pods are pending there', async (t) => {
+test('lists tainted nodes with their taints and numbers of pending pods', async (t) => {
   const { ask } = await consoleOf(t, {
     'node-1': [aRecord({ fireAt: NOW + MINUTE }), aRecord({ held: { by: { kind: 'observe' }, since: NOW } })],
     'node-2': [],
@@ -258,7 +258,7 @@ test('tainted nodes come with their taints and how many pods are pending there',
   );
 });
 
-test('history comes the newest first, by what happened, and says whether there is more', async (t) => {
+test('returns history newest first, filtered by event, and reports whether there is more', async (t) => {
   const { ask, store } = await consoleOf(t, {});
   const ref = { cluster: PROD, node: nodeName('node-1') };
   for (const index of [1, 2, 3]) {
@@ -272,7 +272,7 @@ test('history comes the newest first, by what happened, and says whether there i
   assert.deepEqual((await ask('GET api/history', { pod: 'web-2' })).entries.length, 2);
 });
 
-test('a policy is shown as it was written, and the audit says who wrote it', async (t) => {
+test('returns a policy as written and audits its author', async (t) => {
   const { ask, operator } = await consoleOf(t, {});
   assert.match((await ask('GET api/policy', { cluster: 'prod' })).text, /^mode: observe/);
   await operator.applyPolicy(PROD, '# ours\nmode: enforce\n', 'a test');
@@ -284,7 +284,7 @@ test('a policy is shown as it was written, and the audit says who wrote it', asy
   await assert.rejects(ask('GET api/policy', { cluster: 'none' }), /404 .*There is no cluster none/);
 });
 
-test('what is asked of a pod, of a node and of a taint is passed on as it was read', async (t) => {
+test('passes on the parsed questions about a pod, a node, and a taint', async (t) => {
   const { ask } = await consoleOf(t, {});
   const pod = { cluster: 'prod', namespace: 'default', pod: 'web-0' };
   assert.deepEqual(await ask('GET api/explain/pod', pod), { asked: pod });
@@ -294,7 +294,7 @@ test('what is asked of a pod, of a node and of a taint is passed on as it was re
   assert.deepEqual(await ask('GET api/what-if', whatIf), { asked: whatIf });
 });
 
-test('nodes of the simulated cluster are tainted by click, and of no other', async (t) => {
+test('taints nodes only in the simulated cluster', async (t) => {
   const real = await consoleOf(t, {});
   const asks = { node: 'node-1', taint: 'maintenance:NoExecute' };
   await assert.rejects(real.ask('POST api/demo/taint', asks), /404 .*no simulated cluster/);

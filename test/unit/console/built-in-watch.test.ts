@@ -9,7 +9,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const PROD = clusterName('prod');
 
-test('a built-in controller is asked for in the background, once in five minutes, and what fails is its evidence', async () => {
+test('checks a built-in controller in the background every five minutes and reports a failure as evidence', async () => {
   const clock = new DrivenClock(NOW);
   let [asked, closed] = [0, 0];
   const live = { close: () => closed++ } as unknown as LiveCluster;

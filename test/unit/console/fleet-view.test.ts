@@ -8,7 +8,7 @@ import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 
 const PROD = clusterName('prod');
 
-/** A view of a fleet that answers once the test lets it, and how often it was read. */
+/** A view of a fleet that answers when the test permits, with the count of its reads. */
 function viewed(t: TestContext) {
   const clock = new DrivenClock(NOW);
   const state = { reads: 0, answer: Promise.resolve() };
@@ -25,7 +25,7 @@ function viewed(t: TestContext) {
   return { view, clock, state, rulesStore, fleet };
 }
 
-test('who has changed something sees no look that began before', async (t) => {
+test('lookAnew returns a read that began after the call', async (t) => {
   const { view, state, fleet } = viewed(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;
@@ -38,7 +38,7 @@ test('who has changed something sees no look that began before', async (t) => {
   assert.equal(state.reads, 2);
 });
 
-test('a look that took long is relied on for longer: reading takes a tenth of the time at most', async (t) => {
+test('caches a slow read for longer, so that reading takes at most a tenth of the time', async (t) => {
   const { view, clock, state } = viewed(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;

@@ -15,12 +15,12 @@ type Told = {
   readonly [Event in keyof LiveEvents]: { readonly event: Event; readonly data: LiveEvents[Event] };
 }[keyof LiveEvents];
 
-/** Listens as a page does. */
+/** Subscribes to live events as the page does. */
 async function listener(port: string, path: string, headers: Record<string, string>) {
   const sent = request({ host: '127.0.0.1', port, path: `${path}api/live`, headers, agent: false }).end();
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   const events = eventsIn(response);
-  /** The next event of a kind; those of others are passed over. */
+  /** Returns the next event of a kind and skips events of other kinds. */
   const next = async <Event extends keyof LiveEvents>(event: Event): Promise<LiveEvents[Event]> => {
     for (;;) {
       const { value, done } = await events.next();
@@ -60,7 +60,7 @@ async function listening(t: TestContext) {
       { node: aNode(), schedule: records, end: [], live: true },
       clock.now(),
     );
-    // What was read before is too old by then.
+    // Expires the cached read.
     await clock.advanceTo(clock.now() + 60_000);
   };
   const end = async (record: EvictionRecord) => {
@@ -71,7 +71,7 @@ async function listening(t: TestContext) {
   return { ...served, ...entered, listen, schedule, end };
 }
 
-test('who listens is told what there is, and then what changes of it and nothing else', (t) =>
+test('sends the current state and then only its changes', (t) =>
   inNoTime(t, async () => {
     const { listen, ask, schedule, end } = await listening(t);
     const [one, other] = [aRecord({ name: 'one' }), aRecord({ name: 'other' })];
@@ -93,7 +93,7 @@ test('who listens is told what there is, and then what changes of it and nothing
     assert.deepEqual([gone.from, gone.put, gone.gone], [added.version, [], [['prod', one.uid]]]);
   }));
 
-test('a page that keeps what it is told has what it would be told anew', (t) =>
+test('sends changes that lead to the same rows as a new request', (t) =>
   inNoTime(t, async () => {
     const { listen, ask, schedule, end } = await listening(t);
     const records = Array.from({ length: 6 }, (_, index) =>
@@ -123,7 +123,7 @@ test('a page that keeps what it is told has what it would be told anew', (t) =>
     }
   }));
 
-test('all who listen share one reader', (t) =>
+test('shares one reader between all subscribers', (t) =>
   inNoTime(t, async () => {
     const { listen, fleet, schedule } = await listening(t);
     await schedule(aRecord());
@@ -136,7 +136,7 @@ test('all who listen share one reader', (t) =>
     assert.equal(load.mock.callCount() - before, 1);
   }));
 
-test('it ends with the session, which says so', (t) =>
+test('ends with the session and sends the reason', (t) =>
   inNoTime(t, async () => {
     const { listen, console } = await listening(t);
     const { next } = await listen();
@@ -148,7 +148,7 @@ test('it ends with the session, which says so', (t) =>
     await closing;
   }));
 
-test('what cannot be read for now is told, and it goes on', (t) =>
+test('reports a failed read and continues', (t) =>
   inNoTime(t, async () => {
     const { listen, fleet, clock } = await listening(t);
     const { next } = await listen();
@@ -167,7 +167,7 @@ test('what cannot be read for now is told, and it goes on', (t) =>
     assert.equal((await next('status')).stop?.reason, 'a test');
   }));
 
-test('who listens after all others have left is told what changes', (t) =>
+test('sends changes to a subscriber after all earlier ones disconnected', (t) =>
   inNoTime(t, async () => {
     const { listen, fleet, schedule } = await listening(t);
     const first = await listen();
@@ -187,7 +187,7 @@ test('who listens after all others have left is told what changes', (t) =>
     assert.deepEqual([added.from, added.put.length], [version, 1]);
   }));
 
-test('no more listen at a time than are meant to', (t) =>
+test('limits the number of subscribers', (t) =>
   inNoTime(t, async () => {
     const { listen } = await listening(t);
     for (let count = 0; count < 32; count++) assert.equal((await listen()).response.statusCode, 200);

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { readPageFiles, writePage } from '#shared/console/page-files.ts';
 import { aPage } from './served-console.ts';
 
-test('the page imports packages by their names, each of which is served, with what it imports itself', (t) => {
+test('serves each package that the page imports by name, with its own imports', (t) => {
   const page = readPageFiles(aPage(t));
   const html = page.document.body.toString();
   const map = /<script type="importmap">(.*?)<\/script>/.exec(html)?.[1] ?? '';
@@ -35,7 +35,7 @@ test('the page imports packages by their names, each of which is served, with wh
   assert.ok(seen.size > Object.keys(imports).length);
 });
 
-test('types are taken off, and everything else is served as it is', (t) => {
+test('strips types and serves everything else unchanged', (t) => {
   const warned = t.mock.method(process, 'emitWarning', () => undefined);
   const page = readPageFiles(aPage(t));
   assert.equal(page.asset('styles.css')?.body.toString(), 'body { margin: 0 }');
@@ -48,7 +48,7 @@ test('types are taken off, and everything else is served as it is', (t) => {
   }
 });
 
-test('any change of the page gives its assets other names', (t) => {
+test('changes the version in asset names with any change of the page', (t) => {
   const directory = aPage(t);
   const before = readPageFiles(directory).version;
   assert.equal(readPageFiles(directory).version, before);
@@ -56,7 +56,7 @@ test('any change of the page gives its assets other names', (t) => {
   assert.notEqual(readPageFiles(directory).version, before);
 });
 
-test('a page that was put beside a bundle is served as ours is, and needs no packages but those that it has', (t) => {
+test('serves a page next to a bundle like the page of the sources, with only the included packages', (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'taintward-page-'));
   t.after(() => rmSync(directory, { recursive: true }));
   writePage(directory);

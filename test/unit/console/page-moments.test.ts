@@ -6,7 +6,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-test('a countdown is over when nothing is left, and not a moment before', () => {
+test('ends a countdown exactly when no time remains', () => {
   const cases: readonly [number, string][] = [
     [-5 * SECOND_MS, '0:00'],
     [0, '0:00'],
@@ -19,7 +19,7 @@ test('a countdown is over when nothing is left, and not a moment before', () => 
   for (const [ms, text] of cases) assert.equal(countdownText(ms), text);
 });
 
-test('a span is told in its two largest units, or roughly in its largest', () => {
+test('formats a duration in its two largest units, or roughly in its largest', () => {
   assert.equal(spanText(40), '40 ms');
   assert.equal(spanText(7 * SECOND_MS), '7 s');
   assert.equal(spanText(12 * MINUTE_MS + 30 * SECOND_MS), '12 min 30 s');
@@ -27,7 +27,7 @@ test('a span is told in its two largest units, or roughly in its largest', () =>
   assert.equal(roughText(12 * MINUTE_MS + 30 * SECOND_MS), '12 min');
 });
 
-test('what is counted is one or many', () => {
+test('formats a count with the singular or plural', () => {
   assert.equal(counted(1, 'pod'), '1 pod');
   assert.equal(counted(10_000, 'pod'), '10,000 pods');
   assert.equal(counted(2, 'entry', 'entries'), '2 entries');

@@ -22,7 +22,7 @@ export interface Answered {
   readonly body: string;
 }
 
-/** A page of one module, which is all that these tests need of one. */
+/** Writes a page of a single module, which suffices for these tests, and returns its directory. */
 export function aPage(t: Pick<TestContext, 'after'>): string {
   const directory = mkdtempSync(join(tmpdir(), 'page-'));
   t.after(() => rmSync(directory, { recursive: true }));
@@ -38,12 +38,12 @@ export function aPage(t: Pick<TestContext, 'after'>): string {
   return directory;
 }
 
-/** Answers with what was asked. */
+/** Questions that return their own arguments. */
 const NO_QUESTIONS = Object.fromEntries(
   ['explainPod', 'explainNode', 'whatIf'].map((name) => [name, async (asks: object) => ({ asked: asks })]),
 ) as unknown as Questions;
 
-/** A console of a fleet in memory, and requests to it as they are given, whatever a browser would let through. */
+/** Serves a console of an in-memory fleet and sends it requests exactly as given, including those that a browser would not send. */
 export async function servedConsole(
   t: Pick<TestContext, 'after'>,
   {
@@ -112,7 +112,7 @@ export async function servedConsole(
     const { token } = JSON.parse((await send('GET', `${path}api/session`, { cookie })).body) as {
       token: string;
     };
-    /** What the page sends with each act. */
+    /** Headers that the page sends with each action. */
     const own = {
       cookie,
       'x-taintward-token': token,
@@ -120,7 +120,7 @@ export async function servedConsole(
       'content-type': 'application/json',
       'sec-fetch-site': 'same-origin',
     };
-    /** Asks as the page does. */
+    /** Calls the API as the page does. */
     const ask = async <Route extends keyof Api>(
       route: Route,
       asks: Api[Route]['asks'],

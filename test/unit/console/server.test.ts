@@ -14,7 +14,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { aPage, servedConsole } from './served-console.ts';
 
-/** Of a console that is never served. */
+/** Options of a console that never serves. */
 const NOTHING = {
   portSetBy: '--port',
   content: undefined as never,
@@ -23,7 +23,7 @@ const NOTHING = {
 };
 const ACT = JSON.stringify({ kind: 'stop', cluster: 'prod', reason: 'a test' });
 
-test('a link lets one browser in, once; its cookie is for no script, no other site and no other path', async (t) => {
+test('a link admits one browser once and sets an HttpOnly, SameSite=Strict cookie for its path', async (t) => {
   const { console, enter, send } = await servedConsole(t);
   const link = console.link();
   const { entered, path, cookie } = await enter(link);
@@ -40,7 +40,7 @@ test('a link lets one browser in, once; its cookie is for no script, no other si
   assert.equal((await send('GET', path, { cookie })).status, 200);
 });
 
-test('what only looks ahead does not use a link up', async (t) => {
+test('keeps a link valid after HEAD and prefetch requests', async (t) => {
   const { console, enter, send } = await servedConsole(t);
   const link = console.link();
   const { pathname, search } = new URL(link);
@@ -49,7 +49,7 @@ test('what only looks ahead does not use a link up', async (t) => {
   assert.equal((await enter(link)).entered.status, 200);
 });
 
-test('without the cookie, with a wrong one, or under another path nothing is told', async (t) => {
+test('rejects requests without a cookie, with a wrong cookie, or under another path', async (t) => {
   const { enter, send, log } = await servedConsole(t);
   const [one, other] = [await enter(), await enter()];
   const cases: [string, Record<string, string>][] = [
@@ -69,7 +69,7 @@ test('without the cookie, with a wrong one, or under another path nothing is tol
   assert.deepEqual(log.lines, []);
 });
 
-test('a page whose name was made to lead here (DNS rebinding) is refused, cookie or not', async (t) => {
+test('rejects another host name (DNS rebinding), with or without the cookie', async (t) => {
   const { enter, send, port } = await servedConsole(t);
   const { path, own } = await enter();
   for (const host of [
@@ -85,7 +85,7 @@ test('a page whose name was made to lead here (DNS rebinding) is refused, cookie
   assert.equal((await send('GET', `${path}api/status`, { ...own, host: `localhost:${port}` })).status, 200);
 });
 
-test('on the IPv6 loopback it is served as on the other, under that name and no third', async (t) => {
+test('serves on the IPv6 loopback address under its address and localhost only', async (t) => {
   const { console, enter, send, host, port } = await servedConsole(t, { host: '::1' });
   assert.equal(host, `[::1]:${port}`);
   assert.ok(console.link().startsWith(`http://[::1]:${port}/?key=`));
@@ -103,7 +103,7 @@ test('on the IPv6 loopback it is served as on the other, under that name and no 
   }
 });
 
-test('an act that another page sends (CSRF) is refused, whichever of the signs is missing', async (t) => {
+test('rejects an action from another page (CSRF), whichever marker is missing', async (t) => {
   const { enter, send, rulesStore } = await servedConsole(t);
   const { path, own } = await enter();
   const { origin: _, ...noOrigin } = own;
@@ -129,7 +129,7 @@ test('an act that another page sends (CSRF) is refused, whichever of the signs i
   assert.equal(orders.revision, 0);
 });
 
-test('what another page asks for is not answered, be it data or a script', async (t) => {
+test('rejects requests for data and scripts from another page', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, cookie } = await enter();
   for (const site of ['cross-site', 'same-site']) {
@@ -139,7 +139,7 @@ test('what another page asks for is not answered, be it data or a script', async
   }
 });
 
-test('no method but GET, HEAD and POST, and no question as an act', async (t) => {
+test('rejects methods other than GET, HEAD, and POST, and questions sent as actions', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
   for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
@@ -150,7 +150,7 @@ test('no method but GET, HEAD and POST, and no question as an act', async (t) =>
   assert.equal((await send('GET', `${path}api/toString`, own)).status, 404);
 });
 
-test('no inline script runs but the import map, nothing comes from elsewhere, and nobody frames it', async (t) => {
+test('allows no inline script but the import map, no content of other sites, and no framing', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, cookie } = await enter();
   for (const each of [path, `${path}api/status`, '/', `${path}none`]) {
@@ -172,7 +172,7 @@ test('no inline script runs but the import map, nothing comes from elsewhere, an
   }
 });
 
-test('page and answers are loaded for the first who got in, and again when that failed', async (t) => {
+test('loads page and API for the first admitted browser, and again after a failure', async (t) => {
   const page = readPageFiles(aPage(t));
   const broken = new Error('page/index.html is not there');
   const loads = [() => Promise.reject(broken), async () => ({ page, api: undefined as never })];
@@ -205,7 +205,7 @@ test('page and answers are loaded for the first who got in, and again when that 
   assert.equal(loaded, 2);
 });
 
-test('a file of the page that cannot be read is told to the log, and ends nothing', async (t) => {
+test('logs an unreadable file of the page and continues', async (t) => {
   const directory = aPage(t);
   const { enter, send, log } = await servedConsole(t, { page: readPageFiles(directory) });
   const { path, cookie } = await enter();
@@ -218,7 +218,7 @@ test('a file of the page that cannot be read is told to the log, and ends nothin
   assert.equal((await send('GET', path, { cookie })).status, 200);
 });
 
-test('a body is read up to its limit, and one that is no JSON is refused in a sentence', async (t) => {
+test('reads a body up to its limit and rejects a body that is not JSON in one sentence', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
   const long = JSON.stringify({ kind: 'stop', reason: 'x'.repeat(70_000) });
@@ -229,7 +229,7 @@ test('a body is read up to its limit, and one that is no JSON is refused in a se
   assert.equal(unknown.status, 400);
 });
 
-test('a session ends by itself, and all of them with the console', async (t) => {
+test('ends a session after 12 hours, and all sessions with the console', async (t) => {
   const { enter, send, clock, console } = await servedConsole(t);
   const { path, cookie } = await enter();
   await clock.advanceTo(clock.now() + 12 * 3_600_000);
@@ -239,7 +239,7 @@ test('a session ends by itself, and all of them with the console', async (t) => 
   await assert.rejects(send('GET', link));
 });
 
-test('paths that lead out of the page, and URLs that are none, are refused', async (t) => {
+test('rejects paths outside the page and invalid URLs', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, cookie } = await enter();
   const page = (await send('GET', path, { cookie })).body;
@@ -256,7 +256,7 @@ test('paths that lead out of the page, and URLs that are none, are refused', asy
   assert.equal((await send('GET', 'http://[', { cookie })).status, 400);
 });
 
-test('assets are kept for good under the name of their content, and asked for again by it', async (t) => {
+test('caches assets by content hash and revalidates them by ETag', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, cookie } = await enter();
   const page = (await send('GET', path, { cookie })).body;
@@ -270,7 +270,7 @@ test('assets are kept for good under the name of their content, and asked for ag
   assert.equal((await send('GET', `${path}assets/older/main.ts`, { cookie })).status, 404);
 });
 
-test('it is served on the loopback interface or not at all, and a port that is taken is told', async (t) => {
+test('listens on the loopback interface or not at all, and reports a port in use', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   t.after(() => taken.close());
   await new Promise((listening) => taken.once('listening', listening));
@@ -290,7 +290,7 @@ test('it is served on the loopback interface or not at all, and a port that is t
   );
 });
 
-test('neither token, cookie, path nor key is ever logged, whatever fails', async (t) => {
+test('logs neither token, cookie, path, nor key for any failure', async (t) => {
   const { enter, send, log, fleet, console } = await servedConsole(t);
   const { path, cookie, token, own, entered } = await enter();
   t.mock.method(fleet.history, 'entries', () => {
@@ -311,7 +311,7 @@ test('neither token, cookie, path nor key is ever logged, whatever fails', async
   assert.equal(entered.status, 200);
 });
 
-test('a request that ends before all of it is sent is its sender’s matter, and logged as nobody’s failure', async (t) => {
+test('logs no failure for a request that its sender ends early', async (t) => {
   const { enter, send, log, host, port } = await servedConsole(t);
   const { path, own } = await enter();
   const headers = Object.entries({ ...own, host, 'content-length': '1000' }).map((each) => each.join(': '));
@@ -323,7 +323,7 @@ test('a request that ends before all of it is sent is its sender’s matter, and
   assert.deepEqual(log.lines, []);
 });
 
-test('what is not there is named in a short sentence, however long its name', async (t) => {
+test('names an unknown path in a short sentence', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
   const { status, body } = await send('GET', `${path}${'x'.repeat(5_000)}`, own);
@@ -331,7 +331,7 @@ test('what is not there is named in a short sentence, however long its name', as
   assert.ok(body.length < 200, body);
 });
 
-test('what is refused is shown, and not acted upon, where it is named', async (t) => {
+test('escapes the rejected value in an error message', async (t) => {
   const { enter, send } = await servedConsole(t);
   const { path, own } = await enter();
   const act = { kind: 'release', cluster: 'prod', id: '\u0000\u202e', reason: 'a test' };

@@ -4,7 +4,7 @@ import { Sessions } from '#shared/console/session.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
-test('there are so many sessions and unopened links at most: the oldest end, and say so', () => {
+test('limits sessions and unopened links, and ends the oldest with the reason', () => {
   const sessions = new Sessions({ clock: new DrivenClock(NOW) });
   const open = () => {
     const session = sessions.open(sessions.link());
@@ -21,7 +21,7 @@ test('there are so many sessions and unopened links at most: the oldest end, and
   assert.ok(sessions.open(links[1] ?? ''));
 });
 
-test('when all sessions end, so does what could begin one', () => {
+test('ends all links together with all sessions', () => {
   const sessions = new Sessions({ clock: new DrivenClock(NOW) });
   const link = sessions.link();
   const open = sessions.open(sessions.link());
@@ -30,7 +30,7 @@ test('when all sessions end, so does what could begin one', () => {
   assert.equal(sessions.open(link), undefined);
 });
 
-test('a session ends after twelve hours, whatever is done in it, and says so', async () => {
+test('ends a session after twelve hours regardless of its use, with the reason', async () => {
   const clock = new DrivenClock(NOW);
   const sessions = new Sessions({ clock });
   const session = sessions.open(sessions.link());
@@ -42,7 +42,7 @@ test('a session ends after twelve hours, whatever is done in it, and says so', a
   assert.ok(session.ended.aborted);
 });
 
-test('a link that nobody opens for an hour opens nothing', async () => {
+test('expires a link that is not opened for an hour', async () => {
   const clock = new DrivenClock(NOW);
   const sessions = new Sessions({ clock });
   const [soon, late] = [sessions.link(), sessions.link()];
@@ -53,7 +53,7 @@ test('a link that nobody opens for an hour opens nothing', async () => {
   assert.ok(sessions.open(sessions.link()));
 });
 
-test('no two sessions share a secret, and none of one is good for another', () => {
+test('gives each session secrets that are valid for no other', () => {
   const sessions = new Sessions({ clock: new DrivenClock(NOW) });
   const [one, other] = [sessions.open(sessions.link()), sessions.open(sessions.link())];
   assert.ok(one && other);

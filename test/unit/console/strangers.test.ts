@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { type Client, clientOf, until } from '#test/unit/http/served.ts';
 import { servedConsole } from './served-console.ts';
 
-test('connections of other users of this machine lock nobody out of the console', async (t) => {
+test('serves the console despite connections of other users of the machine', async (t) => {
   const { enter, port, own } = await entered(t);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.after(() => agent.destroy());

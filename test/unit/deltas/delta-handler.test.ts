@@ -23,7 +23,7 @@ const other: NodeRef = { ...ref, node: nodeName('n2') };
 const message = (messageId: string, delta: Delta, receives = 1): SQSRecord =>
   sqsRecord(encodeDelta(delta), { messageId, receives, groupId: messageGroupId(delta.ref) });
 
-/** The ids of the messages that the handler gives back. */
+/** Returns the IDs of the messages that the handler returns to the queue. */
 async function failed(
   handler: ReturnType<typeof createDeltaHandler>,
   ...records: readonly SQSRecord[]
@@ -38,7 +38,7 @@ async function stateOf(world: ScriptedWorld, of: NodeRef): Promise<readonly stri
   return [...taints, ...Object.entries(standings(partition)).map((standing) => standing.join(' '))];
 }
 
-/** Makes every load of one node's partition fail, or as many as given. */
+/** Makes every load of one node's partition fail, or the given number of loads. */
 function breakNode(world: ScriptedWorld, node: NodeRef, times = Number.POSITIVE_INFINITY): void {
   const load = world.store.load.bind(world.store);
   let left = times;
@@ -49,7 +49,7 @@ function breakNode(world: ScriptedWorld, node: NodeRef, times = Number.POSITIVE_
 }
 
 describe('a batch', () => {
-  test('is applied, each node in order', async () => {
+  test('applies the deltas of each node in order', async () => {
     const world = scriptedWorld();
     const handler = createDeltaHandler(world);
     const b = nodeDelta(2, { taints: [taint('b')] });
@@ -58,7 +58,7 @@ describe('a batch', () => {
     assert.deepEqual(world.retries, []);
   });
 
-  test('gives the rest of a node back after one of its messages failed, and goes on with other nodes', async () => {
+  test('returns the rest of a node after one of its messages failed, and continues with other nodes', async () => {
     const world = scriptedWorld();
     breakNode(world, ref, 1);
     const records = [
@@ -72,14 +72,14 @@ describe('a batch', () => {
     assert.deepEqual(await stateOf(world, other), ['b', 'u1 scheduled']);
   });
 
-  test('of which all failed is given back whole, not thrown', async () => {
+  test('reports every message as failed instead of throwing', async () => {
     const world = scriptedWorld();
     breakNode(world, ref);
     assert.deepEqual(await failed(createDeltaHandler(world), message('1', nodeDelta(1))), ['1']);
   });
 });
 
-describe('a message that failed', () => {
+describe('a failed message', () => {
   const handled = async (receives: number) => {
     const world = scriptedWorld();
     world.timerOutages = 1;
@@ -87,7 +87,7 @@ describe('a message that failed', () => {
     return world;
   };
 
-  test('comes again after a growing while', async () => {
+  test('is received again after an increasing delay', async () => {
     const seconds: number[] = [];
     for (let receives = 1; receives < DELTA_MAX_RECEIVES; receives++) {
       const { retries } = await handled(receives);
@@ -96,12 +96,12 @@ describe('a message that failed', () => {
     assert.deepEqual(seconds, [1, 6, 36, 216]);
   });
 
-  test('goes to the dead letters at once after its last try, so that its node goes on', async () => {
+  test('moves to the dead-letter queue immediately after its last attempt, so that its node continues', async () => {
     const { retries } = await handled(DELTA_MAX_RECEIVES);
     assert.deepEqual(retries, [{ receiptHandle: '1', seconds: 0 }]);
   });
 
-  test('is logged with the reason', async () => {
+  test('logs the reason', async () => {
     const { log } = await handled(3);
     const line = log.lines.find(({ event }) => event === 'message.retrying');
     assert.equal(line?.fields['node'], 'n1');
@@ -109,14 +109,14 @@ describe('a message that failed', () => {
     assert.match(String(line?.fields['error']), /no timer could be armed/);
   });
 
-  test('succeeds the next time', async () => {
+  test('succeeds at the next attempt', async () => {
     const world = await handled(1);
     assert.deepEqual(await failed(createDeltaHandler(world), message('1', nodeDelta(1), 2)), []);
     assert.deepEqual(world.armed, [at(60)]);
   });
 });
 
-describe('a delta that somebody sends who never held the lease of its cluster', () => {
+describe("a delta of a sender that never held the cluster's lease", () => {
   const sentBy = (senderId: string, messageId: string, delta: Delta): SQSRecord =>
     sqsRecord(encodeDelta(delta), { messageId, senderId, groupId: messageGroupId(delta.ref) });
   const guarded = () => {
@@ -127,7 +127,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
     });
   };
 
-  test('changes nothing and becomes a dead letter that says who it was', async () => {
+  test('changes nothing and becomes a dead letter that names its sender', async () => {
     const world = guarded();
     const handler = createDeltaHandler(world);
     assert.deepEqual(await failed(handler, sentBy('AROAOTHER:9', '1', nodeDelta(1))), []);
@@ -142,7 +142,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
     assert.equal(line?.fields['messageId'], '1');
   });
 
-  test('holds up none of those that its relay sends', async () => {
+  test("does not delay the deltas of the cluster's relay", async () => {
     const world = guarded();
     const records = [
       sentBy('AROAOTHER:9', '1', nodeDelta(2, { taints: [] })),
@@ -152,7 +152,7 @@ describe('a delta that somebody sends who never held the lease of its cluster', 
     assert.deepEqual(await stateOf(world, ref), ['a', 'u1 scheduled']);
   });
 
-  test('comes again while nobody can say whose lease it is', async () => {
+  test("is retried while the lease can't be read", async () => {
     const world = Object.assign(scriptedWorld(), {
       canSend: () => Promise.reject(new StoreError('the table is away')),
     });
@@ -171,7 +171,7 @@ describe("a delta in another node's message group", () => {
     groupId: messageGroupId(ref),
   });
 
-  test('becomes a dead letter that says whose group it is not', async () => {
+  test('becomes a dead letter that names the actual group', async () => {
     const world = scriptedWorld();
     assert.deepEqual(await failed(createDeltaHandler(world), intruder), []);
     assert.deepEqual(await stateOf(world, foreign), []);
@@ -183,7 +183,7 @@ describe("a delta in another node's message group", () => {
     );
   });
 
-  test('holds up none of those of that group, though it could never be applied and nobody can look its lease up', async () => {
+  test("does not delay other deltas of the group, even if it can never be applied and its lease can't be read", async () => {
     const world = Object.assign(scriptedWorld(), {
       canSend: async (cluster: ClusterName) => {
         if (cluster === foreign.cluster) throw new StoreError('its lease is damaged');
@@ -195,7 +195,7 @@ describe("a delta in another node's message group", () => {
     assert.equal(world.deadLetters.sent.length, 1);
   });
 
-  test('is not written together with pods of that group', async () => {
+  test('is not written together with pods of the group', async () => {
     const world = scriptedWorld();
     const pods = [
       message('2', podDelta(1, { pod: pod('u1') })),
@@ -213,10 +213,10 @@ describe("a delta in another node's message group", () => {
   });
 });
 
-describe('a message that nobody can read', () => {
+describe('an unreadable message', () => {
   const broken = (body: string) => sqsRecord(body, { messageId: '1', groupId: messageGroupId(ref) });
 
-  test('is set aside with the reason, and its node goes on', async () => {
+  test('becomes a dead letter with the reason, and its node continues', async () => {
     const world = scriptedWorld();
     const records = [broken('{"v":1}'), message('2', nodeDelta(1))];
     assert.deepEqual(await failed(createDeltaHandler(world), ...records), []);
@@ -227,7 +227,7 @@ describe('a message that nobody can read', () => {
     assert.match(letter.attributes?.['reason'] ?? '', /^delta message refused: kind: /);
   });
 
-  test('stays in its queue as long as the dead letters cannot be reached', async () => {
+  test('stays in its queue while the dead-letter queue is unreachable', async () => {
     const world = scriptedWorld();
     world.deadLetters.unreachable = new QueueError('away');
     assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
@@ -237,7 +237,7 @@ describe('a message that nobody can read', () => {
   });
 });
 
-describe('pods of one node that come together', () => {
+describe('consecutive pods of one node', () => {
   const podMessages = (uids: readonly string[], receives = 1) =>
     uids.map((uid, index) => message(uid, podDelta(index + 1, { pod: pod(uid) }), receives));
 
@@ -249,7 +249,7 @@ describe('pods of one node that come together', () => {
     assert.deepEqual(world.armed, [at(60)]);
   });
 
-  test('are written together although those of another node come between them', async () => {
+  test('are written together even with pods of another node between them', async () => {
     const world = scriptedWorld();
     const [first, second] = podMessages(['u1', 'u2']);
     assert.ok(first && second);
@@ -259,7 +259,7 @@ describe('pods of one node that come together', () => {
     assert.deepEqual(await stateOf(world, other), ['a', 'u1 scheduled']);
   });
 
-  test('are written one after the other as far as they are the same pod', async () => {
+  test('are written separately if they are the same pod', async () => {
     const world = scriptedWorld();
     const records = [
       ...podMessages(['u1', 'u2']),
@@ -271,7 +271,7 @@ describe('pods of one node that come together', () => {
     assert.equal(world.store.commits, 2);
   });
 
-  test('do not take along what nobody can read, or what somebody else sent: that alone is a dead letter', async () => {
+  test('exclude unreadable messages and those of other senders, and only these become dead letters', async () => {
     const world = Object.assign(scriptedWorld(), {
       canSend: async (_: ClusterName, senderId: string) => senderId !== 'AROAOTHER:9',
     });
@@ -290,7 +290,7 @@ describe('pods of one node that come together', () => {
     );
   });
 
-  test('are given back together, and come again one by one, so that the one at fault keeps none before it', async () => {
+  test('are returned together and retried one by one, so that the faulty pod delays none before it', async () => {
     const world = scriptedWorld();
     const { commit } = world.store;
     world.store.commit = (of, revision, change, now) =>
@@ -306,7 +306,7 @@ describe('pods of one node that come together', () => {
   });
 });
 
-test('pods and their ends come by the other queue', async () => {
+test('pods and their removals are received from the other queue', async () => {
   const world = scriptedWorld();
   const handler = createDeltaHandler(world);
   assert.deepEqual(await failed(handler, message('1', podDelta(1)), message('2', podGone(2))), []);
@@ -318,7 +318,7 @@ describe('a record that takes too long', () => {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const records = [message('1', nodeDelta(1)), message('2', nodeDelta(1, { ref: other }))];
     const handling = failed(createDeltaHandler(world), ...records);
-    // The records come one after the other; each gets its share before the clock moves on.
+    // The handler processes records one after the other. Each record gets its share before the clock advances.
     for (const _ of records) {
       await new Promise(setImmediate);
       context.mock.timers.tick(DELTA_RECORD_DEADLINE_MS);
@@ -326,7 +326,7 @@ describe('a record that takes too long', () => {
     return handling;
   }
 
-  test('is given back, and does not hold the others up', async (context) => {
+  test('returns to the queue and does not delay the others', async (context) => {
     const world = scriptedWorld();
     const load = world.store.load.bind(world.store);
     world.store.load = (of, scope) => (of.node === ref.node ? new Promise(() => undefined) : load(of, scope));
@@ -334,7 +334,7 @@ describe('a record that takes too long', () => {
     assert.deepEqual(await stateOf(world, other), ['a', 'u1 scheduled']);
   });
 
-  test('may fail later without bringing the process down', async (context) => {
+  test('can fail later without ending the process', async (context) => {
     const world = scriptedWorld();
     let fail: (error: Error) => void = () => undefined;
     world.store.load = () =>

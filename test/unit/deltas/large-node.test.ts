@@ -32,7 +32,7 @@ import { SpeakingView } from '#test/world/speaking-view.ts';
 const PREFIX = [60, 60, 60, 60]
   .map((length, index) => String.fromCharCode(97 + index).repeat(length))
   .join('.');
-/** As many keys, as long as can be, as a pod of the largest size tolerates. */
+/** As many keys of maximum length as a pod of maximum size tolerates. */
 const KEYS = Array.from({ length: 3000 }, (_, index) => `${PREFIX}/${String(index).padStart(63, 'k')}`);
 
 const faultOf = (delta: Delta) =>
@@ -42,7 +42,7 @@ const faultOf = (delta: Delta) =>
     deduplicationId: deduplicationId(delta),
   });
 
-/** A view of `n1`, untainted, with these pods. */
+/** A view of the untainted node `n1` with these pods. */
 function viewOf(lists: readonly (readonly Toleration[])[]): SpeakingView {
   const view = new SpeakingView(clusterName('c1'), 1);
   view.replaceNodes([liveNode('n1')], at(0));
@@ -54,13 +54,13 @@ function viewOf(lists: readonly (readonly Toleration[])[]): SpeakingView {
 }
 
 describe('the message of a node delta', () => {
-  test('that fits tells the facts of all its pods', () => {
+  test('contains the facts of all pods if it fits', () => {
     const { delta, body } = deltaMessage(nodeDelta(1));
     assert.deepEqual(delta, nodeDelta(1));
     assert.equal(body, encodeDelta(delta));
   });
 
-  test('that does not fit tells the facts of as many pods as do, and the UIDs of the others', () => {
+  test('contains the facts of as many pods as fit, and the UIDs of the others', () => {
     const padding = fc.integer({ min: 2, max: 400_000 });
     const lists = fc.integer({ min: 0, max: 2 });
     fc.assert(
@@ -89,7 +89,7 @@ describe('the message of a node delta', () => {
     );
   });
 
-  test('leaves no pod out for whom there is room', () => {
+  test('omits no pod for which there is room', () => {
     const large = pod('u1', { namespace: 'x'.repeat(MAX_MESSAGE_BYTES) });
     const { delta } = deltaMessage(nodeDelta(1, { pods: [pod('u0'), large, pod('u2')] }));
     assert.deepEqual(delta.kind === 'node' && delta.pods, [pod('u0'), pod('u2')]);
@@ -97,16 +97,16 @@ describe('the message of a node delta', () => {
   });
 });
 
-describe('a pod of which a node delta says no more than that it is there', () => {
+describe('a pod that a node delta lists only by UID', () => {
   const others = [podUid('u1')];
 
-  test('is neither scheduled nor cancelled by it', () => {
+  test('is neither scheduled nor canceled by the node delta', () => {
     assert.equal(forecast(after(nodeDelta(1, { pods: [], others }))), 'none');
     assert.equal(forecast(after(nodeDelta(1), nodeDelta(2, { pods: [], others }))), 'due at 60');
     assert.equal(forecast(after(nodeDelta(1), nodeDelta(2, { taints: [], pods: [], others }))), 'due at 60');
   });
 
-  test('is decided by its own delta, whichever comes first', () => {
+  test('is decided by its own delta, whichever arrives first', () => {
     const whole = nodeDelta(1, { pods: [], others });
     assert.equal(forecast(after(whole, podDelta(2))), 'due at 60');
     assert.equal(forecast(after(podDelta(2), whole)), 'due at 60');
@@ -115,7 +115,7 @@ describe('a pod of which a node delta says no more than that it is there', () =>
     assert.equal(forecast(after(nodeDelta(1), ...untainted.reverse())), 'cancelled');
   });
 
-  test('keeps the taints of its node, when that was deleted', () => {
+  test('keeps the taints of its deleted node', () => {
     const gone = nodeDelta(2, { deletedAt: at(2), pods: [], others });
     assert.deepEqual(
       after(nodeDelta(1), gone).node?.taints.map(({ key }) => key),
@@ -124,7 +124,7 @@ describe('a pod of which a node delta says no more than that it is there', () =>
   });
 });
 
-test('a pod with thousands of tolerations does not keep the others of its node from being scheduled', () => {
+test('schedules the other pods of a node that has a pod with thousands of tolerations', () => {
   const hog = KEYS.map((key): Toleration => ({ key, operator: 'Exists', effect: 'NoExecute' }));
   const view = viewOf([...Array.from({ length: 50 }, () => []), hog]);
   const [delta, ...more] = view.upsertNode(liveNode('n1', 'maintenance'), at(1));
@@ -134,7 +134,7 @@ test('a pod with thousands of tolerations does not keep the others of its node f
   assert.equal(after(delta).scheduled.size, 51);
 });
 
-test('a node with 50 taints and 500 pods of 3,000 tolerations each is told, and every pod decided', () => {
+test('decides every pod of a node with 50 taints and 500 pods with 3,000 tolerations each', () => {
   const tainted = KEYS.filter((_, index) => index % 60 === 0);
   const secondsOf = (podIndex: number, keyIndex: number) => 1000 + ((podIndex * 7 + keyIndex * 13) % 997);
   const view = viewOf(

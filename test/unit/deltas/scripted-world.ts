@@ -13,14 +13,14 @@ export interface ScriptedWorld extends DeltaHandlerDeps, Pick<ApplyDeltasDeps, '
   readonly dueQueue: ScriptedQueue;
   readonly deadLetters: ScriptedQueue;
   readonly log: RecordingLog;
-  /** Moments armed, in order. */
+  /** Times of armed timers, in order. */
   readonly armed: EpochMs[];
-  /** Timers that cannot be armed before one can. */
+  /** Number of failures before the first timer that can be armed. */
   timerOutages: number;
   readonly retries: { readonly receiptHandle: string; readonly seconds: number }[];
 }
 
-/** The ports of the delta handlers, in memory, each to be broken at will. The time stands still at second 0. */
+/** The in-memory ports of the delta handlers. A test can break each of them. The clock is fixed at second 0. */
 export function scriptedWorld(store = new ScriptedStore()): ScriptedWorld {
   const [dueQueue, log] = [new ScriptedQueue(), recordingLog()];
   const world: ScriptedWorld = {

@@ -7,10 +7,10 @@ import { grafanaDashboard, panelQueries } from '#test/prometheus/dashboard.ts';
 import { metricsCatalogue } from '../../../docs/generator/metrics-catalogue.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** What Prometheus adds to every series that it scrapes. */
+/** Labels that Prometheus adds to every series that it scrapes. */
 const OF_TARGET = ['job', 'instance'];
 
-/** Names of metrics and of labels in a query of PromQL. */
+/** Returns the names of metrics and of labels in a PromQL query. */
 function namesIn(expr: string): { readonly metrics: readonly string[]; readonly labels: readonly string[] } {
   const bare = expr.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').replaceAll(/\[[^\]]*\]/g, '');
   const labels = [
@@ -24,7 +24,7 @@ function namesIn(expr: string): { readonly metrics: readonly string[]; readonly 
   return { metrics: words.filter((word) => !['or', 'and', 'unless', 'bool'].includes(word)), labels };
 }
 
-/** The labels of each series that is served. */
+/** Returns the labels of each exported series. */
 async function labelsBySeries(): Promise<ReadonlyMap<string, readonly string[]>> {
   const entries: (readonly [string, readonly string[]])[] = [];
   for (const { name, prometheus } of await metricsCatalogue()) {
@@ -39,7 +39,7 @@ async function labelsBySeries(): Promise<ReadonlyMap<string, readonly string[]>>
   return new Map(entries);
 }
 
-test('alert rules and dashboard ask for metrics and labels that are served', async () => {
+test('alert rules and dashboard use exported metrics and labels', async () => {
   const served = await labelsBySeries();
   const queries = [
     ...alertRules().map(({ alert, expr }) => ({ where: alert, expr })),
@@ -55,7 +55,7 @@ test('alert rules and dashboard ask for metrics and labels that are served', asy
   }
 });
 
-test('alert rules tell of labels that their series have', () => {
+test('alert rules use labels that their series have', () => {
   for (const { alert, expr, annotations } of alertRules()) {
     const { metrics, labels } = namesIn(expr);
     const grouped = /\bby\b/.test(expr);
@@ -66,7 +66,7 @@ test('alert rules tell of labels that their series have', () => {
   }
 });
 
-test('every alert leads to a page that is there', () => {
+test("each alert's runbook exists", () => {
   for (const { alert, annotations } of alertRules()) {
     const [page = '', anchor] = annotations.runbook.split('#');
     const headings = [...readFileSync(join(ROOT, page), 'utf8').matchAll(/^#+ (.*)$/gm)].map(
@@ -83,7 +83,7 @@ test('every alert leads to a page that is there', () => {
   }
 });
 
-test('panels have numbers of their own, and their queries the variables that the dashboard has', () => {
+test('panels have unique IDs and use variables that the dashboard defines', () => {
   const { panels, templating } = grafanaDashboard();
   assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length);
   const variables = templating.list.map(({ name }) => name);

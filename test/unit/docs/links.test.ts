@@ -16,17 +16,17 @@ const SCHEME = /^[a-z]+:/;
 
 const textOf = (file: string): string => readFileSync(join(PROJECT_DIR, file), 'utf8');
 
-/** The text without what stands in fences and in backticks, where brackets are no links. */
+/** Returns the text without fenced and inline code, in which brackets are not links. */
 const proseOf = (text: string): string =>
   text.replaceAll(/^ *```.*?^ *```$/gms, '').replaceAll(/(`+)[^`].*?\1/g, '');
 
-/** Where links lead to: in brackets, in references, and in HTML. */
+/** Returns the targets of links in brackets, reference definitions, and HTML. */
 const linksOf = (text: string): readonly string[] =>
   [...proseOf(text).matchAll(/\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]: (\S+)|(?:src|srcset|href)="([^"]+)"/gm)]
     .map(([, inline, reference, html]) => inline ?? reference ?? html ?? '')
     .filter((target) => !SCHEME.test(target));
 
-/** As GitHub makes them of headings; of equal ones, the later get a number. */
+/** Returns the anchors that GitHub derives from headings. Repeated headings get a number. */
 function anchorsOf(text: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const [, heading = ''] of text.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)) {
@@ -42,7 +42,7 @@ function anchorsOf(text: string): ReadonlySet<string> {
   return anchors;
 }
 
-/** Why a link leads nowhere; absent: it resolves. */
+/** Returns why a link is broken, or `undefined`. */
 function faultOf(page: string, target: string): string | undefined {
   const [path = '', anchor] = target.split('#');
   const file = path === '' ? page : relative('', join(dirname(page), decodeURI(path)));
@@ -53,7 +53,7 @@ function faultOf(page: string, target: string): string | undefined {
 }
 
 describe('links of Markdown pages', () => {
-  test('lead to files and headings that exist', () => {
+  test('resolve to files and headings that exist', () => {
     assert.ok(PAGES.length > 50);
     const faults = PAGES.flatMap((page) =>
       linksOf(textOf(page)).flatMap((target) => faultOf(page, target) ?? []),
@@ -61,7 +61,7 @@ describe('links of Markdown pages', () => {
     assert.deepEqual(faults, []);
   });
 
-  test('lead from the index to every page of the documentation', () => {
+  test('resolve from the index to every page of the documentation', () => {
     const linked = new Set(linksOf(textOf('docs/README.md')).map((target) => join('docs', target)));
     const pages = PAGES.filter(
       (page) => page.startsWith('docs/') && page !== 'docs/README.md' && !page.includes('/decisions/'),
@@ -73,7 +73,7 @@ describe('links of Markdown pages', () => {
   });
 });
 
-test('pages that code names, with their headings, exist', () => {
+test('pages and headings that the code names exist', () => {
   const faults = CODE.flatMap((file) =>
     [...textOf(file).matchAll(/(?<![\w./-])docs\/[\w/-]+\.md(?:#[\w-]+)?/g)].flatMap(
       ([named]) => faultOf('README.md', named) ?? [],

@@ -7,22 +7,22 @@ const ROOT = join(import.meta.dirname, '../../..');
 const PAGE = 'docs/reference/renamed.md';
 const PRODUCT = ['README.md', '{functions,shared,simulator,cdk,deploy,docs,bin}/**/*.{ts,js,md,json,yaml}'];
 
-/** The rows of the page: each names before and now, in backticks, and may say more after that. */
+/** The rows of the page: the former and the current name in backticks, possibly followed by more text. */
 const rows = readFileSync(join(ROOT, PAGE), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ') && !/^\| (before|---) /.test(line));
 
-/** What still works says so. Words that are common in prose can't be found by name. */
+/** The former names that no longer work, without names that are also words of prose and can't be found. */
 const gone = rows
   .filter((row) => !row.includes('still works'))
   .map((row) => /^\| `([^`]+)` \| `/.exec(row)?.[1] ?? row)
   .filter((name) => /[-._]/.test(name));
 
-test('every row of the page of renamed names has a name before and one now', () => {
+test('each row of the page of renamed names has a former and a current name', () => {
   for (const row of rows) assert.match(row, /^\| `[^`]+` \| `[^`]+`/);
 });
 
-test('no name that the page says is gone is used in the product or its docs', () => {
+test('no product file or page uses a removed name', () => {
   const files = globSync(PRODUCT, { cwd: ROOT }).filter(
     (file) => file !== PAGE && !file.includes('node_modules/'),
   );

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 const ROOT = join(import.meta.dirname, '../../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
-test('the guide says what the stand-in for an account lacks of the version that CI installs', () => {
+test('the guide lists the gaps of the MiniStack version that CI installs', () => {
   const [, version] = /ministack==([\d.]+)/.exec(read('.ci/ministack')) ?? [];
   assert.ok(version);
   assert.ok(

@@ -7,7 +7,7 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 const page = readFileSync(join(PROJECT_DIR, 'docs/concepts/threat-model.md'), 'utf8');
 const HEAD = '| attack | defense | test |';
 
-/** What the tables say, by section: what is tried, what stops it, and the test. */
+/** The cells of the page's tables, by section: attack, defense, and test. */
 const lines = page.split('\n## ').flatMap((section) =>
   section
     .split('\n')
@@ -15,7 +15,7 @@ const lines = page.split('\n## ').flatMap((section) =>
     .map((line) => [section.split('\n')[0] ?? '', ...line.slice(2, -2).split(' | ')]),
 );
 
-test('every line of the threat model names what stops it and a test', () => {
+test('each line of the threat model names a defense and a test', () => {
   assert.ok(lines.length > 70);
   for (const line of lines) {
     assert.equal(line.length, 4, line.join(' | '));
@@ -25,7 +25,7 @@ test('every line of the threat model names what stops it and a test', () => {
   assert.equal(page.split(HEAD).length - 1, sections.length, 'a section has no table');
 });
 
-test('every test that the threat model names is there, under that title', () => {
+test('each test that the threat model names exists under that title', () => {
   for (const [section, tries, , named = ''] of lines) {
     const [, path = '', title = ''] = /^`(.+?)`: `(.+)`$/.exec(named) ?? [];
     assert.ok(existsSync(join(PROJECT_DIR, path)), `${section}, "${tries}": there is no ${path}`);
@@ -35,7 +35,7 @@ test('every test that the threat model names is there, under that title', () => 
   }
 });
 
-test('no line stands twice', () => {
+test('no line appears twice', () => {
   const tried = lines.map(([section, tries]) => `${section}: ${tries}`);
   assert.deepEqual(tried.toSorted(), [...new Set(tried)].toSorted());
 });

@@ -15,7 +15,7 @@ const QUESTION: AccessQuestion = {
   },
 };
 
-/** evict, before API servers that answer so. */
+/** Returns evict with API servers that give this answer. */
 async function evict(t: TestContext, answer: Answer) {
   const { connection, requests, host } = await scriptedServer(t, answer);
   const reached: RegisteredCluster[] = [];
@@ -41,7 +41,7 @@ async function evict(t: TestContext, answer: Answer) {
   };
 }
 
-/** An API server of this version that grants all verbs but these. */
+/** An API server of version 1.34.2 that grants all verbs except these. */
 const granting =
   (...refused: readonly string[]): Answer =>
   (response, request) => {
@@ -50,7 +50,7 @@ const granting =
     return json({ status: { allowed: !refused.includes(verb) } }, 201)(response, request);
   };
 
-test('evict says that it could work in a cluster, and of which version that is', async (t) => {
+test('reports a working cluster and its version', async (t) => {
   const { ask, requests, reached, parts } = await evict(t, granting());
   assert.deepEqual(await ask(QUESTION), { works: true, version: 'v1.34.2' });
   assert.deepEqual(parts, ['evict']);
@@ -59,7 +59,7 @@ test('evict says that it could work in a cluster, and of which version that is',
   assert.equal(reviews.length, EVICT_PERMISSIONS.length + 1);
 });
 
-test('evict says what more it should be granted', async (t) => {
+test('reports a recommended permission that is missing', async (t) => {
   const { ask } = await evict(t, (response, request) => {
     if (request.url === '/version') return json({ gitVersion: 'v1.34.2' })(response, request);
     const { resource } = JSON.parse(request.body).spec.resourceAttributes;
@@ -69,7 +69,7 @@ test('evict says what more it should be granted', async (t) => {
   assert.match('hint' in Object(answer) ? Object(answer).hint : '', /^Grant get leases in kube-node-lease/);
 });
 
-test('evict says which of its rights it lacks there', async (t) => {
+test('reports required permissions that are missing', async (t) => {
   const { ask, host } = await evict(t, granting('delete'));
   assert.deepEqual(await ask(QUESTION), {
     works: false,
@@ -77,14 +77,14 @@ test('evict says which of its rights it lacks there', async (t) => {
   });
 });
 
-test('evict says why it does not reach a cluster', async (t) => {
+test('reports why a cluster is unreachable', async (t) => {
   const { ask } = await evict(t, (response) => response.destroy());
   const answer = await ask(QUESTION);
   assert.ok(typeof answer === 'object' && !answer.works);
   assert.match(answer.reason, /connection was reset/);
 });
 
-test('a question that is none is answered, and reaches nobody', async (t) => {
+test('rejects an invalid question without connecting to a cluster', async (t) => {
   const { ask, reached } = await evict(t, granting());
   const answer = await ask({ checkAccess: { name: 'a#b' } } as unknown as AccessQuestion);
   assert.ok(typeof answer === 'object' && !answer.works);
@@ -92,7 +92,7 @@ test('a question that is none is answered, and reaches nobody', async (t) => {
   assert.deepEqual(reached, []);
 });
 
-test('messages are handled as ever', async (t) => {
+test('handles messages as usual', async (t) => {
   const { ask, reached, handled } = await evict(t, granting());
   assert.equal(await ask({ Records: ['a message'] }), 'handled');
   assert.deepEqual([handled, reached], [[{ Records: ['a message'] }], []]);

@@ -23,8 +23,8 @@ async function handled(bench: EvictBench, agentOf: AgentOf, queue = recordingSen
 
 const onePod = () => heard([nodeDelta(1)], [livePod()]);
 
-describe('what is due in a cluster of an agent', () => {
-  test('is sent on to it as it is, and nothing is done or read here', async () => {
+describe('a due message of a cluster with an agent', () => {
+  test('is forwarded unchanged to the agent, without reading or evicting', async () => {
     const bench = await onePod();
     const { queue, failed } = await handled(bench, async () => 'edge-1');
     assert.equal(failed, 0);
@@ -36,7 +36,7 @@ describe('what is due in a cluster of an agent', () => {
     );
   });
 
-  test('comes again while its queue takes nothing, or nobody knows whose it is', async () => {
+  test("is retried while the agent's queue rejects it or the registration can't be read", async () => {
     const away = () => {
       throw new QueueError('the queue is away');
     };
@@ -53,7 +53,7 @@ describe('what is due in a cluster of an agent', () => {
     assert.deepEqual(deletedFrom(bench), []);
   });
 
-  test('in any other cluster is done here', async () => {
+  test('is handled here if the cluster has no agent', async () => {
     const bench = await onePod();
     const { queue, failed } = await handled(bench, async () => undefined);
     assert.equal(failed, 0);

@@ -10,19 +10,19 @@ import { anExpiry, imageOf } from './stream-records.ts';
 const ref = aRef();
 
 describe('a record of the stream', () => {
-  test('tells of a scheduled eviction that was removed by its time to live', () => {
+  test('yields the scheduled eviction that its time to live removed', () => {
     const eviction = aRecord();
     const source = anExpiry(ref, eviction);
     assert.deepEqual(expiredRecord(source), { ref, eviction, source });
   });
 
-  test('is ignored when what expired had ended', () => {
+  test('is ignored if the expired item had ended', () => {
     const pod = ending(aRecord(), { outcome: 'done' });
     const OldImage = imageOf(endedItem({ ref, at: NOW, pass: 'pass', days: 7 }, [pod]));
     assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage } })), undefined);
   });
 
-  test('is ignored when a hand removed the eviction, and not its time to live', () => {
+  test('is ignored if a user removed the eviction', () => {
     const source = anExpiry(ref, aRecord());
     const { userIdentity: _identity, ...byHand } = source;
     assert.equal(expiredRecord(byHand), undefined);
@@ -30,14 +30,14 @@ describe('a record of the stream', () => {
     assert.equal(expiredRecord({ ...source, userIdentity: other }), undefined);
   });
 
-  test('is ignored when nothing was removed, or something else', () => {
+  test('is ignored if it removes nothing or another item', () => {
     assert.equal(expiredRecord(anExpiry(ref, aRecord(), { eventName: 'MODIFY' })), undefined);
     const node = { pk: { S: 'c#n' }, sk: { S: 'NODE' } };
     assert.equal(expiredRecord(anExpiry(ref, aRecord(), { dynamodb: { OldImage: node } })), undefined);
     assert.equal(expiredRecord({}), undefined);
   });
 
-  test('is refused when its eviction cannot be read', () => {
+  test("is rejected if its eviction can't be read", () => {
     const source = anExpiry(ref, aRecord());
     const image = { ...source.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
     assert.throws(() => expiredRecord({ ...source, dynamodb: { OldImage: image } }), StoreError);

@@ -14,7 +14,7 @@ import { recordingSender } from '../aws/recording-sender.ts';
 import { anExpiry } from './stream-records.ts';
 
 const ref = aRef();
-/** Long after the deadline, when the time to live is over. */
+/** Long after the deadline, when the time to live has expired. */
 const LATER = NOW + 48 * 3_600_000;
 
 let store: SqliteStore;
@@ -39,7 +39,7 @@ async function handle(records: readonly DynamoDBRecord[], over: Partial<Store> =
   return response?.batchItemFailures.map(({ itemIdentifier }) => itemIdentifier) ?? [];
 }
 
-/** A store's methods as values, so that some can be replaced. */
+/** Returns a store's methods as values, so that tests can replace some. */
 const bound = (of: SqliteStore): Store => ({
   load: of.load.bind(of),
   commit: of.commit.bind(of),
@@ -53,7 +53,7 @@ const sent = () => dueQueue.calls.flat().map(({ body }) => parseDueMessage(body)
 const sequenceOf = (record: DynamoDBRecord) => record.dynamodb?.SequenceNumber;
 
 describe('an eviction whose timer was missed', () => {
-  test('is put back and its node looked at, as soon as it is back for certain', async () => {
+  test('is restored, and its node is sent as due after the restore is certain', async () => {
     const eviction = aRecord();
     assert.deepEqual(await handle([anExpiry(ref, eviction)]), []);
     assert.deepEqual(await stored(eviction), eviction);
@@ -61,7 +61,7 @@ describe('an eviction whose timer was missed', () => {
     assert.equal(dueQueue.calls[0]?.[0]?.delaySeconds, 10);
   });
 
-  test('is put back and looked at once, though the stream tells of it twice', async () => {
+  test('is restored and sent once even if the stream delivers its record twice', async () => {
     const record = anExpiry(ref, aRecord());
     await handle([record]);
     const { revision } = await partition();
@@ -70,13 +70,13 @@ describe('an eviction whose timer was missed', () => {
     assert.equal(sent().length, 1);
   });
 
-  test('keeps what is known of its failures', async () => {
+  test('keeps its recorded failure', async () => {
     const eviction = aRecord({ failure: { since: NOW, error: 'no' } });
     await handle([anExpiry(ref, eviction)]);
     assert.deepEqual(await stored(eviction), eviction);
   });
 
-  test('comes again when its message could not be sent, and then is sent', async () => {
+  test("is retried when its message couldn't be sent", async () => {
     const record = anExpiry(ref, aRecord());
     dueQueue = recordingSender((_, call) =>
       call === 1 ? [{ index: 0, reason: 'throttled', permanent: false }] : [],
@@ -86,7 +86,7 @@ describe('an eviction whose timer was missed', () => {
     assert.equal(dueQueue.calls.length, 2);
   });
 
-  test('costs its node one message, however many pods were missed', async () => {
+  test('sends one message per node, however many pods were missed', async () => {
     const evictions = [5_000, 1_000, 3_000].map((ms) => aRecord({ fireAt: NOW + ms }));
     await handle(evictions.map((eviction) => anExpiry(ref, eviction)));
     assert.deepEqual(
@@ -97,8 +97,8 @@ describe('an eviction whose timer was missed', () => {
   });
 });
 
-describe('an eviction that expired while somebody knew better', () => {
-  test('stays as it was decided anew, and its node is looked at', async () => {
+describe('an expired eviction that was decided again', () => {
+  test('keeps the new decision, and its node is sent as due', async () => {
     const expired = aRecord();
     const anew = { ...expired, fireAt: LATER + 60_000, version: { epoch: 2, sequence: 1 } };
     const { revision } = await partition();
@@ -107,7 +107,7 @@ describe('an eviction that expired while somebody knew better', () => {
     assert.deepEqual(await stored(expired), anew);
   });
 
-  test('is not due again when it has happened or was cancelled since', async () => {
+  test('is not due again if it ended in the meantime', async () => {
     for (const outcome of ['done', 'gone', 'cancelled'] as const) {
       const expired = aRecord();
       await store.end(ref, [ending(expired, { outcome })], LATER);
@@ -118,14 +118,14 @@ describe('an eviction that expired while somebody knew better', () => {
   });
 });
 
-test('an eviction that was given up is not brought back by the end of its record', async () => {
+test('a failed eviction is not restored when its record expires', async () => {
   await handle([anExpiry(ref, aRecord({ gaveUpAt: NOW }))]);
   assert.equal((await partition()).scheduled.size, 0);
   assert.deepEqual(sent(), []);
 });
 
 describe('the batch', () => {
-  test('goes on with other nodes when one fails, and gives that one back', async () => {
+  test('continues with other nodes when one fails, and returns the records of that node', async () => {
     const other = { ...ref, node: nodeName('node-2') };
     const failing = anExpiry(ref, aRecord());
     const working = anExpiry(other, aRecord());
@@ -138,13 +138,13 @@ describe('the batch', () => {
     );
   });
 
-  test('gives back all that it tells of a node that fails', async () => {
+  test('returns all records of a failing node', async () => {
     const records = [anExpiry(ref, aRecord()), anExpiry(ref, aRecord())];
     const load: Store['load'] = () => Promise.reject(new StoreError('out of reach'));
     assert.deepEqual(await handle(records, { load }), records.map(sequenceOf));
   });
 
-  test('that comes again and again for one bad node has the others looked at once', async () => {
+  test('sends other nodes as due only once when it is retried for one failing node', async () => {
     const nodes = Array.from({ length: 20 }, (_, index) => ({ ...ref, node: nodeName(`node-${index}`) }));
     const records = nodes.map((node) => anExpiry(node, aRecord()));
     const load: Store['load'] = (of, ...args) =>
@@ -155,7 +155,7 @@ describe('the batch', () => {
     assert.equal(sent().length, 19);
   });
 
-  test('sets aside what nobody can read, with the reason, and goes on', async () => {
+  test('moves unreadable records to the dead-letter queue with the reason and continues', async () => {
     const good = aRecord();
     const bad = anExpiry(ref, aRecord());
     const image = { ...bad.dynamodb?.OldImage, fireAt: { S: 'tomorrow' } };
@@ -170,7 +170,7 @@ describe('the batch', () => {
     assert.ok(await stored(good));
   });
 
-  test('sets it aside with a body that SQS takes, whatever it holds', async () => {
+  test('sends dead letters with a body that SQS accepts, whatever the record contains', async () => {
     const bad = anExpiry(ref, aRecord());
     const image = { ...bad.dynamodb?.OldImage, name: { N: '1' }, namespace: { S: '\uffff' } };
     await handle([{ ...bad, dynamodb: { ...bad.dynamodb, OldImage: image } }]);
@@ -179,7 +179,7 @@ describe('the batch', () => {
     assert.equal(messageFault(letter), undefined);
   });
 
-  test('gives back what could not even be set aside', async () => {
+  test("returns records that couldn't be sent to the dead-letter queue", async () => {
     deadLetters = recordingSender(() => [{ index: 0, reason: 'no such queue', permanent: false }]);
     const bad = anExpiry(ref, aRecord());
     const image = { ...bad.dynamodb?.OldImage, name: { S: '' } };
@@ -187,7 +187,7 @@ describe('the batch', () => {
     assert.deepEqual(await handle([unreadable]), [sequenceOf(bad)]);
   });
 
-  test('ignores everything else that the stream tells', async () => {
+  test('ignores all other records of the stream', async () => {
     const modified = anExpiry(ref, aRecord(), { eventName: 'MODIFY' });
     assert.deepEqual(await handle([modified, {}]), []);
     assert.deepEqual([dueQueue.calls, deadLetters.calls], [[], []]);

@@ -7,7 +7,7 @@ import { NOW } from '#test/contracts/partition-builders.ts';
 
 let sequence = 0;
 
-/** A change of the table as its stream tells it: an eviction that was removed by its time to live. */
+/** Returns a stream record of an eviction that its time to live removed. */
 export function anExpiry(
   ref: NodeRef,
   eviction: EvictionRecord,
@@ -25,5 +25,5 @@ export function anExpiry(
   };
 }
 
-/** An item as the stream shows it. */
+/** Returns an item as the stream contains it. */
 export const imageOf = (item: Item) => toAttributes(item) as Record<string, AttributeValue>;

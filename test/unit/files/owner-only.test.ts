@@ -38,14 +38,14 @@ const uid = process.geteuid?.() ?? 0;
 const foreign = (message: RegExp) => ({ name: 'ForeignFileError', message });
 
 describe('findOwn', () => {
-  test('returns what belongs to the caller, and nothing where nothing is', () => {
+  test('returns a file of the caller, or nothing if there is none', () => {
     assert.equal(findOwn(path, 'file'), undefined);
     writeFileSync(path, 'text', { mode: 0o644 });
     assert.equal(findOwn(path, 'file')?.size, 4);
     assert.ok(findOwn(dir, 'directory')?.isDirectory());
   });
 
-  test('rejects a file of another user, named by path and fix', () => {
+  test('rejects a file of another user and names path and fix', () => {
     writeFileSync(path, '');
     assert.throws(
       () => findOwn(path, 'file', uid + 1),
@@ -54,7 +54,7 @@ describe('findOwn', () => {
   });
 
   for (const mode of [0o620, 0o602, 0o666]) {
-    test(`rejects a file that others may write (${mode.toString(8)})`, () => {
+    test(`rejects a file that other users may write (${mode.toString(8)})`, () => {
       writeFileSync(path, '');
       chmodSync(path, mode);
       const why = new RegExp(`may be written by other users \\(mode ${mode.toString(8)}\\): .* chmod go-w `);
@@ -62,21 +62,21 @@ describe('findOwn', () => {
     });
   }
 
-  test('rejects a directory that others may write, sticky or not', () => {
+  test('rejects a directory that other users may write, sticky or not', () => {
     for (const mode of [0o777, 0o1777]) {
       chmodSync(dir, mode);
       assert.throws(() => findOwn(dir, 'directory'), foreign(/may be written by other users/));
     }
   });
 
-  test('rejects a link, wherever it leads', () => {
+  test('rejects a link, whatever its target', () => {
     symlinkSync(dir, join(dir, 'to-directory'));
     symlinkSync('/nowhere/at/all', path);
     assert.throws(() => findOwn(path, 'file'), foreign(/\/file is a link: move it away$/));
     assert.throws(() => findOwn(join(dir, 'to-directory'), 'directory'), foreign(/is a link/));
   });
 
-  test('rejects something else in place of a file or a socket', async () => {
+  test('rejects another file type in place of a file or a socket', async () => {
     mkdirSync(path);
     assert.throws(() => findOwn(path, 'file'), foreign(/\/file is no file: move it away$/));
     assert.throws(() => findOwn(path, 'socket'), foreign(/\/file is no socket: move it away$/));
@@ -92,7 +92,7 @@ describe('findOwn', () => {
 });
 
 describe('findOwnDirectory', () => {
-  test('follows a link of the caller, and returns where it leads', () => {
+  test('follows a link of the caller and returns its target', () => {
     const target = join(dir, 'target');
     mkdirSync(target, 0o755);
     symlinkSync(target, path);
@@ -100,7 +100,7 @@ describe('findOwnDirectory', () => {
     assert.equal(findOwnDirectory(join(dir, 'missing')), undefined);
   });
 
-  test('rejects a link of another user, and a link to what others may write', () => {
+  test('rejects a link of another user, and a link to a directory that others may write', () => {
     const target = join(dir, 'target');
     mkdirSync(target, 0o755);
     symlinkSync(target, path);
@@ -111,7 +111,7 @@ describe('findOwnDirectory', () => {
 });
 
 describe('readOwn and replaceOwn', () => {
-  test('write a file for its owner alone, and read it back', () => {
+  test('write a file for its owner alone and read it', () => {
     assert.equal(readOwn(path), undefined);
     replaceOwn(path, 'one');
     replaceOwn(path, 'two');
@@ -120,7 +120,7 @@ describe('readOwn and replaceOwn', () => {
     assert.deepEqual(readdirSync(dir), ['file']);
   });
 
-  test('write a file that its owner can read, whatever the umask says', () => {
+  test('write a file that its owner can read under any umask', () => {
     const umask = process.umask(0o777);
     try {
       replaceOwn(path, 'text');
@@ -130,7 +130,7 @@ describe('readOwn and replaceOwn', () => {
     assert.equal(statSync(path).mode & 0o777, 0o600);
   });
 
-  test('leave the target of a link as it is', () => {
+  test('leave the target of a link unchanged', () => {
     const victim = join(dir, 'victim');
     writeFileSync(victim, 'precious', { mode: 0o644 });
     symlinkSync(victim, path);
@@ -143,14 +143,14 @@ describe('readOwn and replaceOwn', () => {
     assert.equal(statSync(victim).mode & 0o777, 0o644);
   });
 
-  test('leave nothing unfinished behind when a file cannot be written', () => {
+  test('leave no temporary file when a write fails', () => {
     assert.throws(() => replaceOwn(path, Symbol('no text') as never));
     assert.ok(!existsSync(`${path}.new`));
   });
 });
 
 describe('a database', () => {
-  test('whose log is a link is rejected, and the target keeps its rights', () => {
+  test('is rejected if its log is a link, and the target keeps its mode', () => {
     const victim = join(dir, 'victim');
     writeFileSync(victim, 'precious', { mode: 0o644 });
     for (const part of ['', '-wal', '-shm', '-journal']) {
@@ -162,14 +162,14 @@ describe('a database', () => {
     assert.equal(statSync(victim).mode & 0o777, 0o644);
   });
 
-  test('that others could read is closed to them', () => {
+  test('becomes private if other users could read it', () => {
     writeFileSync(path, '', { mode: 0o644 });
     chmodSync(path, 0o644);
     makeOwnerOnly(path);
     assert.equal(lstatSync(path).mode & 0o777, 0o600);
   });
 
-  test('with a second name of its own, as a backup makes one, stays usable', () => {
+  test('stays usable with a second hard link, as backups make', () => {
     writeFileSync(path, '', { mode: 0o600 });
     linkSync(path, join(dir, 'backup'));
     checkOwnDatabase(path);

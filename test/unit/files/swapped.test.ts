@@ -15,7 +15,7 @@ beforeEach(() => {
 });
 afterEach(() => fs.rmSync(dir, { recursive: true }));
 
-/** Has something else stand at the path once it was looked at. */
+/** Replaces the file at the path after it was checked. */
 function swapped(context: TestContext, swap: () => void): void {
   const { lstatSync } = fs;
   const looked = (...asked: Parameters<typeof lstatSync>) => {
@@ -33,8 +33,8 @@ function swapped(context: TestContext, swap: () => void): void {
 
 const options = { skip: process.platform === 'win32' };
 
-describe('a file that is swapped after it was looked at', () => {
-  test('is not read by the link that stands there', options, (context) => {
+describe('a file that is swapped after the check', () => {
+  test('is not read through a link', options, (context) => {
     swapped(context, () => {
       fs.unlinkSync(path);
       fs.writeFileSync(join(dir, 'target'), 'theirs', { mode: 0o600 });
@@ -43,7 +43,7 @@ describe('a file that is swapped after it was looked at', () => {
     assert.throws(() => readOwn(path), { code: 'ELOOP' });
   });
 
-  test('is not read when others may write what stands there', options, (context) => {
+  test('is not read if other users may write it', options, (context) => {
     swapped(context, () => fs.chmodSync(path, 0o666));
     assert.throws(() => readOwn(path), {
       name: 'ForeignFileError',

@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-/** The sentence for whatever `work` throws. */
+/** Returns the sentence for an error that `work` throws. */
 function textOf(work: () => unknown): string | undefined {
   try {
     work();
@@ -22,7 +22,7 @@ function textOf(work: () => unknown): string | undefined {
   return assert.fail('nothing was thrown');
 }
 
-test('a failed system call becomes one sentence with its path and the fix', () => {
+test('describes a failed system call in one sentence with path and fix', () => {
   assert.equal(
     textOf(() => readFileSync(join(dir, 'missing'))),
     `Cannot open ${join(dir, 'missing')} (ENOENT): it does not exist; create it, or name another path.`,
@@ -40,12 +40,12 @@ test('a failed system call becomes one sentence with its path and the fix', () =
   );
 });
 
-test('a call of which the system names no path, or no remedy is known, keeps the words of the system', () => {
+test("keeps the system's message if the path or the remedy is unknown", () => {
   const error = Object.assign(new Error('write EPIPE'), { code: 'EPIPE', syscall: 'write' });
   assert.equal(systemErrorText(error), 'The system refused write: write EPIPE.');
 });
 
-test('an error of SQLite becomes one sentence with the path of its database', () => {
+test("describes a SQLite error in one sentence with the database's path", () => {
   const path = join(dir, 'd');
   writeFileSync(path, 'no database at all, '.repeat(100));
   const work = () => new DatabaseSync(path).exec('PRAGMA journal_mode = WAL');
@@ -56,7 +56,7 @@ test('an error of SQLite becomes one sentence with the path of its database', ()
   assert.match(textOf(work) ?? '', /^The database cannot be used: /);
 });
 
-test('a mistake in the code is no system error', () => {
+test('returns undefined for a programming error', () => {
   assert.equal(systemErrorText(new TypeError('x is not a function')), undefined);
   assert.equal(systemErrorText('text'), undefined);
 });

@@ -19,7 +19,7 @@ const registered = (name: string): RegisteredCluster => ({
 
 const MINUTE_MS = 60_000;
 
-/** A heartbeat over leases that tests write. */
+/** Returns a heartbeat function over leases that tests write. */
 function bench(context: TestContext) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
@@ -49,13 +49,13 @@ function bench(context: TestContext) {
     time,
     log,
     unheard,
-    /** A lease as it stands; each call is a renewal. */
+    /** Writes a lease. Each call is a renewal. */
     renew(name: string, holder?: string, times: Partial<LeaseRecord> = {}) {
       const renewals = (table.leases.get(name)?.renewals ?? 0) + 1;
       const lease = { cluster: clusterName(name), epoch: 1, renewals, renewedAt: NOW, ...times };
       table.leases.set(name, holder === undefined ? lease : { ...lease, holder });
     },
-    /** What one beat counts, and how often it looks. */
+    /** Runs the function once and returns the number of unwatched clusters and of reads. */
     async beat() {
       const before = looks;
       await handler({}, {} as Context);
@@ -77,7 +77,7 @@ function keep(context: TestContext, renew: () => void) {
   context.after(() => clearTimeout(timeout));
 }
 
-test('the heartbeat counts the clusters that no relay speaks for, and names them', async (context) => {
+test('counts and names the clusters whose lease no relay holds', async (context) => {
   const given = bench(context);
   given.table.names = ['dead', 'held', 'released', 'never'];
   given.renew('dead', 'a');
@@ -89,7 +89,7 @@ test('the heartbeat counts the clusters that no relay speaks for, and names them
   assert.deepEqual(given.unwatched(), ['dead', 'released', 'never']);
 });
 
-test('from the second beat on one look is enough', async (context) => {
+test('reads leases once from the second run on', async (context) => {
   const given = bench(context);
   given.table.names = ['one', 'other'];
   const renew = () => ['one', 'other'].map((name) => given.renew(name, 'a'));
@@ -107,7 +107,7 @@ test('from the second beat on one look is enough', async (context) => {
   assert.deepEqual(given.unwatched().at(-1), 'other');
 });
 
-test('a beat right after another one looks for long enough, too', async (context) => {
+test('reads leases twice in a run that follows another immediately', async (context) => {
   const given = bench(context);
   given.table.names = ['held'];
   keep(context, () => given.renew('held', 'a'));
@@ -119,7 +119,7 @@ test('a beat right after another one looks for long enough, too', async (context
   assert.deepEqual(await second, { unwatched: 0, looks: 2 });
 });
 
-test('the heartbeat names the clusters that their relays do not hear from, and says for how long, by the relays’ own clocks', async (context) => {
+test("names disconnected clusters and the age of their last contact by the relays' clocks", async (context) => {
   const given = bench(context);
   given.table.names = ['heard', 'disconnected', 'never heard', 'registered anew', 'dead'];
   const renewedAt = NOW + 3_600_000;
@@ -134,7 +134,7 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   const beat = given.beat();
   await given.time.pass(LEASE_TTL_MS);
   assert.equal((await beat).unwatched, 1);
-  // The dead relay's cluster was not heard from for an hour when its lease was renewed last, and nobody knows of any since.
+  // The lease of cluster `dead` was last renewed an hour after the cluster's last contact. No later contact is known.
   assert.deepEqual(given.unheard, [3_610]);
   assert.deepEqual(
     given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.disconnected' ? [fields] : [])),
@@ -145,7 +145,7 @@ test('the heartbeat names the clusters that their relays do not hear from, and s
   );
 });
 
-test('for how long nobody heard a cluster counts on while relays hand it over, and when none has it any more', async (context) => {
+test('keeps counting the age of the last contact across lease failovers and without a holder', async (context) => {
   const given = bench(context);
   given.table.names = ['passed on'];
   const renew = (holder: string | undefined, unheardMs: number) =>
@@ -160,11 +160,11 @@ test('for how long nobody heard a cluster counts on while relays hand it over, a
   assert.deepEqual(given.unheard, [200, 260, 320]);
 });
 
-test('the heartbeat says that nothing is registered: silence is alarming', async (context) => {
+test('reports zero clusters when none is registered, because missing data raises an alarm', async (context) => {
   assert.deepEqual(await bench(context).beat(), { unwatched: 0, looks: 1 });
 });
 
-test('what stands among the registrations and is none is said, and the clusters are counted', async (context) => {
+test('logs invalid registrations and counts the clusters', async (context) => {
   const { table, log, beat } = bench(context);
   table.names.push('a');
   table.strays.push('The item X of Y is none.');
@@ -176,7 +176,7 @@ test('what stands among the registrations and is none is said, and the clusters 
   );
 });
 
-test('the heartbeat fails when the table cannot be read', async () => {
+test("fails when the table can't be read", async () => {
   const handler = createHandler({
     registry: { list: async () => ({ clusters: [registered('a')], strays: [] }) },
     leases: { lookAtAll: () => Promise.reject(new StoreError('out of reach')) },

@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Connection } from '#shared/http/connection.ts';
 
-/** A connection of nobody, and requests on it as the parser announces them. */
+/** A connection without a client, and requests on it as the parser announces them. */
 function connected(t: TestContext) {
   const connection = new Connection(new Socket(), 60);
   t.after(() => connection.destroy());
@@ -22,7 +22,7 @@ function connected(t: TestContext) {
 }
 
 describe('a connection', () => {
-  test('begins a request once that arrives right after the answer to the one before it', async (t) => {
+  test('begins a request that arrives directly after the previous answer', async (t) => {
     const { begun, announce } = connected(t);
     announce('first').emit('close');
     announce('second');
@@ -30,7 +30,7 @@ describe('a connection', () => {
     assert.deepEqual(begun, ['first', 'second']);
   });
 
-  test('begins requests that wait for one another in their order, once each', async (t) => {
+  test('begins waiting requests in order, once each', async (t) => {
     const { begun, announce } = connected(t);
     const responses = ['first', 'second', 'third'].map(announce);
     assert.deepEqual(begun, ['first']);
@@ -41,7 +41,7 @@ describe('a connection', () => {
     assert.deepEqual(begun, ['first', 'second', 'third']);
   });
 
-  test('gives everybody else a turn before its next request', async (t) => {
+  test('yields to other connections before its next request', async (t) => {
     const { begun, announce } = connected(t);
     announce('first').emit('close');
     announce('second');

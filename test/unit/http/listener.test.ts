@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Client, clientOf, get, served, settled, until } from './served.ts';
 
-describe('requests that are none', () => {
+describe('invalid requests', () => {
   for (const [what, text, status] of [
     ['a target that is no URL', get('//'), 400],
     ['another one', get('http://['), 400],
@@ -28,7 +28,7 @@ describe('requests that are none', () => {
     await (await client('GET /old HTTP/1.0\r\n\r\n')).told(/\/old\n/);
   });
 
-  test('answers 500 to what fails, logs it, and serves the next request', async (context) => {
+  test('answers 500 after an error, logs the error, and serves the next request', async (context) => {
     const { log, client } = await served(context, {
       serve: (_, response, { url }) => {
         if (url.pathname === '/fails') throw new Error('it broke');
@@ -43,14 +43,14 @@ describe('requests that are none', () => {
     );
   });
 
-  test('sends the given headers with every answer, refusals included', async (context) => {
+  test('sends the given headers with every answer, including rejections', async (context) => {
     const { client } = await served(context, { headers: { 'x-content-type-options': 'nosniff' } });
     for (const path of ['/', '//']) await (await client(get(path))).told(/nosniff/);
   });
 });
 
 describe('pipelined requests', () => {
-  test('are served one after the other, in their order', async (context) => {
+  test('are served one after the other, in order', async (context) => {
     const pending: (() => void)[] = [];
     const { client } = await served(context, {
       serve: (_, response, { url }) => {
@@ -67,7 +67,7 @@ describe('pipelined requests', () => {
     }
   });
 
-  test('begin at most once in a turn of the event loop for each connection, however many wait', async (context) => {
+  test('begin at most once per connection and event loop turn', async (context) => {
     let begun = 0;
     const { client } = await served(context, {
       serve: (_, response) => {
@@ -84,7 +84,7 @@ describe('pipelined requests', () => {
     assert.ok(most <= 2 * callers.length, `${most} requests in a turn`);
   });
 
-  test('wait unparsed while one is under way', async (context) => {
+  test('remain unparsed while another is in progress', async (context) => {
     let first: ServerResponse | undefined;
     const { client, asked } = await served(context, {
       serve: (_, response, { url }) => {
@@ -97,14 +97,14 @@ describe('pipelined requests', () => {
     await until(() => first !== undefined);
     await settled();
     assert.deepEqual(asked, ['/slow']);
-    // The rest is with the client: neither side takes it.
+    // The remaining requests are still at the client, because neither side reads.
     assert.ok(caller.socket.writableLength > 0);
     assert.equal(caller.text(), '');
     first?.end();
     await until(() => asked.length > 1_000);
   });
 
-  test('does not keep a body from being read that comes in many pieces', async (context) => {
+  test('do not block reading a body in many pieces', async (context) => {
     const { client } = await served(context, {
       serve: async (request, response) => {
         let bytes = 0;
@@ -119,7 +119,7 @@ describe('pipelined requests', () => {
 });
 
 describe('a connection', () => {
-  test('is closed when it has been idle for two looks', async (context) => {
+  test('is closed when it has been idle for two checks', async (context) => {
     const { client, look } = await served(context);
     const caller = await client();
     await look(2);
@@ -128,7 +128,7 @@ describe('a connection', () => {
     await until(caller.isClosed);
   });
 
-  test('is kept idle for longer once its caller is known', async (context) => {
+  test('stays idle for longer once its caller is authenticated', async (context) => {
     const { client, look } = await served(context, {
       idleSeconds: 10,
       serve: (_, response, { know }) => {
@@ -148,7 +148,7 @@ describe('a connection', () => {
     ['headers', 'GET / HTTP/1.1\r\nhost: localhost\r\n'],
     ['a body', 'POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n'],
   ] as const) {
-    test(`is closed when ${what} take longer than five looks, byte by byte or not at all`, async (context) => {
+    test(`is closed when ${what} take longer than five checks, byte by byte or not at all`, async (context) => {
       const { client, look } = await served(context, {
         serve: async (request, response) => {
           for await (const _ of request);
@@ -166,7 +166,7 @@ describe('a connection', () => {
     });
   }
 
-  test('is kept while its answer lasts, however long, and ends when its caller leaves', async (context) => {
+  test('is kept while its answer lasts, and its answer ends when the caller disconnects', async (context) => {
     let streaming: ServerResponse | undefined;
     let hasLeft = false;
     const { client, look } = await served(context, {
@@ -188,7 +188,7 @@ describe('a connection', () => {
     await until(() => hasLeft);
   });
 
-  test('is closed when its caller reads nothing of an answer for ten looks', async (context) => {
+  test('is closed when its caller reads nothing of an answer for ten checks', async (context) => {
     let hasLeft = false;
     const { client, look } = await served(context, {
       serve: (_, response) => {
@@ -206,8 +206,8 @@ describe('a connection', () => {
   });
 });
 
-describe('when all places are taken', () => {
-  test('the connection that has been idle longest is closed for a new one', async (context) => {
+describe('when all connection slots are taken', () => {
+  test('closes the connection that has been idle longest for a new one', async (context) => {
     const { client } = await served(context);
     const idle: Client[] = [];
     for (let number = 0; number < 64; number++) idle.push(await client());
@@ -220,7 +220,7 @@ describe('when all places are taken', () => {
     );
   });
 
-  test('the connection whose last answer is longest ago is closed for a new one, though another came before it', async (context) => {
+  test('closes the connection with the oldest last answer, not the oldest connection', async (context) => {
     const { client } = await served(context, { connections: 2 });
     const first = await client(get('/one'));
     await first.told(/\/one\n/);
@@ -234,7 +234,7 @@ describe('when all places are taken', () => {
     assert.deepEqual([first.isClosed(), second.isClosed()], [false, true]);
   });
 
-  test('a new one is refused while every other is being answered', async (context) => {
+  test('rejects a new connection while every other is being answered', async (context) => {
     const answering: ServerResponse[] = [];
     const { client } = await served(context, {
       connections: 4,
@@ -253,7 +253,7 @@ describe('when all places are taken', () => {
     await until(() => answering.length === 5);
   });
 
-  test('the places of known callers are kept free of strangers while nobody is known', async (context) => {
+  test('reserves the slots of authenticated callers from unauthenticated ones', async (context) => {
     const answering: ServerResponse[] = [];
     const { client } = await served(context, {
       connections: 2,
@@ -268,7 +268,7 @@ describe('when all places are taken', () => {
     assert.equal(answering.length, 1);
   });
 
-  test('callers who were answered before, and ask on and on, keep no new one out', async (context) => {
+  test('admits new callers although earlier callers keep sending requests', async (context) => {
     const { client } = await served(context, {
       connections: 4,
       serve: (_, response, { url }) => {
@@ -287,7 +287,7 @@ describe('when all places are taken', () => {
     );
   });
 
-  test('a thousand strangers take no place of a caller who is known, and leave places to others like them', async (context) => {
+  test('a thousand unauthenticated callers take no slot of an authenticated one and leave slots to others like them', async (context) => {
     const { client } = await served(context, {
       forKnown: 16,
       serve: (_, response, { url, know }) => {
@@ -315,7 +315,7 @@ describe('when all places are taken', () => {
   });
 });
 
-test('closes all connections at its end, whatever they are doing', async (context) => {
+test('closes all connections when it stops', async (context) => {
   const { listener, client } = await served(context, { serve: (_, response) => void response.write('x') });
   const callers = [await client(), await client(get('/')), await client('GET / HT')];
   await callers[1]?.told(/x/);

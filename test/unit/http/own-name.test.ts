@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { isInReserve } from '#shared/http/descriptors.ts';
 import { isOwnName } from '#shared/http/own-name.ts';
 
-test('takes addresses, hosts without a domain, services of a cluster and names that were configured', () => {
+test('accepts addresses, hosts without a domain, cluster services, and configured names', () => {
   for (const host of [
     ...[
       '127.0.0.1',
@@ -22,7 +22,7 @@ test('takes addresses, hosts without a domain, services of a cluster and names t
   }
 });
 
-test('refuses any other name, whatever it begins or ends with', () => {
+test('rejects any other name, whatever its prefix or suffix', () => {
   for (const host of [
     ...[
       '',
@@ -47,7 +47,7 @@ test('refuses any other name, whatever it begins or ends with', () => {
   }
 });
 
-test('keeps the last descriptors of a process from callers', { skip: process.platform !== 'linux' }, () => {
+test('reserves the last file descriptors of the process', { skip: process.platform !== 'linux' }, () => {
   const withDescriptor = (fd: number) => ({ _handle: { fd } }) as unknown as Socket;
   assert.equal(isInReserve(withDescriptor(3)), false);
   assert.equal(isInReserve(withDescriptor(2 ** 31 - 1)), true);

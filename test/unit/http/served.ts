@@ -5,21 +5,21 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ListenerOptions, openListener } from '#shared/http/listener.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-/** One client, which says what the test says, byte by byte, and keeps what it is told. */
+/** A client that sends the given bytes and keeps the received text. */
 export interface Client {
   readonly socket: Socket;
   readonly text: () => string;
   readonly isClosed: () => boolean;
-  /** Resolves when the answers so far match. */
+  /** Resolves when the received text matches. */
   readonly told: (pattern: RegExp) => Promise<void>;
 }
 
-/** Resolves as soon as something holds. */
+/** Resolves as soon as the condition holds. */
 export async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await nextTurn();
 }
 
-/** Lets everything that is on its way between client and server arrive. */
+/** Waits until everything in transit between client and server has arrived. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await nextTurn();
 }
@@ -46,7 +46,7 @@ export async function clientOf(port: number, text = ''): Promise<Client> {
   };
 }
 
-/** A listener whose seconds pass by `look`; it answers with the path unless `serve` is given. */
+/** A listener whose seconds pass by `look`. It answers with the path unless `serve` is given. */
 export async function served(context: TestContext, options: Partial<ListenerOptions> = {}) {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const log = recordingLog();

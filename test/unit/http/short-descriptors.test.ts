@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { get, served, until } from './served.ts';
 
-/** Has every socket of this process look as if it got one of the last descriptors. */
+/** Makes every socket of this process appear to have one of the last descriptors. */
 function shortOfDescriptors(context: TestContext, { socket }: { readonly socket: Socket }): void {
   const handles: object = Object.getPrototypeOf((socket as unknown as { readonly _handle: object })._handle);
   const before = Object.getOwnPropertyDescriptor(handles, 'fd');
@@ -17,7 +17,7 @@ function shortOfDescriptors(context: TestContext, { socket }: { readonly socket:
 const options = { skip: process.platform !== 'linux' };
 
 test(
-  'where descriptors are short a caller gets that of an idle one, and the log says so',
+  'closes an idle connection for a new caller when descriptors run short, and logs it',
   options,
   async (context) => {
     const { client, log } = await served(context);
@@ -34,18 +34,22 @@ test(
   },
 );
 
-test('where descriptors are short a caller is refused when nobody is idle', options, async (context) => {
-  const answers: (() => void)[] = [];
-  const { client } = await served(context, {
-    serve: (_, response, { url }) => {
-      answers.push(() => response.end(`${url.pathname}\n`));
-    },
-  });
-  const busy = await client(get('/busy'));
-  await until(() => answers.length > 0);
-  shortOfDescriptors(context, busy);
-  const fresh = await client();
-  await until(fresh.isClosed);
-  answers[0]?.();
-  await busy.told(/\/busy\n$/);
-});
+test(
+  'rejects a new caller when descriptors run short and no connection is idle',
+  options,
+  async (context) => {
+    const answers: (() => void)[] = [];
+    const { client } = await served(context, {
+      serve: (_, response, { url }) => {
+        answers.push(() => response.end(`${url.pathname}\n`));
+      },
+    });
+    const busy = await client(get('/busy'));
+    await until(() => answers.length > 0);
+    shortOfDescriptors(context, busy);
+    const fresh = await client();
+    await until(fresh.isClosed);
+    answers[0]?.();
+    await busy.told(/\/busy\n$/);
+  },
+);

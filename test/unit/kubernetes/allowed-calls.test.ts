@@ -12,7 +12,7 @@ const marked = json({
   metadata: { ...POD, uid: UID, resourceVersion: '7', creationTimestamp: new Date(NOW).toISOString() },
 });
 
-test('a call that asks whether it is allowed asks when its turn has come, and not while others are before it', async (t) => {
+test('checks permission when a slot is free, not while other calls are ahead', async (t) => {
   const answers: (() => void)[] = [];
   const { api, requests } = await scriptedServer(t, (response, request) => {
     answers.push(() => marked(response, request));
@@ -34,7 +34,7 @@ test('a call that asks whether it is allowed asks when its turn has come, and no
   assert.deepEqual([asked, requests.length], [200, 200]);
 });
 
-test('a call that is not allowed when its turn has come is not sent, nor one that was allowed until before', async (t) => {
+test('does not send a call whose permission was denied or has expired when its slot is free', async (t) => {
   const { api, requests } = await scriptedServer(t, marked);
   const refused = new LateCallError('not any more');
   await assert.rejects(

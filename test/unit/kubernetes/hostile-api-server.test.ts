@@ -9,11 +9,11 @@ import { tlsServer } from './tls-server.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'web-0' };
-/** What `tlsServer` has its clients say. */
+/** The token that the clients of `tlsServer` send. */
 const TOKEN = 'sesame';
 const never = new AbortController().signal;
 
-/** What a part of the service asks of an API server, each in its own way. */
+/** A call of each kind that the service makes to an API server. */
 const ASKED: Readonly<Record<string, (api: RestApi) => Promise<unknown>>> = {
   'a read': (api) => api.getNode(NODE),
   'a list': (api) => api.nodes.list({ signal: never }),
@@ -29,7 +29,7 @@ async function rejection(call: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Another server on the way, like that of an instance's metadata: nobody is meant to come. */
+/** Another server in the network, for example an instance metadata service, that must receive no request. */
 async function elsewhere(t: TestContext) {
   const visits: IncomingMessage[] = [];
   const server = createServer((request, response) => {
@@ -42,7 +42,7 @@ async function elsewhere(t: TestContext) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/latest/meta-data`, visits };
 }
 
-describe('an API server that sends its callers elsewhere', () => {
+describe('an API server that redirects its callers', () => {
   for (const http2 of [true, false]) {
     for (const code of [301, 302, 303, 307, 308]) {
       test(`is not followed, with or without credentials: ${code}, HTTP/${http2 ? 2 : 1.1}`, async (t) => {
@@ -65,11 +65,11 @@ describe('an API server that sends its callers elsewhere', () => {
   }
 });
 
-describe('an API server that repeats what it is told', () => {
+describe('an API server that echoes requests', () => {
   const status = (message: string) =>
     JSON.stringify({ kind: 'Status', code: 403, reason: `Forbidden ${message}`, message });
 
-  test('does not get credentials into a message, which is logged, stored and shown', async (t) => {
+  test('does not get credentials into a message, which is logged, stored, and shown', async (t) => {
     const { api } = await tlsServer(t, (response, { headers }) => {
       response.writeHead(403, { 'content-type': 'application/json' });
       response.end(status(`headers were authorization: ${headers.authorization}`));
@@ -81,14 +81,14 @@ describe('an API server that repeats what it is told', () => {
     }
   });
 
-  test('does not by an event of a watch either', async (t) => {
+  test('does not get credentials into a message through a watch event', async (t) => {
     const { api } = await tlsServer(t, (response, { headers }) => {
       response.end(`{"type":"ERROR","object":${status(String(headers.authorization))}}\n`);
     });
     assert.match(await rejection(ASKED['a watch']?.(api) as Promise<unknown>), /403 Forbidden Bearer …/);
   });
 
-  test('gets no control character and no long text into a message', async (t) => {
+  test('gets neither control characters nor long text into a message', async (t) => {
     const odd = '\u001b]0;owned\u0007\u001b[2J\r\n\u009b31mall is well\u202e';
     const bodies = [
       status(odd),

@@ -14,10 +14,10 @@ const UID = podUid('7d1f');
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 const NOT_AFTER = NOW + 250;
 
-/** A request that a server has whole, and has not answered. */
+/** A request that a server has received completely and not answered. */
 interface Held {
   answer(): void;
-  /** Breaks its connection. */
+  /** Breaks the request's connection. */
   lose(): void;
 }
 
@@ -57,7 +57,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await tick();
 }
 
-/** A call that its server has; then time passes until long after it had to be sent. */
+/** Starts a call, waits until the server has it, and advances the clock far beyond its send deadline. */
 async function sentInTime(t: TestContext, hold: Hold, call: (api: RestApi) => Promise<unknown>) {
   const clock = new DrivenClock(NOW);
   const { api, held } = await hold(t, clock);
@@ -78,14 +78,14 @@ for (const [protocol, hold] of [
 ] as const satisfies readonly (readonly [string, Hold])[]) {
   describe(`over ${protocol}`, () => {
     for (const [what, call] of Object.entries(CALLS)) {
-      test(`${what} that was sent in time succeeds when its answer comes later, and is sent once`, async (t) => {
+      test(`${what} that was sent in time succeeds with a late answer and is sent once`, async (t) => {
         const { calling, held } = await sentInTime(t, hold, call);
         held[0]?.answer();
         await calling;
         assert.equal(held.length, 1);
       });
 
-      test(`${what} that was sent in time counts as unanswered when its answer is lost later`, async (t) => {
+      test(`${what} that was sent in time is unanswered if its answer is lost later`, async (t) => {
         const { calling, held } = await sentInTime(t, hold, call);
         held[0]?.lose();
         await assert.rejects(calling, (error) => error instanceof ApiError && error.status === 0);
@@ -95,7 +95,7 @@ for (const [protocol, hold] of [
   });
 }
 
-test('a request that the server does not take whole in time is withdrawn, and counts as unanswered', async (t) => {
+test('withdraws a request that the server reads too slowly, as unanswered', async (t) => {
   const clock = new DrivenClock(NOW);
   let bodyBytes = 0;
   const { api, requests } = await tlsServer(t, () => undefined, { clock, windowBytes: 0 });

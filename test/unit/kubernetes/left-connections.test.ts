@@ -17,7 +17,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await tick();
 }
 
-/** A server that leaves each connection by GOAWAY with its first request, closes none, and was called some times. */
+/** A server that sends GOAWAY on each connection with its first request, closes no connection, and counts its calls. */
 async function leavingServer(t: TestContext) {
   const server = http2.createSecureServer({ key: pem.private, cert: pem.cert }, (_request, response) => {
     response.end('{"metadata":{"name":"n1"}}');
@@ -45,7 +45,7 @@ async function leavingServer(t: TestContext) {
   return { api, open: () => sockets.filter(({ closed }) => !closed).length };
 }
 
-describe('a server that leaves each connection, and closes none', () => {
+describe('a server that leaves each connection open after GOAWAY', () => {
   test('costs no connection for longer than a second', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const { open } = await leavingServer(t);

@@ -4,7 +4,7 @@ import { Marker } from '#shared/kubernetes/marker.ts';
 
 const SINCE = Date.UTC(2026, 10, 21, 12);
 
-/** A pod's JSON as it tells who wrote it, so many seconds after the marker began to look. */
+/** A pod's JSON with these managers, each this number of seconds after the marker's start. */
 const writtenBy = (...writers: readonly (readonly [manager: string, seconds: number])[]) => ({
   metadata: {
     managedFields: writers.map(([manager, seconds]) => ({
@@ -16,15 +16,15 @@ const writtenBy = (...writers: readonly (readonly [manager: string, seconds: num
   },
 });
 
-/** All rivals that are news. */
+/** Returns all conflicting installations that were not yet reported. */
 function newsOf(marker: Marker): readonly string[] {
   const news = [];
   for (let rival = marker.takeRival(); rival; rival = marker.takeRival()) news.push(rival);
   return news;
 }
 
-describe('of those who wrote a pod', () => {
-  test('another installation is a rival, and told of once', () => {
+describe('the managers of a pod', () => {
+  test('reveal another installation, which is reported once', () => {
     const marker = new Marker('ours', SINCE);
     const pod = writtenBy(['kubelet', 1], ['taintward-ours', 1], ['taintward-theirs', 2]);
     marker.look(pod);
@@ -34,7 +34,7 @@ describe('of those who wrote a pod', () => {
     assert.deepEqual(newsOf(marker), ['others']);
   });
 
-  test('the last rival is the one that marked a pod last, by our clock', () => {
+  test('reveal the installation that marked a pod last, by the local clock', () => {
     const marker = new Marker('ours', SINCE);
     assert.equal(marker.lastRival, undefined);
     marker.look(writtenBy(['taintward-theirs', 20], ['taintward-others', 10]));
@@ -44,20 +44,20 @@ describe('of those who wrote a pod', () => {
     assert.deepEqual(marker.lastRival, { installation: 'others', markedAt: SINCE + 30_000 });
   });
 
-  test('neither the kubelet nor this one nor the built-in controller is a rival', () => {
+  test('do not include kubelet, this installation, or the built-in controller as conflicts', () => {
     const marker = new Marker('ours', SINCE);
     marker.look(writtenBy(['kubelet', 1], ['taintward-ours', 1], ['kube-controller-manager', 1]));
     marker.look({});
     assert.deepEqual(newsOf(marker), []);
   });
 
-  test('a former installation is none: it wrote before', () => {
+  test('do not include a former installation as a conflict', () => {
     const marker = new Marker('ours', SINCE);
     marker.look(writtenBy(['taintward-former', -1]));
     assert.deepEqual(newsOf(marker), []);
   });
 
-  test("it counts when they did by our clock, not by the server's", () => {
+  test("are compared by the local clock, not the server's", () => {
     const marker = new Marker('ours', SINCE);
     marker.look(writtenBy(['taintward-former', 50]), 60_000);
     marker.look(writtenBy(['taintward-theirs', -50]), -60_000);
@@ -65,6 +65,6 @@ describe('of those who wrote a pod', () => {
   });
 });
 
-test('however long its name, a marker is one that an API server takes', () => {
+test("a marker's name is valid for the API server, however long the installation's name", () => {
   assert.equal(new Marker('x'.repeat(300), SINCE).manager.length, 128);
 });

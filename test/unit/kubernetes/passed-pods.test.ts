@@ -25,14 +25,14 @@ const pod = ({ metadata = {}, spec = {} }: { metadata?: object; spec?: object } 
 });
 const passed = (text: string) => versionPassed(Buffer.from(text), follows);
 
-describe('a pod’s event is passed over', () => {
+describe("a pod's event is skipped", () => {
   for (const type of ['ADDED', 'MODIFIED', 'DELETED']) {
-    test(`unread but for its version when its node is not followed: ${type}`, () => {
+    test(`except for its version if its node is not followed: ${type}`, () => {
       assert.equal(passed(event(type, pod())), '123');
     });
   }
 
-  test('when its node’s name stands in texts, in field paths and in who owns which field, too', () => {
+  test("if its node's name is only in texts, field paths, or managed fields", () => {
     const metadata = {
       annotations: { last: '{"spec":{"nodeName":"followed"}}', note: 'the nodeName' },
       managedFields: [{ fieldsV1: { 'f:spec': { 'f:nodeName': {} } } }],
@@ -66,7 +66,7 @@ describe('an event is read', () => {
   }
 });
 
-test('of a followed node no event is ever passed over, whatever else the pod holds', () => {
+test('never skips an event of a followed node, whatever else the pod contains', () => {
   const word = fc.constantFrom('nodeName', '"nodeName":"other"', 'other', FOLLOWED, '\\', '"', ',', '{');
   const text = fc.array(word, { maxLength: 4 }).map((words) => words.join(''));
   const fields = fc.dictionary(text, fc.oneof(text, fc.dictionary(text, text)), { maxKeys: 4 });

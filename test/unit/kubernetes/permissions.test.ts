@@ -8,7 +8,7 @@ import {
 } from '#shared/kubernetes/permissions.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
-/** Allows all but these, each `verb resource` or `verb resource/subresource`. */
+/** Allows all except these, each `verb resource` or `verb resource/subresource`. */
 const allowAllBut =
   (...refused: string[]): Answer =>
   (response, request) => {
@@ -17,7 +17,7 @@ const allowAllBut =
     json({ status: { allowed: !refused.includes(right) } }, 201)(response, request);
   };
 
-test('what is needed is asked for in all namespaces, and nothing missing passes', async (t) => {
+test('checks the required permissions in all namespaces and passes if none is missing', async (t) => {
   const { api, requests } = await scriptedServer(t, allowAllBut());
   await preflight(api);
   assert.equal(requests.length, NEEDED_PERMISSIONS.length);
@@ -27,7 +27,7 @@ test('what is needed is asked for in all namespaces, and nothing missing passes'
   }
 });
 
-test('the missing rights are listed, in order', async (t) => {
+test('lists missing permissions in order', async (t) => {
   const { api, host } = await scriptedServer(t, allowAllBut('patch pods/status', 'watch nodes'));
   assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), ['watch nodes', 'patch pods/status']);
   await assert.rejects(preflight(api), {
@@ -37,12 +37,12 @@ test('the missing rights are listed, in order', async (t) => {
   });
 });
 
-test('refused credentials are reported as such, not as missing rights', async (t) => {
+test('reports rejected credentials as such, not as missing permissions', async (t) => {
   const { api } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
   await assert.rejects(preflight(api), /the credentials were refused/);
 });
 
-test('the right to read the Leases of nodes is asked for where they are, and what it would do is said', async (t) => {
+test('checks the permission to read node Leases in their namespace and explains its use', async (t) => {
   const { api, requests } = await scriptedServer(t, allowAllBut());
   assert.equal(await nodeLeaseHint(api), undefined);
   assert.deepEqual(JSON.parse(requests[0]?.body ?? '').spec.resourceAttributes, {
@@ -56,7 +56,7 @@ test('the right to read the Leases of nodes is asked for where they are, and wha
   );
 });
 
-test('the right to read the Leases of nodes is none that a cluster is not managed without', async (t) => {
+test('does not require the permission to read node Leases', async (t) => {
   const { api } = await scriptedServer(t, allowAllBut('get leases'));
   await preflight(api);
 });

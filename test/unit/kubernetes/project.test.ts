@@ -13,7 +13,7 @@ const META = {
   creationTimestamp: '2026-11-21T11:00:00Z',
 };
 
-test('a bound pod is read with what deciding needs', () => {
+test('reads the fields of a bound pod that decisions need', () => {
   const pod = projectPod({
     metadata: META,
     spec: { nodeName: 'n1', tolerations: [{ key: 'a', operator: 'Exists', tolerationSeconds: 300 }] },
@@ -38,7 +38,7 @@ test('a bound pod is read with what deciding needs', () => {
   });
 });
 
-test('a pod that is not bound has no node, and counts from its creation', () => {
+test('reads no node of an unbound pod and uses its creation time', () => {
   const pod = projectPod({
     metadata: META,
     spec: { nodeName: '' },
@@ -50,14 +50,14 @@ test('a pod that is not bound has no node, and counts from its creation', () => 
   assert.equal(pod.podSince, Date.UTC(2026, 10, 21, 11));
 });
 
-test('a pod with a deletion time is terminating', () => {
+test('reads a pod with a deletion time as terminating', () => {
   assert.equal(
     projectPod({ metadata: { ...META, deletionTimestamp: '2026-11-21T12:00:00Z' } }).terminating,
     true,
   );
 });
 
-test('only a true DisruptionTarget with the taint manager as its reason counts as disrupted', () => {
+test("reads only a true DisruptionTarget with the taint manager's reason as disrupted", () => {
   const disrupted = (status: string, reason: string) =>
     projectPod({ metadata: META, status: { conditions: [{ type: 'DisruptionTarget', status, reason }] } })
       .disrupted;
@@ -66,13 +66,13 @@ test('only a true DisruptionTarget with the taint manager as its reason counts a
   assert.equal(disrupted('True', 'PreemptionByScheduler'), false);
 });
 
-test('what the Eviction API evicted is told from that', () => {
+test('distinguishes pods that the Eviction API evicted', () => {
   const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }];
   const { disrupted, evicted } = projectPod({ metadata: META, status: { conditions } });
   assert.deepEqual([disrupted, evicted], [false, true]);
 });
 
-describe('who deleted a pod that terminates', () => {
+describe('the deleter of a terminating pod', () => {
   const field = 'k:{"type":"DisruptionTarget"}';
   const announced = (manager: string) => ({
     manager,
@@ -91,7 +91,7 @@ describe('who deleted a pod that terminates', () => {
     }).deleted;
   const at = Date.UTC(2026, 10, 21, 12);
 
-  test('is another taint manager where another one announced it', () => {
+  test('is another taint manager if another one announced the disruption', () => {
     const kubelet = { manager: 'kubelet', fieldsV1: { 'f:status': { 'f:phase': {} } } };
     assert.deepEqual(terminating([kubelet, announced('kube-controller-manager')]), {
       at,
@@ -99,24 +99,24 @@ describe('who deleted a pod that terminates', () => {
     });
   });
 
-  test('is nobody else where we announced it, or nobody says who did', () => {
+  test('is absent if Taintward announced the disruption, or no manager is recorded', () => {
     assert.equal(terminating([announced('taintward')]), undefined);
     assert.equal(terminating([announced('taintward-prod')]), undefined);
     assert.equal(terminating([announced('kube-controller-manager'), announced('taintward')]), undefined);
     assert.equal(terminating(undefined), undefined);
   });
 
-  test('is anybody else where no taint manager announced it, and nobody knows who behind the Eviction API', () => {
+  test('is another client without an announcement of a taint manager, and absent behind the Eviction API', () => {
     assert.deepEqual(terminating([announced('scheduler')], 'PreemptionByScheduler'), { at, by: 'other' });
     assert.equal(terminating([announced('kube-apiserver')], 'EvictionByEvictionAPI'), undefined);
   });
 
-  test('is not asked of a pod that does not terminate', () => {
+  test('is absent if the pod does not terminate', () => {
     assert.equal(projectPod({ metadata: META }).deleted, undefined);
   });
 });
 
-test('equal toleration lists are one frozen object, other lists are not', () => {
+test('shares one frozen object between equal toleration lists only', () => {
   const tolerations = (list: unknown) =>
     projectPod({ metadata: META, spec: { tolerations: list } }).tolerations;
   const one = tolerations([{ key: 'a', value: '', operator: 'Exists' }]);
@@ -127,7 +127,7 @@ test('equal toleration lists are one frozen object, other lists are not', () => 
   assert.equal(tolerations(undefined), tolerations([]));
 });
 
-test('of a pod that is taken over, its own seconds are read beside those it was given', () => {
+test('reads the original and the extended seconds of a pod with a takeover', () => {
   const tolerations = ['a', 'b', ''].map((key) => ({ key, operator: 'Exists', tolerationSeconds: 3900 }));
   const read = (annotations: object) =>
     projectPod({
@@ -152,7 +152,7 @@ test('of a pod that is taken over, its own seconds are read beside those it was 
   );
 });
 
-test('toleration seconds are exact over the whole of int64', () => {
+test('reads toleration seconds exactly over the whole of int64', () => {
   for (const seconds of ['9223372036854775807', '-9223372036854775808', '9007199254740993', '0', '-1']) {
     const pod = projectPod(
       parseInt64Json(
@@ -166,7 +166,7 @@ test('toleration seconds are exact over the whole of int64', () => {
   }
 });
 
-test('a node is read with the taints of all effects, in order', () => {
+test('reads the taints of all effects of a node, in order', () => {
   assert.deepEqual(
     projectNode({
       metadata: { name: 'n1', resourceVersion: '7' },
@@ -199,20 +199,20 @@ describe('the stamp of taints', () => {
     ...more,
   });
 
-  test('says who wrote them last and when', () => {
+  test('names their last writer and time', () => {
     assert.equal(
       stamp(entry('kubelet', { 'f:podCIDR': {} }), entry('kubectl-taint', { 'f:taints': {} })),
       'kubectl-taint@2026-11-21T11:00:00Z',
     );
   });
 
-  test('names all who share them, in an order of its own', () => {
+  test('names all owners in a stable order', () => {
     const [one, two] = [entry('one', { 'f:taints': {} }), entry('two', { 'f:taints': { '.': {} } })];
     assert.equal(stamp(two, one), 'one@2026-11-21T11:00:00Z,two@2026-11-21T11:00:00Z');
     assert.equal(stamp(one, two), stamp(two, one));
   });
 
-  test('is absent where nobody owns them, or only somebody who writes the status', () => {
+  test('is absent without owners, or with owners of the status only', () => {
     assert.equal(stamp(), undefined);
     assert.equal(stamp(entry('kubelet', { 'f:podCIDR': {} })), undefined);
     assert.equal(stamp(entry('kubelet', { 'f:taints': {} }, { subresource: 'status' })), undefined);
@@ -220,7 +220,7 @@ describe('the stamp of taints', () => {
   });
 });
 
-test('the owner of a pod is the controller that made it', () => {
+test('reads the controller of a pod as its owner', () => {
   const owner = (...ownerReferences: readonly unknown[]) =>
     projectPod({ metadata: { ...META, ownerReferences } }).owner;
   const set = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-6d4', uid: 'x' };
@@ -230,13 +230,13 @@ test('the owner of a pod is the controller that made it', () => {
   });
   assert.equal(owner(set), undefined);
   assert.equal(owner(), undefined);
-  // No message could tell of one without a kind or a name.
+  // No message could name an owner without a kind or a name.
   for (const lacking of [{ kind: null }, { kind: '' }, { name: 7 }])
     assert.equal(owner({ ...set, controller: true, ...lacking }), undefined);
   assert.equal(owner({ ...set, controller: true }), owner({ ...set, controller: true }));
 });
 
-test('what no stored object lacks is demanded', () => {
+test('requires the fields of every stored object', () => {
   for (const field of ['name', 'namespace', 'uid', 'creationTimestamp']) {
     assert.throws(
       () => projectPod({ metadata: { ...META, [field]: undefined } }),
@@ -250,7 +250,7 @@ test('what no stored object lacks is demanded', () => {
   }
 });
 
-test('names and UIDs that no API server gives are refused, for they are parts of keys, paths and lines', () => {
+test('rejects names and UIDs that no API server issues, because keys, paths, and lines contain them', () => {
   const odd = ['prod#n1', '..', 'a/b', 'a b', '\u001b[2J', 'a\nb', '-a', 'ä', 'x'.repeat(254)];
   for (const name of odd) {
     assert.throws(() => projectNode({ metadata: { name } }), /without a metadata.name that is one/);
@@ -263,7 +263,7 @@ test('names and UIDs that no API server gives are refused, for they are parts of
   }
 });
 
-test('of annotations nothing is read but the note of a takeover, and that somebody moves the pod', () => {
+test('reads only the takeover and migration annotations', () => {
   const annotations = {
     'taintward.dev/hold': 'true',
     'taintward.dev/tolerationSeconds': '9999',
@@ -272,7 +272,7 @@ test('of annotations nothing is read but the note of a takeover, and that somebo
   };
   assert.deepEqual(projectPod({ metadata: { ...META, annotations } }), projectPod({ metadata: META }));
   assert.deepEqual(projectNode({ metadata: { ...META, annotations } }), projectNode({ metadata: META }));
-  // Of which nothing but words is made.
+  // This annotation is used only in messages.
   const moved = { 'descheduler.alpha.kubernetes.io/eviction-in-progress': 'kubevirt' };
   assert.deepEqual(projectPod({ metadata: { ...META, annotations: moved } }), {
     ...projectPod({ metadata: META }),
@@ -280,7 +280,7 @@ test('of annotations nothing is read but the note of a takeover, and that somebo
   });
 });
 
-test('fields of unexpected types read as absent', () => {
+test('reads fields of unexpected types as absent', () => {
   const pod = projectPod({
     metadata: { ...META, generation: '2', resourceVersion: 3 },
     spec: { nodeName: 5, tolerations: { key: 'a' } },
@@ -290,7 +290,7 @@ test('fields of unexpected types read as absent', () => {
 });
 
 describe('an interner', () => {
-  test('gives the same object for the same key, made once', () => {
+  test('returns the same object for the same key', () => {
     const interner = new Interner<object>(10);
     const first = interner.get('a', () => ({}));
     assert.equal(
@@ -303,7 +303,7 @@ describe('an interner', () => {
     );
   });
 
-  test('never holds more than its limit', () => {
+  test('never exceeds its limit', () => {
     const interner = new Interner<string>(2);
     let made = 0;
     const get = (key: string) =>
@@ -315,7 +315,7 @@ describe('an interner', () => {
     assert.equal(made, 4);
   });
 
-  test('never holds long keys without end', () => {
+  test('limits the memory for long keys', () => {
     const interner = new Interner<string>(1_000_000);
     const large = 'x'.repeat(100_000_000);
     const kept = () => interner.get('a', () => 'anew') === 'first';
@@ -327,7 +327,7 @@ describe('an interner', () => {
   });
 });
 
-test('nothing was before 1970, whatever somebody wrote into a taint or a condition', () => {
+test('clamps times before 1970 in taints and conditions to the epoch', () => {
   const timeAdded = '1923-01-01T00:00:00Z';
   const { taints } = projectNode({
     metadata: { name: 'n1' },
@@ -339,7 +339,7 @@ test('nothing was before 1970, whatever somebody wrote into a taint or a conditi
   assert.equal(projectPod({ metadata: { ...META, creationTimestamp: timeAdded } }).podSince, 0);
 });
 
-test('a taint without a key is none', () => {
+test('ignores a taint without a key', () => {
   const taints = [{ effect: 'NoExecute' }, { key: 'a', effect: 'NoExecute' }];
   const node = projectNode({ metadata: { name: 'n1' }, spec: { taints } });
   assert.deepEqual(node.taints, [{ key: 'a', effect: 'NoExecute' }]);

@@ -36,7 +36,7 @@ const rejection = async (call: Promise<unknown>): Promise<ApiError> => {
   return error;
 };
 
-test('a pod is marked by a strategic merge patch of its status, as the built-in controller does', async (t) => {
+test('marks a pod by a strategic merge patch of its status, as the built-in controller does', async (t) => {
   const { api, requests } = await scriptedServer(t, json(podJson('web-0')));
   const marked = await api.markDisrupted({ ...POD, generation: 3 }, UID, NOW);
   assert.equal(marked.uid, 'uid-web-0');
@@ -61,7 +61,7 @@ test('a pod is marked by a strategic merge patch of its status, as the built-in 
   });
 });
 
-test('an installation marks under a name of its own, and sees others that do', async (t) => {
+test("marks under the installation's own name and detects other installations", async (t) => {
   const others = [{ manager: 'taintward-theirs', time: '2100-01-01T00:00:00Z' }];
   const marked = podJson('web-0');
   const metadata = { ...marked.metadata, managedFields: others };
@@ -76,7 +76,7 @@ test('an installation marks under a name of its own, and sees others that do', a
   assert.deepEqual([api.takeRival(), api.takeRival()], ['theirs', undefined]);
 });
 
-test('a list shows another installation by the pods that it evicts', async (t) => {
+test('detects another installation by its evicted pods in a list', async (t) => {
   const conditions = [{ type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' }];
   const pod = (manager: string, more: object) => {
     const { metadata, ...rest } = podJson('web-0');
@@ -95,13 +95,13 @@ test('a list shows another installation by the pods that it evicts', async (t) =
   assert.equal(api.lastRival?.installation, 'theirs');
 });
 
-test('the condition has no observedGeneration where the server counts no generations', async (t) => {
+test('omits observedGeneration if the server counts no generations', async (t) => {
   const { api, requests } = await scriptedServer(t, json(podJson('web-0')));
   await api.markDisrupted(POD, UID, NOW);
   assert.doesNotMatch(requests[0]?.body ?? '', /observedGeneration/);
 });
 
-test('a pod is deleted with the preconditions given and nothing else', async (t) => {
+test('deletes a pod with exactly the given preconditions', async (t) => {
   const { api, requests } = await scriptedServer(t, json({}));
   await api.deletePod(POD, { uid: UID });
   await api.deletePod(POD, { uid: UID, resourceVersion: '42' });
@@ -117,7 +117,7 @@ test('a pod is deleted with the preconditions given and nothing else', async (t)
   );
 });
 
-test('a patch with the UID of a pod that is no more is a conflict, though the server calls it invalid', async (t) => {
+test('reports a patch with a stale UID as a conflict although the server calls it invalid', async (t) => {
   const { api } = await scriptedServer(
     t,
     status(422, 'Invalid', 'Pod "web-0" is invalid: metadata.uid: Invalid value: "7d1f": field is immutable'),
@@ -126,13 +126,13 @@ test('a patch with the UID of a pod that is no more is a conflict, though the se
   assert.equal(error.status, 409);
 });
 
-test('a patch that the server calls invalid for another reason is no conflict', async (t) => {
+test('reports a patch that is invalid for another reason as invalid', async (t) => {
   const { api } = await scriptedServer(t, status(422, 'Invalid', 'status.conditions: Invalid value'));
   const error = await rejection(api.markDisrupted(POD, UID, NOW));
   assert.equal(error.status, 422);
 });
 
-test('a delete that meets another UID is a conflict', async (t) => {
+test('reports a delete with another UID as a conflict', async (t) => {
   const { api } = await scriptedServer(
     t,
     status(409, 'Conflict', 'the UID in the precondition (7d1f) does not match the UID in record (99)'),
@@ -140,7 +140,7 @@ test('a delete that meets another UID is a conflict', async (t) => {
   assert.equal((await rejection(api.deletePod(POD, { uid: UID }))).status, 409);
 });
 
-test('a pod is evicted by the Eviction API with the preconditions of its deletion', async (t) => {
+test('evicts a pod by the Eviction API with the preconditions of a delete', async (t) => {
   const { api, requests } = await scriptedServer(t, json({}, 201));
   const preconditions = { uid: UID, resourceVersion: '42' };
   assert.deepEqual(await api.evictPod(POD, preconditions), { kind: 'evicted' });
@@ -161,7 +161,7 @@ describe('an eviction', () => {
       429,
     );
 
-  test('that a budget forbids is blocked, and says by which', async (t) => {
+  test('is blocked by a disruption budget and names the budget', async (t) => {
     const cause = { reason: 'DisruptionBudget', message: 'The disruption budget b needs 1 healthy pods' };
     const { api, host } = await scriptedServer(t, tooMany({ causes: [cause] }));
     assert.deepEqual(await api.evictPod(POD, { uid: UID }), {
@@ -171,7 +171,7 @@ describe('an eviction', () => {
     });
   });
 
-  test('that a webhook refuses is blocked, and says by which', async (t) => {
+  test('is blocked by a webhook and names the webhook', async (t) => {
     const denied = 'admission webhook "x.example.com" denied the request: it is being moved';
     const { api, host } = await scriptedServer(t, json({ kind: 'Status', code: 429, message: denied }, 429));
     assert.deepEqual(await api.evictPod(POD, { uid: UID }), {
@@ -181,25 +181,25 @@ describe('an eviction', () => {
     });
   });
 
-  test('that a busy server does not take is refused as any other call', async (t) => {
+  test('is rejected by a busy server like any other call', async (t) => {
     const { api } = await scriptedServer(t, tooMany({ retryAfterSeconds: 1 }));
     const error = await rejection(api.evictPod(POD, { uid: UID }));
     assert.deepEqual([error.status, error.retryAfterSeconds], [429, 1]);
   });
 
-  test('for which a webhook cannot be called is not blocked', async (t) => {
+  test("is not blocked if a webhook can't be called", async (t) => {
     const { api } = await scriptedServer(t, status(500, 'InternalError', 'failed calling webhook "x"'));
     assert.equal((await rejection(api.evictPod(POD, { uid: UID }))).status, 500);
   });
 
-  test('without the right to it says which right is missing', async (t) => {
+  test('names the missing permission', async (t) => {
     const { api } = await scriptedServer(t, status(403, 'Forbidden', 'pods "web-0" is forbidden'));
     const { message } = await rejection(api.evictPod(POD, { uid: UID }));
     assert.match(message, /; grant these credentials the verb create on pods\/eviction\.$/);
   });
 });
 
-test("a page that is not the API server's does not make a pod gone", async (t) => {
+test('does not treat a foreign 404 page as a deleted pod', async (t) => {
   const { api, host } = await scriptedServer(t, json('404 page not found', 404));
   const error = await rejection(api.deletePod(POD, { uid: UID }));
   assert.equal(error.status, 0);
@@ -210,7 +210,7 @@ test("a page that is not the API server's does not make a pod gone", async (t) =
   await assert.rejects(api.getPod(POD), ApiError);
 });
 
-test('a kind that the server does not serve is not there', async (t) => {
+test('reports a kind that the server does not serve as absent', async (t) => {
   const { api } = await scriptedServer(t, json('404 page not found\n', 404));
   assert.equal(await api.getTakeover(), undefined);
   const forbidden = await scriptedServer(t, status(403, 'Forbidden', 'no'));
@@ -219,7 +219,7 @@ test('a kind that the server does not serve is not there', async (t) => {
   assert.equal((await rejection(failing.api.getTakeover())).status, 500);
 });
 
-test('taints are tried by server-side apply of a node that has a name of its own, as a dry run', async (t) => {
+test('tries taints by a dry-run server-side apply of a node with a reserved name', async (t) => {
   const taints = [{ key: 'a', effect: 'NoExecute', timeAdded: '2026-11-21T11:13:53Z' }];
   const { api, requests } = await scriptedServer(
     t,
@@ -236,14 +236,14 @@ test('taints are tried by server-side apply of a node that has a name of its own
   assert.equal(request?.headers['content-type'], 'application/apply-patch+yaml');
 });
 
-test('what the API server does not find is undefined', async (t) => {
+test('returns undefined for objects that the API server does not find', async (t) => {
   const { api } = await scriptedServer(t, status(404, 'NotFound', 'not found'));
   assert.equal(await api.getNode(nodeName('n1')), undefined);
   assert.equal(await api.getPod(POD), undefined);
   assert.equal(await api.getNodeLease(nodeName('n1')), undefined);
 });
 
-test('replicas are read where each kind says how many it is to have', async (t) => {
+test('reads replicas from the field of each kind', async (t) => {
   const object = { spec: { replicas: 3, parallelism: 4 }, status: { desiredNumberScheduled: 5 } };
   const { api, requests } = await scriptedServer(t, json(object));
   const read: unknown[] = [];
@@ -261,7 +261,7 @@ test('replicas are read where each kind says how many it is to have', async (t) 
   );
 });
 
-test('replicas of what has no number of them are unknown, and nobody is asked about a kind that has none', async (t) => {
+test('returns no replicas for objects without a number, and sends no request for kinds without replicas', async (t) => {
   const { api, requests } = await scriptedServer(t, json({ spec: { replicas: '3' } }));
   assert.equal(await api.getReplicas({ namespace: 'shop', kind: 'Deployment', name: 'web' }), undefined);
   assert.equal(await api.getReplicas({ namespace: 'shop', kind: 'constructor', name: 'web' }), undefined);
@@ -272,14 +272,14 @@ describe('the Lease of a node', () => {
   const leaseJson = (spec: object) => ({ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', spec });
   const SERVED = { renewTime: '2026-01-01T00:00:20.123456Z', leaseDurationSeconds: 40 };
 
-  test('is read by its name, as of the server’s clock, whatever ours shows', async (t) => {
+  test("is read by name as of the server's clock, regardless of the local clock", async (t) => {
     const { api, requests } = await scriptedServer(t, (response, request) => {
       response.setHeader('Date', 'Thu, 01 Jan 2026 00:00:30 GMT');
       json(leaseJson(SERVED))(response, request);
     });
     const { asOf = 0, ...lease } = (await api.getNodeLease(nodeName('n1'))) ?? {};
     assert.deepEqual(lease, { renewedAt: Date.UTC(2026, 0, 1, 0, 0, 20, 123), durationMs: 40_000 });
-    // Cut to the second, and on from there while the answer was read.
+    // The Date header has whole seconds, and time passed while the answer was read.
     assert.ok(Math.abs(asOf - Date.UTC(2026, 0, 1, 0, 0, 30)) < 1000, new Date(asOf).toISOString());
     assert.deepEqual(
       requests.map(({ url }) => url),
@@ -287,7 +287,7 @@ describe('the Lease of a node', () => {
     );
   });
 
-  test('says nothing that is not in it', async (t) => {
+  test('omits fields that are absent or invalid', async (t) => {
     for (const spec of [
       {},
       { renewTime: 'soon', leaseDurationSeconds: '40' },
@@ -300,7 +300,7 @@ describe('the Lease of a node', () => {
     }
   });
 
-  test('is refused without the right to it, which the message names', async (t) => {
+  test('is rejected with the name of the missing permission', async (t) => {
     const { api } = await scriptedServer(t, status(403, 'Forbidden', 'leases "n1" is forbidden'));
     const error = await rejection(api.getNodeLease(nodeName('n1')));
     assert.equal(error.status, 403);
@@ -308,7 +308,7 @@ describe('the Lease of a node', () => {
   });
 });
 
-test('a node and a pod are read by name, without a resource version', async (t) => {
+test('reads a node and a pod by name, without a resource version', async (t) => {
   const { api, requests } = await scriptedServer(t, (response, request) =>
     json(request.url.includes('/nodes/') ? { metadata: { name: 'n1', resourceVersion: '7' } } : podJson('a'))(
       response,
@@ -325,7 +325,7 @@ describe('the pods of a node', () => {
     Array.from({ length: count }, (_, index) => ({ namespace: 'shop', name: `web-${index}` }));
   const list = '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1';
 
-  /** A server of a version, or one that answers otherwise when it is asked for it. */
+  /** A server that gives this answer when it is asked for its version. */
   const server = (t: TestContext, version: Answer, clock?: Clock) =>
     scriptedServer(
       t,
@@ -340,7 +340,7 @@ describe('the pods of a node', () => {
       { ...(clock ? { clock } : {}) },
     );
 
-  test('that are few are read one by one, whatever the version; what is gone is left out', async (t) => {
+  test('are read one by one if they are few, whatever the version, and missing pods are omitted', async (t) => {
     const { api, requests } = await server(t, json({ major: '1', minor: '36' }));
     const pods = await api.podsOnNode(nodeName('n1'), refs(3));
     assert.deepEqual(
@@ -351,7 +351,7 @@ describe('the pods of a node', () => {
   });
 
   for (const minor of ['31', '31+', '36']) {
-    test(`that are many are listed in one request by a server of version 1.${minor}`, async (t) => {
+    test(`are listed in one request if they are many and the server has version 1.${minor}`, async (t) => {
       const { api, requests } = await server(t, json({ major: '1', minor }));
       const pods = await api.podsOnNode(nodeName('n1'), refs(4));
       assert.deepEqual(
@@ -367,7 +367,7 @@ describe('the pods of a node', () => {
     ['that nobody can read', json({ major: 'one' })],
     ['that it does not tell', status(403, 'Forbidden', 'no')],
   ] as const) {
-    test(`that are many are read one by one from a server of a version ${what}`, async (t) => {
+    test(`are read one by one from a server of a version ${what}, if they are many`, async (t) => {
       const { api, requests } = await server(t, version);
       const pods = await api.podsOnNode(nodeName('n1'), refs(5));
       assert.equal(pods.length, 4);
@@ -378,7 +378,7 @@ describe('the pods of a node', () => {
     });
   }
 
-  test('the version is asked for once an hour', async (t) => {
+  test('need the version once an hour', async (t) => {
     const clock = new DrivenClock(NOW);
     const { api, requests } = await server(t, json({ major: '1', minor: '36' }), clock);
     const ask = () => api.podsOnNode(nodeName('n1'), refs(4));
@@ -392,7 +392,7 @@ describe('the pods of a node', () => {
     assert.equal(asked(), 2);
   });
 
-  test('a version that was not told is asked for again after a minute', async (t) => {
+  test('need the version again a minute after a failed request', async (t) => {
     const clock = new DrivenClock(NOW);
     let away = true;
     const { api, requests } = await server(
@@ -410,7 +410,7 @@ describe('the pods of a node', () => {
   });
 });
 
-test('an Event is written as the built-in controller writes it', async (t) => {
+test('writes an Event as the built-in controller does', async (t) => {
   const { api, requests } = await scriptedServer(t, json({}, 201));
   await api.createEvent(EVENT, NOW);
   const [request] = requests;
@@ -435,7 +435,7 @@ test('an Event is written as the built-in controller writes it', async (t) => {
   });
 });
 
-test('an Event has one name per key, which fits into 253 characters', async (t) => {
+test('derives one Event name per key, of at most 253 characters', async (t) => {
   const { api, requests } = await scriptedServer(t, json({}, 201));
   const long = { ...EVENT, pod: { namespace: 'shop', name: `${'a'.repeat(235)}.${'b'.repeat(17)}` } };
   await api.createEvent(EVENT, NOW);
@@ -448,12 +448,12 @@ test('an Event has one name per key, which fits into 253 characters', async (t) 
   assert.match(cut ?? '', /^a{235}\.[0-9a-f]{16}$/);
 });
 
-test('an Event that is there already counts as posted', async (t) => {
+test('treats an existing Event as posted', async (t) => {
   const { api } = await scriptedServer(t, status(409, 'AlreadyExists', 'events "x" already exists'));
   await api.createEvent(EVENT, NOW);
 });
 
-test('an Event into a namespace that is going away rejects, without advice to grant rights', async (t) => {
+test('rejects an Event in a terminating namespace without advising to grant permissions', async (t) => {
   const { api, host } = await scriptedServer(
     t,
     status(403, 'Forbidden', 'unable to create new content in namespace shop because it is being terminated'),
@@ -466,7 +466,7 @@ test('an Event into a namespace that is going away rejects, without advice to gr
   );
 });
 
-test('refused credentials are named, and obtained anew', async (t) => {
+test('names rejected credentials and obtains new ones', async (t) => {
   const { api, host, forgotten } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
   const error = await rejection(api.getNode(nodeName('n1')));
   assert.equal(error.status, 401);
@@ -477,7 +477,7 @@ test('refused credentials are named, and obtained anew', async (t) => {
   assert.equal(forgotten(), 1);
 });
 
-test('a missing right is named by its verb and resource', async (t) => {
+test('names a missing permission by verb and resource', async (t) => {
   const { api } = await scriptedServer(t, status(403, 'Forbidden', 'pods "web-0" is forbidden'));
   const error = await rejection(api.markDisrupted(POD, UID, NOW));
   assert.equal(error.status, 403);
@@ -487,21 +487,21 @@ test('a missing right is named by its verb and resource', async (t) => {
   );
 });
 
-test("a proxy's error keeps its status, and its page stays out of the message", async (t) => {
+test("keeps the status of a proxy's error and omits its page from the message", async (t) => {
   const { api } = await scriptedServer(t, json('<html>token=sesame</html>', 502));
   const error = await rejection(api.deletePod(POD, { uid: UID }));
   assert.equal(error.status, 502);
   assert.doesNotMatch(error.message, /sesame/);
 });
 
-test('an answer that is not JSON is an error, not an empty list', async (t) => {
+test('rejects an answer that is not JSON', async (t) => {
   const { api } = await scriptedServer(t, json('<html>please log in</html>'));
   const error = await rejection(api.getNode(nodeName('n1')));
   assert.equal(error.status, 0);
   assert.match(error.message, /is not JSON/);
 });
 
-test('a server that cannot be reached is status 0 and says why', async (t) => {
+test('reports an unreachable server as status 0 with the cause', async (t) => {
   const { api, host } = await scriptedServer(t, (response) => response.destroy());
   const reset = await rejection(api.getNode(nodeName('n1')));
   assert.equal(reset.status, 0);
@@ -516,7 +516,7 @@ test('a server that cannot be reached is status 0 and says why', async (t) => {
   assert.match(refused.message, /the connection was refused; .* \(ECONNREFUSED\)\.$/);
 });
 
-test('an unusable client certificate is named as such', async () => {
+test('names an unusable client certificate', async () => {
   const api = new RestApi({
     host: '127.0.0.1:1',
     requestOptions: async () => ({
@@ -533,7 +533,7 @@ test('an unusable client certificate is named as such', async () => {
   );
 });
 
-test('credentials that cannot be obtained are the reason of the rejection', async () => {
+test("rejects with the error of credentials that can't be obtained", async () => {
   const api = new RestApi({
     host: '127.0.0.1:1',
     requestOptions: () => Promise.reject(new Error('The plugin is not installed.')),

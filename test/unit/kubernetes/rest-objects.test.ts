@@ -4,7 +4,7 @@ import { Transport } from '#shared/kubernetes/http/transport.ts';
 import { RestObjects } from '#shared/kubernetes/rest-objects.ts';
 import { type Answer, json, scriptedServer, status } from './scripted-server.ts';
 
-/** The NodeEvictions of a namespace, at a server that answers so. */
+/** The NodeEvictions of a namespace at a server that gives this answer. */
 async function objectsOf(t: TestContext, answer: Answer) {
   const { connection, requests } = await scriptedServer(t, answer);
   const transport = new Transport(connection);
@@ -19,7 +19,7 @@ const OBJECT = {
   metadata: { name: 'n1', resourceVersion: '17' },
 };
 
-test('an object is removed only in the version that was read', async (t) => {
+test('removes an object only in the version that was read', async (t) => {
   const { objects, requests } = await objectsOf(t, json({ kind: 'Status', status: 'Success' }));
   await objects.remove('n1', '17');
   assert.deepEqual(
@@ -32,13 +32,13 @@ for (const [code, reason] of [
   [404, 'NotFound'],
   [409, 'Conflict'],
 ] as const) {
-  test(`an object that is gone or was changed since (${code}) stays as it is, and nothing is wrong`, async (t) => {
+  test(`keeps a deleted or changed object (${code}), without an error`, async (t) => {
     const { objects } = await objectsOf(t, status(code, reason, ''));
     assert.equal(await objects.remove('n1', '17'), undefined);
   });
 }
 
-test('an object is replaced in the version that it names', async (t) => {
+test('replaces an object in its own version', async (t) => {
   const { objects, requests } = await objectsOf(t, json(OBJECT));
   assert.deepEqual(await objects.replace(OBJECT), OBJECT);
   assert.deepEqual(
@@ -51,13 +51,13 @@ for (const [code, reason] of [
   [404, 'NotFound'],
   [409, 'Conflict'],
 ] as const) {
-  test(`an object that is gone or was changed since (${code}) is not replaced, and nothing is wrong`, async (t) => {
+  test(`does not replace a deleted or changed object (${code}), without an error`, async (t) => {
     const { objects } = await objectsOf(t, status(code, reason, ''));
     assert.equal(await objects.replace(OBJECT), undefined);
   });
 }
 
-test('a server that does not know the kind yet says nothing about an object', async (t) => {
+test('rejects a request for a kind that the server does not serve yet', async (t) => {
   const { objects } = await objectsOf(t, (response) => {
     response.writeHead(404, { 'content-type': 'text/plain' }).end('404 page not found\n');
   });

@@ -28,7 +28,7 @@ async function collect(events: AsyncIterable<WatchEvent<LiveNode>>) {
   return { seen: texts(seen), error };
 }
 
-test('a list is read page by page, the first without a version', async (t) => {
+test('reads a list page by page, the first page without a version', async (t) => {
   const { api, requests } = await scriptedServer(t, (response, request) =>
     json(
       request.url.includes('continue')
@@ -54,7 +54,7 @@ test('a list is read page by page, the first without a version', async (t) => {
   );
 });
 
-test('a list says which pods, and how new it must be', async (t) => {
+test('sends the pod selection and the minimum version of a list', async (t) => {
   const list = json({ metadata: { resourceVersion: '9' }, items: [] });
   const { api, requests } = await scriptedServer(t, list);
   const onNode = nodeName('n1');
@@ -68,7 +68,7 @@ test('a list says which pods, and how new it must be', async (t) => {
   );
 });
 
-test('a continue token that is too old rejects with 410', async (t) => {
+test('rejects an expired continue token with 410', async (t) => {
   const { api } = await scriptedServer(t, status(410, 'Expired', 'too old'));
   await assert.rejects(api.pods.list({ limit: 1, continue: 'x', signal: never() }), {
     name: 'ApiError',
@@ -77,13 +77,13 @@ test('a continue token that is too old rejects with 410', async (t) => {
   });
 });
 
-test('an aborted list rejects', async (t) => {
+test('rejects an aborted list', async (t) => {
   const abort = new AbortController();
   const { api } = await scriptedServer(t, () => abort.abort());
   await assert.rejects(api.pods.list({ limit: 1, signal: abort.signal }), /the call was aborted\.$/);
 });
 
-test('a watch yields changes and bookmarks until the server ends it', async (t) => {
+test('yields changes and bookmarks until the server ends the watch', async (t) => {
   const { api, requests } = await scriptedServer(t, (response) => {
     response.write(line('ADDED', node('n1', '6')) + line('MODIFIED', node('n1', '7')));
     response.write(line('DELETED', node('n1', '8')));
@@ -99,7 +99,7 @@ test('a watch yields changes and bookmarks until the server ends it', async (t) 
   assert.equal(requests[0]?.headers['accept-encoding'], undefined);
 });
 
-test('a watch can begin with what is there, and marks where that ends', async (t) => {
+test('starts a watch with the existing objects and marks their end', async (t) => {
   const { api, requests } = await scriptedServer(t, (response) => {
     const annotations = { 'k8s.io/initial-events-end': 'true' };
     response.write(line('ADDED', node('n1', '6')));
@@ -118,7 +118,7 @@ test('a watch can begin with what is there, and marks where that ends', async (t
   );
 });
 
-test('a watch of pods can be of one node’s, or pass over those of nodes that are not followed', async (t) => {
+test('watches the pods of one node, or skips pods of nodes that are not followed', async (t) => {
   const pod = (resourceVersion: string, on: string) => ({
     kind: 'Pod',
     apiVersion: 'v1',
@@ -145,7 +145,7 @@ test('a watch of pods can be of one node’s, or pass over those of nodes that a
   assert.match(requests[1]?.url ?? '', /&fieldSelector=spec\.nodeName%3Dn1&/);
 });
 
-test('a watch that sends no newline is given up before it fills the memory', async (t) => {
+test('abandons a watch without newlines before it fills the memory', async (t) => {
   const { api, host } = await scriptedServer(t, (response) => {
     const more = () => {
       while (!response.destroyed && response.write('x'.repeat(65_536)));
@@ -161,7 +161,7 @@ test('a watch that sends no newline is given up before it fills the memory', asy
   );
 });
 
-test('an event that comes in pieces is one event, even when a character is cut', async (t) => {
+test('joins the pieces of an event, even when a character is cut', async (t) => {
   const labels = { 'topology.kubernetes.io/zone': 'Köln' };
   const bytes = Buffer.from(line('ADDED', { metadata: { name: 'n1', resourceVersion: '6', labels } }));
   const cut = bytes.indexOf('ö') + 1;
@@ -172,7 +172,7 @@ test('an event that comes in pieces is one event, even when a character is cut',
   assert.equal(event?.kind === 'upsert' && event.object.zone, 'Köln');
 });
 
-test('an event is there before the watch ends', async (t) => {
+test('yields an event before the watch ends', async (t) => {
   const { api } = await scriptedServer(t, (response) => response.write(line('ADDED', node('n1', '6'))));
   for await (const event of api.nodes.watch(watching())) {
     assert.equal(event.kind, 'upsert');
@@ -180,7 +180,7 @@ test('an event is there before the watch ends', async (t) => {
   }
 });
 
-test('a version that is too old throws 410, be it the answer or an event', async (t) => {
+test('throws 410 for an expired version, in an answer or an event', async (t) => {
   const asAnswer = await scriptedServer(t, status(410, 'Expired', 'too old resource version: 5 (90)'));
   const asEvent = await scriptedServer(t, (response) => {
     response.write(line('ADDED', node('n1', '6')));
@@ -197,7 +197,7 @@ test('a version that is too old throws 410, be it the answer or an event', async
   }
 });
 
-test('a watch whose connection breaks throws with status 0', async (t) => {
+test('throws status 0 when the connection of a watch breaks', async (t) => {
   const { api } = await scriptedServer(t, (response) => {
     response.write(line('ADDED', node('n1', '6')), () => response.socket?.resetAndDestroy());
   });
@@ -210,7 +210,7 @@ for (const [what, sent] of [
   ['an object without a name', line('ADDED', { metadata: {} })],
   ['half an event', '{"type":"ADD'],
 ] as const) {
-  test(`a watch throws on ${what}`, async (t) => {
+  test(`throws on ${what} in a watch`, async (t) => {
     const { api } = await scriptedServer(t, (response) => response.end(sent));
     const { error } = await collect(api.nodes.watch(watching()));
     assert.ok(error instanceof ApiError);
@@ -218,7 +218,7 @@ for (const [what, sent] of [
   });
 }
 
-test('an aborted watch ends at once and closes its connection', async (t) => {
+test('ends an aborted watch immediately and closes its connection', async (t) => {
   const abort = new AbortController();
   const closed = Promise.withResolvers<void>();
   const { api } = await scriptedServer(t, (response) => {
@@ -234,7 +234,7 @@ test('an aborted watch ends at once and closes its connection', async (t) => {
   await closed.promise;
 });
 
-test('an aborted watch ends at once while it waits', async (t) => {
+test('ends an aborted watch immediately while it waits', async (t) => {
   const abort = new AbortController();
   const { api } = await scriptedServer(t, (response) => {
     response.flushHeaders();
@@ -243,7 +243,7 @@ test('an aborted watch ends at once while it waits', async (t) => {
   assert.deepEqual(await collect(api.nodes.watch(watching(abort.signal))), { seen: [], error: undefined });
 });
 
-test('a watch that its reader leaves closes its connection', async (t) => {
+test('closes the connection of a watch whose reader ends', async (t) => {
   const closed = Promise.withResolvers<void>();
   const { api } = await scriptedServer(t, (response) => {
     once(response, 'close').then(() => closed.resolve());
@@ -253,7 +253,7 @@ test('a watch that its reader leaves closes its connection', async (t) => {
   await closed.promise;
 });
 
-test('a watch with an event of a type that is none says so', async (t) => {
+test('rejects a watch event of an unknown type and names the type', async (t) => {
   for (const [type, told] of [
     ['{"toString":1}', '""'],
     ['"GONE\\n"', '"GONE\\u000a"'],
@@ -265,7 +265,7 @@ test('a watch with an event of a type that is none says so', async (t) => {
   }
 });
 
-test('a refusal that repeats whole objects is cut', async (t) => {
+test('truncates an error that repeats whole objects', async (t) => {
   const causes = Array.from({ length: 100 }, (_, n) => ({ reason: 'x', message: `${n}${'y'.repeat(400)}` }));
   const { api } = await scriptedServer(t, json({ kind: 'Status', message: 'no', details: { causes } }, 422));
   const { error } = await collect(api.nodes.watch(watching()));

@@ -12,7 +12,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 
 const certificateOf = (name: string) => generate([{ name: 'commonName', value: name }], { keySize: 2048 });
 
-/** A server that answers so, with a `RestApi` for it whose credentials are asked for at each call; both end with the test. */
+/** A server with this answer and a `RestApi` whose credentials are requested for each call. Both close at the end of the test. */
 async function serverFor(
   t: TestContext,
   answer: RequestListener,
@@ -38,7 +38,7 @@ async function serverFor(
 
 const NODE = nodeName('n1');
 
-test('a client certificate that was renewed is shown by a connection of its own', async (t) => {
+test('uses a new connection for a renewed client certificate', async (t) => {
   const [old, renewed] = await Promise.all(['old', 'renewed'].map(certificateOf));
   assert.ok(old && renewed);
   const shown: unknown[] = [];
@@ -59,7 +59,7 @@ test('a client certificate that was renewed is shown by a connection of its own'
   assert.deepEqual(shown, ['old', 'old', 'renewed']);
 });
 
-test('neither the token of now nor the one before comes back in what a server says', async (t) => {
+test('redacts both the current and the previous token in error messages', async (t) => {
   const tokens = ['first-token', 'second-token'];
   let calls = 0;
   const api = await serverFor(

@@ -6,7 +6,7 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { type Clock, systemClock } from '#shared/time/clock.ts';
 
-/** A request as the server got it. */
+/** A request as the server received it. */
 export interface Received {
   readonly method: string;
   readonly url: string;
@@ -16,12 +16,12 @@ export interface Received {
 
 export type Answer = (response: ServerResponse, request: Received) => void;
 
-/** What ends, by what it was told to do then: a test. */
+/** An object that accepts cleanup functions, such as a test. */
 export interface Ending {
   after(close: () => void): void;
 }
 
-/** An HTTP server that answers as the test says, with a `RestApi` for it; both end with the test. */
+/** An HTTP server with the test's answers, and a `RestApi` for it. Both close at the end of the test. */
 export async function scriptedServer(
   t: Ending,
   answer: Answer,
@@ -69,9 +69,9 @@ export async function scriptedServer(
     connection,
     host: `127.0.0.1:${port}`,
     requests,
-    /** How many connections there were, and how many are open now. */
+    /** The number of connections ever opened and the number open now. */
     connections: () => ({ ever: connections, open }),
-    /** How often the client was told that its credentials were refused. */
+    /** The number of times that the client was asked to forget its credentials. */
     forgotten: () => forgotten,
   };
 }
@@ -83,6 +83,6 @@ export const json =
     response.end(typeof body === 'string' ? body : JSON.stringify(body));
   };
 
-/** A failure in the API server's own words. */
+/** A failure in the API server's format. */
 export const status = (code: number, reason: string, message: string, headers = {}): Answer =>
   json({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message }, code, headers);

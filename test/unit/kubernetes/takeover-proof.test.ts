@@ -9,7 +9,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 const NOW = Date.UTC(2026, 10, 24, 12) + 250;
 const LAPSE_MS = 90_000;
 
-/** A cluster that is taken over, with a heartbeat of this moment, if any. */
+/** A cluster with a takeover whose heartbeat has this time, if any. */
 function cluster(heartbeat?: number) {
   const api = new FakeCluster(new DrivenClock(NOW));
   api.putTakeover(['a', 'b'], LAPSE_MS);
@@ -22,7 +22,7 @@ function cluster(heartbeat?: number) {
   return { api, proven, works: api.keepsOut };
 }
 
-describe('a takeover is proven', () => {
+describe('a takeover is verified', () => {
   for (const [what, heartbeat] of [
     ['while it is renewed', NOW],
     ['long after it lapsed', NOW - 86_400_000],
@@ -35,7 +35,7 @@ describe('a takeover is proven', () => {
     });
   }
 
-  test('where the cluster adds taints of its own to nodes that are made', async () => {
+  test('if the cluster adds taints to new nodes', async () => {
     const { api, proven } = cluster(NOW);
     const tryTaints = api.tryTaints.bind(api);
     api.tryTaints = async (taints) => [...(await tryTaints(taints)), { key: 'fresh', effect: 'NoSchedule' }];
@@ -43,7 +43,7 @@ describe('a takeover is proven', () => {
   });
 });
 
-describe('a takeover is not proven', () => {
+describe('a takeover is not verified', () => {
   const rows: readonly (readonly [
     when: string,
     keepsOut: (works: (taint: LiveTaint) => boolean) => (taint: LiveTaint) => boolean,
@@ -89,21 +89,21 @@ describe('a takeover is not proven', () => {
   }
 });
 
-describe('a takeover is in force', () => {
+describe('a takeover is active', () => {
   const takeover = { resourceVersion: '1', keys: ['a'], lapseMs: LAPSE_MS, heartbeat: NOW };
 
-  test('while its heartbeat is near, on either side', () => {
+  test('while its heartbeat is within the timeout, in the past or future', () => {
     assert.equal(isInForce(takeover, NOW + LAPSE_MS - 1), true);
     assert.equal(isInForce(takeover, NOW - LAPSE_MS + 1), true);
     assert.equal(isAlive(takeover, NOW + LAPSE_MS), false);
     assert.equal(isAlive(takeover, NOW - LAPSE_MS), false, 'one of the far future keeps nothing out');
   });
 
-  test('unless its relay says that it is not', () => {
+  test('unless its relay suspended the heartbeat', () => {
     assert.equal(isInForce({ ...takeover, withheld: 'x' }, NOW), false);
   });
 
-  test('again once it is renewed: the merge patch takes back what its relay said', () => {
+  test('again after a renewal, whose merge patch removes the suspension', () => {
     const at = new Date(NOW).toISOString();
     assert.deepEqual(renewalPatch({ ...takeover, withheld: 'x' }, NOW), {
       metadata: { resourceVersion: '1' },
@@ -113,7 +113,7 @@ describe('a takeover is in force', () => {
 });
 
 for (const heartbeat of ['2000-01-01T00:00:00.000Z', '1969-07-20T20:17:40Z', '9999-12-31T23:59:59Z']) {
-  test(`a heartbeat of ${heartbeat} is none: nobody renewed it, or it can be proven by no moment`, () => {
+  test(`ignores a heartbeat of ${heartbeat}, which no relay wrote or which names no time`, () => {
     const spec = { keys: ['a'], lapseSeconds: 90, heartbeat, withheld: 'not yet' };
     assert.deepEqual(projectTakeover({ metadata: { resourceVersion: '1' }, spec }), {
       ...{ resourceVersion: '1', keys: ['a'], lapseMs: LAPSE_MS },

@@ -17,7 +17,7 @@ const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySi
 
 export type TlsAnswer = (response: Http2ServerResponse, request: Http2ServerRequest) => void;
 
-/** A server that speaks HTTP/2, or HTTP/1.1 only, with a `RestApi` for it; both end with the test. */
+/** A TLS server with HTTP/2, or with HTTP/1.1 only, and a `RestApi` for it. Both close at the end of the test. */
 export async function tlsServer(
   t: TestContext,
   answer: TlsAnswer,
@@ -30,7 +30,7 @@ export async function tlsServer(
   }: {
     readonly clock?: { now(): number };
     readonly streams?: number;
-    /** What a request's body may hold before the server asks for more. */
+    /** The flow-control window for a request's body, in bytes. */
     readonly windowBytes?: number;
     readonly http2?: boolean;
     readonly proxy?: URL;
@@ -54,7 +54,7 @@ export async function tlsServer(
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
 
-  // All goes through this door, which counts, and can be shut without a word.
+  // All connections pass this proxy, which counts them and can stop forwarding silently.
   const inside = new Set<Socket>();
   const door = createServer((outer) => {
     const inner = connect((server.address() as AddressInfo).port, '127.0.0.1');
@@ -87,10 +87,10 @@ export async function tlsServer(
     api,
     host,
     requests,
-    /** As the server sees them. */
+    /** The server's sessions. */
     sessions,
     connections: () => connections,
-    /** Whatever is connected hears nothing more, and is not told. */
+    /** Stops forwarding on all connections without closing them. */
     fallSilent(): void {
       for (const socket of inside) {
         socket.unpipe();

@@ -13,7 +13,7 @@ const schedule = (more: GetScheduleOutput = {}): GetScheduleOutput => ({
   ...more,
 });
 
-/** LocalStack with these schedules, and a record of what changes there. */
+/** LocalStack with these schedules, and a record of the changes to them. */
 function localStack(...held: readonly GetScheduleOutput[]) {
   const changes: unknown[] = [];
   const find = (name: unknown) => held.find(({ Name }) => Name === name);
@@ -30,8 +30,8 @@ function localStack(...held: readonly GetScheduleOutput[]) {
   return { clients: { scheduler: { send }, sqs: { send } } as never, changes };
 }
 
-describe('what schedules hold on LocalStack', () => {
-  test('is sent once its time has come, and the schedule removed', async () => {
+describe('due schedules on LocalStack', () => {
+  test('are sent at their time and removed', async () => {
     const { clients, changes } = localStack(schedule());
     await sendDue(clients, AT - 1);
     assert.deepEqual(changes, []);
@@ -42,14 +42,14 @@ describe('what schedules hold on LocalStack', () => {
     ]);
   });
 
-  test('is sent with the group that the target names', async () => {
+  test('are sent with the message group of their target', async () => {
     const target = { Arn: QUEUE, RoleArn: 'r', Input: 'look', SqsParameters: { MessageGroupId: 'prod' } };
     const { clients, changes } = localStack(schedule({ Target: target }));
     await sendDue(clients, AT);
     assert.match(JSON.stringify(changes), /"MessageGroupId":"prod"/);
   });
 
-  test('waits where a schedule is disabled, or comes again and again', () => {
+  test('are skipped if they are disabled or recurring', () => {
     assert.equal(dueAt(schedule()), AT);
     assert.equal(dueAt(schedule({ State: 'DISABLED' })), undefined);
     assert.equal(dueAt(schedule({ ScheduleExpression: 'rate(1 minute)' })), undefined);

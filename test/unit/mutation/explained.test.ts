@@ -17,7 +17,7 @@ const mutant = (mutatorName: string, replacement: string, ...at: readonly number
 };
 const onLine = (line: number, mutatorName: string): Mutant => mutant(mutatorName, 'true', line, 1, line, 2);
 
-describe('a mutant that survived', () => {
+describe('a surviving mutant', () => {
   const SOURCE = `const a = 1;
 // Equivalent mutants (ConditionalExpression × 2, EqualityOperator): it is never 0,
 // whoever asks.
@@ -37,23 +37,23 @@ switch (a) {
     assert.deepEqual(review(SOURCE, explained), { unexplained: [], needless: [] });
   });
 
-  test('is unexplained where no comment names its mutator, or names fewer', () => {
+  test('is unexplained if no comment names its mutator, or comments name fewer mutants', () => {
     const others = [onLine(1, 'EqualityOperator'), onLine(4, 'StringLiteral')];
     assert.deepEqual(review(SOURCE, [...explained, ...others]).unexplained, others);
     const more = [...explained, onLine(4, 'EqualityOperator')];
     assert.deepEqual(review(SOURCE, more).unexplained, more.slice(2));
   });
 
-  test('needs no comment where the type checker proves that nothing comes', () => {
+  test('needs no comment if the type checker rejects it', () => {
     const ofDefault = mutant('ConditionalExpression', 'default:', 6, 3, 7, 30);
     assert.deepEqual(review(SOURCE, [...explained, ofDefault]).unexplained, []);
   });
 
-  test('that is explained and killed is told of', () => {
+  test('is reported as needless if it is explained and killed', () => {
     assert.deepEqual(review(SOURCE, explained.slice(1)).needless, ['4: ConditionalExpression']);
   });
 
-  test('is explained by a mutator and a reason', () => {
+  test('needs a mutator and a reason in its explanation', () => {
     assert.throws(
       () => review('// Equivalent mutant: it is never 0.\n', []),
       /^Error: line 1 names no mutator/,
@@ -65,7 +65,7 @@ switch (a) {
     );
   });
 
-  test('is shown by the lines that it touches, with single spaces', () => {
+  test('prints the affected lines with single spaces', () => {
     const source = 'if (\n  a > 0 &&\n  a < 9\n) use(a);\n';
     assert.equal(
       shown(mutant('EqualityOperator', 'a >= 0', 2, 3, 2, 8), source),
@@ -78,7 +78,7 @@ switch (a) {
   });
 });
 
-test('every file that decides is in a room', () => {
+test('the mutation rooms contain every file of the decision core', () => {
   const mutated = new Set(Object.values(ROOMS).flatMap(({ mutate }) => globSync(mutate, { cwd: ROOT })));
   const deciding = globSync(['shared/{taints,eviction}/*.ts'], { cwd: ROOT });
   assert.deepEqual(

@@ -11,7 +11,7 @@ const bears = (tolerationSeconds?: number): Toleration => ({
   ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
 });
 
-test('the first toleration that speaks of a taint says for how long it is borne', () => {
+test('the first toleration that matches a taint determines the tolerated seconds', () => {
   assert.equal(secondsBorne([bears(60), bears()], maintenance), 60);
   assert.equal(secondsBorne([bears(), bears(60)], maintenance), Infinity);
   assert.equal(secondsBorne([{ key: 'other', operator: 'Exists' }, bears(60)], maintenance), 60);
@@ -20,7 +20,7 @@ test('the first toleration that speaks of a taint says for how long it is borne'
   assert.equal(secondsBorne([], { ...maintenance, effect: 'NoSchedule' }), Infinity);
 });
 
-test('a pod goes by the taint that it bears for the shortest time, from when both are there', () => {
+test('the taint with the shortest toleration determines the deadline, from the time both pod and taint exist', () => {
   const pod = { since: 5_000, tolerations: [bears(60), { key: 'other', operator: 'Exists' }] };
   const other = { key: 'other', effect: 'NoExecute', since: 0 };
   assert.equal(dueAt(pod, []), Infinity);
@@ -30,7 +30,7 @@ test('a pod goes by the taint that it bears for the shortest time, from when bot
   assert.equal(dueAt(pod, [{ key: 'third', effect: 'NoExecute', since: 1_000 }]), 5_000);
 });
 
-/** Few keys and values, so that they meet. */
+/** Few keys and values, so that tolerations and taints match often. */
 const word = fc.constantFrom('', '0', '7', '-7', '007', 'a');
 const effect = fc.constantFrom('', 'NoExecute', 'NoSchedule');
 const tolerations = fc.array(
@@ -53,7 +53,7 @@ const taints = fc.array(
   { maxLength: 3 },
 );
 
-test('it is the rule that the service decides by, which was written without it', () => {
+test('agrees with the independently written rule of the service', () => {
   fc.assert(
     fc.property(tolerations, taints, fc.integer({ min: 0, max: 5_000 }), (borne, standing, since) => {
       const asStored = borne.map(({ tolerationSeconds: seconds, ...rest }) => ({

@@ -7,7 +7,7 @@ const OLDER =
   '## 0.2.0 - 2026-10-01\n\n### Fixed\n\n- A thing.\n\n## 0.1.0 (never released)\n\n- All of it.\n';
 const CHANGELOG = `${HEAD}## Unreleased\n\n### Added\n\n- More.\n\n${OLDER}`;
 
-test('what is below Unreleased becomes the section of a release, and nothing is unreleased then', () => {
+test('moves the Unreleased entries to the section of a release', () => {
   const released = withRelease(CHANGELOG, '0.3.0', '2026-11-22');
   assert.equal(released, `${HEAD}## Unreleased\n\n## 0.3.0 - 2026-11-22\n\n### Added\n\n- More.\n\n${OLDER}`);
   assert.equal(unreleased(CHANGELOG), '### Added\n\n- More.');
@@ -15,13 +15,13 @@ test('what is below Unreleased becomes the section of a release, and nothing is 
   assert.equal(notesOf(released, '0.3.0'), unreleased(CHANGELOG));
 });
 
-test('releases are told newest first, each with what is said of it alone', () => {
+test('lists releases newest first, each with its own notes', () => {
   assert.deepEqual(versions(CHANGELOG), ['0.2.0', '0.1.0']);
   assert.equal(notesOf(CHANGELOG, '0.2.0'), '### Fixed\n\n- A thing.');
   assert.equal(notesOf(CHANGELOG, '0.1.0'), '- All of it.');
   assert.equal(notesOf(CHANGELOG, '0.9.0'), undefined);
 });
 
-test('a changelog without the section has nothing unreleased', () => {
+test('returns no unreleased entries without the section', () => {
   assert.equal(unreleased(`${HEAD}${OLDER}`), undefined);
 });

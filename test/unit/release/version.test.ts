@@ -12,7 +12,7 @@ import { VERSION } from '#shared/version.ts';
 
 const read = (path: string) => readFileSync(join(PROJECT_DIR, path), 'utf8');
 
-test('all files that name the version of this project name the one of package.json', () => {
+test("all files with the project's version match package.json", () => {
   assert.equal(JSON.parse(read('package-lock.json')).version, VERSION);
   const others = placesOf(PROJECT_DIR).flatMap((path) =>
     versionsIn(readFileSync(path, 'utf8'))
@@ -22,7 +22,7 @@ test('all files that name the version of this project name the one of package.js
   assert.deepEqual(others, []);
 });
 
-test('the changelog can be released from: its newest section is not above the version', () => {
+test("the changelog's newest section is not above the version", () => {
   const changelog = read('CHANGELOG.md');
   const [newest = assert.fail('it has no section')] = versions(changelog).map(parseVersion);
   const version = parseVersion(VERSION);
@@ -30,7 +30,7 @@ test('the changelog can be released from: its newest section is not above the ve
   assert.ok(unreleased(changelog) !== undefined || compareVersions(newest, version) === 0);
 });
 
-test('the image and the npm package say where the sources are in the same words', () => {
+test('the image and the npm package name the same source repository', () => {
   assert.match(read('Dockerfile'), new RegExp(`image.source="${REPOSITORY}"`));
   assert.ok(
     read('deploy/release/npm-readme.md').includes(`${REPOSITORY}/blob/main/docs/how-to/verify-release.md`),
@@ -38,7 +38,7 @@ test('the image and the npm package say where the sources are in the same words'
   assert.match(read('Dockerfile'), new RegExp(`image.licenses="${project.license}"`));
 });
 
-test('the version is found as that of a chart, of its image and in its labels, and nowhere else', () => {
+test('finds the version in the chart, its image, and its labels only', () => {
   const text = [
     'version: 0.1.0',
     'appVersion: "0.1.0"',
@@ -54,7 +54,7 @@ test('the version is found as that of a chart, of its image and in its labels, a
   assert.ok(moved.endsWith('">=1.27.0-0"\nimage: registry.example/other:1.2.3'));
 });
 
-test('versions are read as they are written, and are in order by their numbers', () => {
+test('parses versions and orders them numerically', () => {
   for (const none of ['1.0', 'v1.0.0', '1.0.0-rc.1', '01.0.0', '1.0.0 ', '']) {
     assert.equal(parseVersion(none), undefined, none);
   }

@@ -28,11 +28,11 @@ const { jobs, permissions } = z
 
 const ON_TAG = "github.event_name == 'push'";
 const steps = Object.entries(jobs).flatMap(([name, { steps: of }]) => of.map((each) => ({ name, ...each })));
-/** What others see, or cannot be taken back. */
+/** Commands whose effects others see or that can't be undone. */
 const PUBLISHES =
   /--push\b|\bhelm push\b|\bcosign sign|\bnpm publish\b(?!.*--dry-run)|\bgh release create\b|docker login/;
 
-test('no job has rights that it does not use, and none has any by default', () => {
+test('jobs have only the permissions that they use, and none by default', () => {
   assert.deepEqual(permissions, {});
   const rights = Object.fromEntries(Object.entries(jobs).map(([name, each]) => [name, each.permissions]));
   assert.deepEqual(rights, {
@@ -44,7 +44,7 @@ test('no job has rights that it does not use, and none has any by default', () =
   });
 });
 
-test('only what a tag has started publishes or signs, and only once somebody has approved it', () => {
+test('only approved jobs of a tag publish or sign', () => {
   const publishing = new Set(
     steps
       .filter(({ run = '', uses = '' }) => PUBLISHES.test(run) || uses.includes('/attest'))
@@ -59,7 +59,7 @@ test('only what a tag has started publishes or signs, and only once somebody has
   }
 });
 
-test('nothing is published of a commit whose tag, version and changelog differ, or that CI has not passed', () => {
+test('publishes only commits with matching tag, version, and changelog that passed CI', () => {
   const files = jobs['files']?.steps ?? [];
   const checks = files.filter(({ if: when, run }) => when === ON_TAG && run !== undefined);
   assert.match(
@@ -71,7 +71,7 @@ test('nothing is published of a commit whose tag, version and changelog differ, 
   }
 });
 
-test('no command has a secret, or anything that somebody could have named, written into it', () => {
+test('commands contain no secret and no value that others can set', () => {
   for (const { name, run = '' } of steps) assert.ok(!run.includes('${{'), `${name}: ${run}`);
   assert.ok(!text.includes('secrets.'));
   for (const { uses = '', with: given } of steps) {
@@ -79,7 +79,7 @@ test('no command has a secret, or anything that somebody could have named, writt
   }
 });
 
-test('what is built into a release comes from the lockfile, runs nothing while it is installed, and is in no cache', () => {
+test('installs release inputs from the lockfile, without scripts and caches', () => {
   assert.deepEqual(text.match(/npm (?:ci|install).*/g), ['npm ci --ignore-scripts']);
   assert.ok(!text.includes('actions/cache'));
   for (const { uses = '', with: given } of steps) {

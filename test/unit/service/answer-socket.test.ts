@@ -29,7 +29,7 @@ async function answered(t: TestContext, link = (): string | undefined => undefin
   return { path, api };
 }
 
-test('the socket says what the process knows, and has the API made when that is asked', async (t) => {
+test("serves the process's state on the socket and creates the API at the first request", async (t) => {
   const { path, api } = await answered(t);
   assert.deepEqual(await askSocket(path, '/service'), VIEW);
   assert.equal(api.mock.callCount(), 0);
@@ -42,14 +42,14 @@ test('the socket says what the process knows, and has the API made when that is 
   await assert.rejects(askSocket(path, '/api/what'), /answers 404/);
 });
 
-test('a question whose API could not be made is answered with 500, and the next one as ever', async (t) => {
+test("answers 500 when the API can't be created and retries at the next request", async (t) => {
   const { path, api } = await answered(t);
   api.mock.mockImplementationOnce(() => Promise.reject(new Error('the state cannot be opened')));
   await assert.rejects(askSocket(path, '/api/status'), /answers 500/);
   assert.deepEqual(await askSocket(path, '/api/nodes?cluster=prod'), []);
 });
 
-test('it gives links to the console, where one is served, to who posts for them', async (t) => {
+test('returns console links to POST requests if a console runs', async (t) => {
   const links = ['first', 'second'];
   const { path } = await answered(t, () => links.shift());
   await assert.rejects(askSocket(path, '/console/link'), /answers 404/);
@@ -58,7 +58,7 @@ test('it gives links to the console, where one is served, to who posts for them'
   assert.deepEqual(await askSocket(path, '/console/link', 'POST'), {});
 });
 
-test('an act needs neither session nor token there', async (t) => {
+test('accepts actions without session and token', async (t) => {
   const { path } = await answered(t);
   const body = JSON.stringify({ kind: 'stop', cluster: 'prod', reason: 'a drill' });
   const headers = { 'content-type': 'application/json' };

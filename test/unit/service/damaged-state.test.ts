@@ -32,13 +32,13 @@ beforeEach(() => {
 afterEach(() => rmSync(directory, { recursive: true }));
 
 async function fill(store: SqliteStore): Promise<void> {
-  // No power is cut here.
+  // The test doesn't simulate a power failure.
   store.database.exec('PRAGMA synchronous = OFF');
   for (const ref of refs)
     await store.commit(ref, 0, { ...whole, node: aNode(), schedule: [aRecord(), aRecord()] }, NOW);
 }
 
-/** How many records of each node are there; a node that cannot be read is told of in one sentence. */
+/** Returns the number of records of each node, or the error of an unreadable node. */
 async function recordsIn(store: SqliteStore): Promise<readonly (number | string)[]> {
   return Promise.all(
     refs.map(async (ref) => {
@@ -53,8 +53,8 @@ async function recordsIn(store: SqliteStore): Promise<readonly (number | string)
   );
 }
 
-describe('a store whose disk is full', () => {
-  test('says so, keeps what was whole, and goes on when there is room', async () => {
+describe('a store on a full disk', () => {
+  test('reports the error, keeps its data, and continues when there is room', async () => {
     const store = new SqliteStore({ path });
     await fill(store);
     const pages = store.database.prepare('PRAGMA page_count').get()?.['page_count'];
@@ -73,14 +73,14 @@ describe('a store whose disk is full', () => {
   });
 });
 
-describe('a store whose file is damaged', () => {
+describe('a store with a damaged file', () => {
   beforeEach(async () => {
     const store = new SqliteStore({ path });
     await fill(store);
     store.close();
   });
 
-  test('by its end being cut off is refused, or says of each node what is not there', async () => {
+  test('is rejected if its end is missing, or reports each affected node', async () => {
     const { size } = statSync(path);
     for (const kept of [0.9, 0.5, 0.1]) {
       truncateSync(path, Math.floor(size * kept));
@@ -91,7 +91,7 @@ describe('a store whose file is damaged', () => {
     }
   });
 
-  test('by bytes of other values is refused, or read as it was but for nodes that it names', async () => {
+  test('is rejected if bytes changed, or reads unchanged except for the nodes that it names', async () => {
     const original = readFileSync(path);
     for (let at = 100; at < original.length; at += 4_999) {
       writeFileSync(path, original);
@@ -112,7 +112,7 @@ describe('a store whose file is damaged', () => {
     }
   });
 
-  test('is left as it is by whoever refuses it', () => {
+  test('is not modified by a process that rejects it', () => {
     truncateSync(path, Math.floor(statSync(path).size / 2));
     const before = readFileSync(path);
     assert.throws(() => openDatabase(path), StoreError);

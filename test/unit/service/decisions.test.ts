@@ -15,7 +15,7 @@ const C1 = clusterName('c1');
 const N1 = nodeName('n1');
 const U1 = podUid('u1');
 
-/** A cluster with a tainted node and its pod; what is decided of it is noted, and fails while there are errors. */
+/** A cluster with a tainted node and its pod. Decisions are recorded, and fail while there are errors. */
 function deciding() {
   const view = new ClusterView(C1, 1);
   view.replaceNodes([liveNode('n1', 'a')], Date.now());
@@ -38,7 +38,7 @@ function deciding() {
   return { view, decisions, decided, errors, log, say };
 }
 
-test('a node is decided once with all its pods, however often it and they were noted', async () => {
+test('decides a node once with all its pods, however often they were marked', async () => {
   const { decisions, decided } = deciding();
   decisions.mark(C1, [{ node: N1, uid: U1 }, { node: N1 }, { node: N1, uid: U1 }]);
   decisions.mark(C1, [{ node: N1 }], true);
@@ -49,8 +49,8 @@ test('a node is decided once with all its pods, however often it and they were n
   assert.deepEqual(decided, ['node!', 'pod']);
 });
 
-test('what could not be decided is decided as it is by then, and a node is still to be woken', async (t) => {
-  // The alarm of a retry keeps no process alive.
+test('retries failed decisions with the current state and still wakes the node', async (t) => {
+  // The timer of a retry does not keep the process alive.
   const awake = setInterval(() => undefined, 1000);
   t.after(() => clearInterval(awake));
   const { view, decisions, decided, errors, log } = deciding();
@@ -72,7 +72,7 @@ test('what could not be decided is decided as it is by then, and a node is still
   assert.deepEqual(decided.slice(3), ['pod-gone', 'pod-gone']);
 });
 
-test('nothing is decided of a cluster that may not be spoken for, until it may', async () => {
+test("decides nothing while the relay can't send for the cluster", async () => {
   const { decisions, decided, say } = deciding();
   say.may = false;
   decisions.mark(C1, [{ node: N1 }]);
@@ -85,7 +85,7 @@ test('nothing is decided of a cluster that may not be spoken for, until it may',
   assert.deepEqual(decided, ['node']);
 });
 
-test('nothing is decided of a cluster that was dropped, or once all is stopped', async () => {
+test('decides nothing for a dropped cluster or after a stop', async () => {
   const { view, decisions, decided } = deciding();
   decisions.mark(C1, [{ node: N1 }]);
   decisions.dropCluster(C1);

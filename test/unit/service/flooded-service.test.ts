@@ -17,10 +17,10 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 const C1 = clusterName('c1');
 const PODS = 30;
-/** A listener begins at most one request of each of its connections in a turn of the event loop, and parses a few ahead. */
+/** Upper limit of requests per event loop turn. A listener begins at most one request per connection and turn, and parses a few ahead. */
 const REQUESTS_A_TURN = 200;
 
-/** The service on a cluster with a node of 30 pods, which nobody has tainted yet. */
+/** The service on a cluster with an untainted node of 30 pods. */
 async function startService(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   const log = recordingLog();
@@ -54,7 +54,7 @@ async function startService(context: TestContext) {
   return { port: service.probePort, cluster, log };
 }
 
-/** Callers who read nothing and come again when they are cut, until the test ends. */
+/** Opens connections that read nothing and reconnect when closed, until the test ends. */
 function flood(context: TestContext, port: number, callers: number, text: string) {
   const sockets = new Set<ReturnType<typeof connect>>();
   let isOver = false;
@@ -83,7 +83,7 @@ for (const [what, callers, text] of [
   ['never end their headers', 200, 'GET / HTTP/1.1\r\nHost: a\r\n'],
   ['never send their bodies', 200, 'POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n'],
 ] as const) {
-  test(`pods are evicted while ${callers} callers of the probes ${what}`, async (context) => {
+  test(`evicts pods while ${callers} callers of the probes ${what}`, async (context) => {
     const { port, cluster, log } = await startService(context);
     let [requests, turns] = [0, 0];
     const count = () => {

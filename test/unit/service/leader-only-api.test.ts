@@ -4,7 +4,7 @@ import { LeaderOnlyApi } from '#functions/service/leader-only-api.ts';
 import { podUid } from '#shared/eviction/identity.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
-test('a replica that does not lead asks for nothing to be done to a pod, and no server hears of it', async (t) => {
+test('a replica without the lease rejects pod calls before any request is sent', async (t) => {
   const asked: string[] = [];
   const connection = {
     host: 'nowhere',

@@ -10,16 +10,16 @@ describe('the console', () => {
     assert.equal(consolePort('--context', 'prod'), 0);
   });
 
-  test('is served on the port that was asked for', () => {
+  test('is served on the requested port', () => {
     assert.equal(consolePort('--console-port', '8443'), 8443);
   });
 
-  test('is not served where nobody wants it', () => {
+  test('is not served with --no-console', () => {
     assert.equal(consolePort('--no-console'), undefined);
     assert.equal(consolePort('--no-console', '--console-port', '8443'), undefined);
   });
 
-  test('is not served in a cluster, whose pods have a loopback interface that nobody reaches', () => {
+  test("is not served in a cluster, because nobody can open a pod's loopback interface", () => {
     assert.equal(consolePort('--in-cluster'), undefined);
     assert.equal(consolePort('--in-cluster', '--console-port', '8443'), undefined);
     assert.equal(consolePort('--in-cluster', '--context', 'prod'), undefined);
@@ -27,7 +27,7 @@ describe('the console', () => {
 });
 
 describe('the command line', () => {
-  test('without options observes a simulated cluster, and serves probes to this machine alone', () => {
+  test('observes a simulated cluster by default and serves probes on the loopback interface only', () => {
     const { contexts, enforce, policyFile, inCluster, host, port, comparisonOperators, log } = parseOptions(
       [],
     );
@@ -46,7 +46,7 @@ describe('the command line', () => {
     );
   });
 
-  test('names clusters, a policy and a state directory', () => {
+  test('accepts clusters, a policy, and a state directory', () => {
     const found = parseOptions([
       '--context',
       'a',
@@ -69,12 +69,12 @@ describe('the command line', () => {
     assert.equal(parseOptions([]).stateDir, '.taintward');
   });
 
-  test('names the cluster in which a replica runs', () => {
+  test('accepts the name of the cluster in which a replica runs', () => {
     const { inCluster } = parseOptions(['--in-cluster', '--cluster-name', 'prod-eu']);
     assert.deepEqual(inCluster, { namespace: undefined, clusterName: 'prod-eu' });
   });
 
-  test('names the namespace in which a replica keeps its state', () => {
+  test("accepts the namespace of a replica's state", () => {
     const { inCluster } = parseOptions(['--in-cluster', '--namespace', 'evictions']);
     assert.deepEqual(inCluster, { namespace: 'evictions', clusterName: undefined });
   });

@@ -59,20 +59,20 @@ const FAILING: readonly [string, (bench: EvictBench) => void, string][] = [
 ];
 
 describe('a service in one process', () => {
-  test('proves evictions by the steps of one, as of before them', async () => {
+  test('verifies evictions by a full pass, as of the start of the pass', async () => {
     const bench = evictBench();
     assert.deepEqual(await prove(bench), { asOf: at(60) });
   });
 
   for (const [what, spoil, unproven] of FAILING) {
-    test(`proves nothing with ${what}`, async () => {
+    test(`verifies nothing with ${what}`, async () => {
       const bench = evictBench();
       spoil(bench);
       assert.deepEqual(await prove(bench), { unproven });
     });
   }
 
-  test('proves evictions without the permission to post Events', async () => {
+  test('verifies evictions without the permission to post Events', async () => {
     const bench = evictBench();
     bench.cluster.allows = ({ resource }) => resource !== 'events';
     assert.deepEqual(await prove(bench), { asOf: at(60) });

@@ -19,7 +19,7 @@ const prod = clusterName('prod');
 const NOW = Date.UTC(2026, 10, 24);
 const HOUR_MS = 3_600_000;
 
-/** Files of one policy, and processes that are given one each. */
+/** Files of one policy, and processes that are given one file each. */
 function aService(t: TestContext, rulesStore: FileRulesStore) {
   const dir = mkdtempSync(join(tmpdir(), 'policy-file-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -30,7 +30,7 @@ function aService(t: TestContext, rulesStore: FileRulesStore) {
     rulesStore,
     clock,
     anna: new Operator({ rulesStore, clock, who: 'anna@laptop' }),
-    /** The file of one pod, which was written then. */
+    /** Writes the file of one pod with this modification time. */
     write(name: string, text: string, writtenAt = clock.now()): string {
       const file = join(dir, name);
       writeFileSync(file, text);
@@ -53,7 +53,7 @@ for (const [host, start, rulesStore] of [
   ['in a cluster', ONE_OF_SEVERAL, () => new ObjectRulesStore({ objects: new FakeObjects() })],
 ] as const) {
   describe(`a policy file ${host}`, () => {
-    test('leaves a pause as it is at each restart, and says so', async (t) => {
+    test('keeps a pause at each restart and logs that', async (t) => {
       const { write, process, anna, mode, told } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
@@ -68,7 +68,7 @@ for (const [host, start, rulesStore] of [
       assert.deepEqual(told(), ['policy.applied enforce', kept, kept]);
     });
 
-    test('leaves what an operator applied, and what was withdrawn', async (t) => {
+    test('keeps a policy that an operator applied or withdrew', async (t) => {
       const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const file = write('policy.yaml', 'mode: enforce\n');
       await process(file)[start]();
@@ -80,7 +80,7 @@ for (const [host, start, rulesStore] of [
       assert.equal((await book.read(prod)).orders.policy, undefined);
     });
 
-    test('applies a file that was edited while no process ran, over a pause too', async (t) => {
+    test('is applied if it was edited while no process ran, even over a pause', async (t) => {
       const { write, process, anna, mode, told, clock } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       await anna.pause(prod, { why: 'incident' });
@@ -90,7 +90,7 @@ for (const [host, start, rulesStore] of [
       assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
     });
 
-    test('applies a file that was edited, and then put back, once each', async (t) => {
+    test('is applied once when edited and once when edited back', async (t) => {
       const { write, process, mode, clock } = aService(t, rulesStore());
       for (const wanted of ['enforce', 'observe', 'enforce']) {
         await process(write('policy.yaml', `mode: ${wanted}\n`))[start]();
@@ -99,7 +99,7 @@ for (const [host, start, rulesStore] of [
       }
     });
 
-    test('keeps a pause of the file that an older release had applied', async (t) => {
+    test('keeps a pause of the file that an older release applied', async (t) => {
       const { write, process, anna, mode } = aService(t, rulesStore());
       const text = '# ours\nmode: enforce # for good\n';
       await anna.applyPolicy(prod, text);
@@ -112,18 +112,18 @@ for (const [host, start, rulesStore] of [
       assert.equal(await mode(), 'observe');
     });
 
-    test('applies a file once in place of a policy of which an older release noted no file', async (t) => {
+    test('is applied once over a policy for which an older release recorded no file', async (t) => {
       const { write, process, anna, mode } = aService(t, rulesStore());
       await anna.applyPolicy(prod, 'mode: observe\n');
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       assert.equal(await mode(), 'enforce');
     });
 
-    test('notes the file with the orders that it changes, or not at all', async (t) => {
+    test('is recorded together with the rules that it changes, or not at all', async (t) => {
       const { write, process, anna, mode, rulesStore: book } = aService(t, rulesStore());
       const noteFile = t.mock.method(book, 'noteFile');
       noteFile.mock.mockImplementationOnce(async (...given: Parameters<FileRulesStore['noteFile']>) => {
-        // Somebody is faster.
+        // Another operator writes first.
         await anna.applyPolicy(prod, 'mode: observe\n');
         noteFile.mock.restore();
         return book.noteFile(...given);
@@ -140,7 +140,7 @@ for (const [host, start, rulesStore] of [
       );
     });
 
-    test('outlives changes that operators make of orders', async (t) => {
+    test('survives rule changes by operators', async (t) => {
       const { write, process, anna, rulesStore: book } = aService(t, rulesStore());
       await process(write('policy.yaml', 'mode: enforce\n'))[start]();
       const noted = await book.appliedFile(prod);
@@ -154,7 +154,7 @@ for (const [host, start, rulesStore] of [
   });
 }
 
-describe('two replicas during an update, each with a file of its own', () => {
+describe('two replicas with different policy files during an update', () => {
   const upgrade = (t: TestContext) => {
     const service = aService(t, new ObjectRulesStore({ objects: new FakeObjects() }));
     return {
@@ -164,7 +164,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     };
   };
 
-  test('have the newer file applied once, whoever leads next', async (t) => {
+  test('apply the newer file once, whichever acquires the lease', async (t) => {
     const { process, older, newer, mode, told } = upgrade(t);
     await process(older).resume();
     await process(newer).resume();
@@ -181,7 +181,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     ]);
   });
 
-  test('have it applied once when the old pod gets the newer file, too', async (t) => {
+  test('apply the newer file once even if the old pod also receives it', async (t) => {
     const { process, older, newer, mode, told, write } = upgrade(t);
     const old = process(older);
     await old.resume();
@@ -193,7 +193,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     assert.deepEqual(told(), ['policy.applied enforce', 'policy.applied observe']);
   });
 
-  test('leave a pause of the newer file as it is', async (t) => {
+  test('keep a pause of the newer file', async (t) => {
     const { process, older, newer, mode, anna, write } = upgrade(t);
     await process(older).resume();
     await process(write('of-the-new-pod.yaml', 'mode: enforce\nguard: off\n')).resume();
@@ -202,7 +202,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     assert.equal(await mode(), 'paused');
   });
 
-  test('apply a file that was put back, for it is the newest again', async (t) => {
+  test('apply a file that was restored, because it is the newest again', async (t) => {
     const { process, older, newer, mode, write, clock } = upgrade(t);
     await process(older).resume();
     await process(newer).resume();
@@ -213,7 +213,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     assert.equal(await mode(), 'enforce');
   });
 
-  test('follow a file that changes under the leader, on a node whose clock is behind', async (t) => {
+  test('apply a file that changes under the leader on a node with a slow clock', async (t) => {
     const { process, newer, mode, write } = upgrade(t);
     const leader = process(newer);
     await leader.resume();
@@ -224,7 +224,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     assert.equal(await mode(), 'enforce');
   });
 
-  test('leave an older file that could not be read at first', async (t) => {
+  test('ignore an older file that was unreadable at first', async (t) => {
     const { process, older, newer, mode, write } = upgrade(t);
     await process(older).resume();
     await process(newer).resume();
@@ -235,7 +235,7 @@ describe('two replicas during an update, each with a file of its own', () => {
     assert.equal(await mode(), 'observe');
   });
 
-  test('are not kept from a later file by one that is dated to the future', async (t) => {
+  test('apply a later file despite one with a future modification time', async (t) => {
     const { process, mode, write, clock } = upgrade(t);
     await process(write('of-a-pod.yaml', 'mode: enforce\n', NOW + 24 * HOUR_MS)).resume();
     await clock.advanceTo(clock.now() + HOUR_MS);

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
 import { listenForLines } from '#functions/service/prompt.ts';
 
-/** What came of this input and then its end. */
+/** Returns the effect of this input, followed by its end. */
 async function heardOf(isTTY: boolean, text: string) {
   const input = Object.assign(new PassThrough(), { isTTY });
   const heard = { lines: [] as string[], quits: 0 };
@@ -20,11 +20,11 @@ async function heardOf(isTTY: boolean, text: string) {
   return heard;
 }
 
-test('the end of what a terminal says quits', async () => {
+test("quits at the end of a terminal's input", async () => {
   assert.deepEqual(await heardOf(true, 'nodes\npods\n'), { lines: ['nodes', 'pods'], quits: 1 });
 });
 
-test('the end of another input does not: a service manager gives none', async () => {
+test('continues at the end of other input, because service managers provide none', async () => {
   assert.deepEqual(await heardOf(false, 'nodes\n'), { lines: ['nodes'], quits: 0 });
   assert.deepEqual(await heardOf(false, ''), { lines: [], quits: 0 });
 });

@@ -9,7 +9,7 @@ const rules = enforced({ comparisonOperators: false });
 const linesOf = (...all: readonly Rules[]) =>
   rulesLines(new Map(all.map((each, index) => [clusterName(`c${index}`), each])), 0);
 
-test('who starts the service is told what it will do where, and how that is changed', () => {
+test('prints the mode of each cluster at the start and how to change it', () => {
   const unsaid = { ...rules, policy: DEFAULT_POLICY };
   const stop = { scope: 'fleet', who: 'anna', at: 0, why: 'an incident' } as const;
   assert.deepEqual(linesOf(unsaid, rules, unsaid), [

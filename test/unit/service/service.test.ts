@@ -23,7 +23,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 const C1 = clusterName('c1');
 const HOUR_MS = 3_600_000;
 
-/** The service without a cluster in service, whose hours pass when the test says so; it ends with the test. */
+/** Starts the service without clusters and with mocked hours. It stops at the end of the test. */
 async function startService(
   context: TestContext,
   states: ReadonlyMap<ClusterName, ClusterState> = new Map(),
@@ -54,7 +54,7 @@ async function startService(
   return { service, log, path: state.file('store.sqlite') };
 }
 
-test('the service outlives an hourly upkeep that fails', async (context) => {
+test('survives a failed hourly maintenance task', async (context) => {
   const { service, log, path } = await startService(context);
   const operator = new DatabaseSync(path);
   const tables = operator.prepare(
@@ -70,7 +70,7 @@ test('the service outlives an hourly upkeep that fails', async (context) => {
   assert.equal(health.status, 200);
 });
 
-test('a pod that was given up is tried again soon after somebody asked for it, and what cannot be read is told', async (context) => {
+test('retries a failed eviction soon after the request and logs an unreadable request', async (context) => {
   const { log, path } = await startService(context);
   const store = new SqliteStore({ path });
   context.after(() => store.close());
@@ -83,7 +83,7 @@ test('a pod that was given up is tried again soon after somebody asked for it, a
     { body: encodeRetry({ ...ref, pods: [record.uid] }) },
   ]);
   context.mock.timers.tick(5_000);
-  // Its cluster is none of this process's: what is tried again ends.
+  // The process doesn't manage the cluster, so the retried eviction ends.
   const events = () => log.lines.map(({ event }) => event);
   while (!events().includes('eviction.unregistered')) await nextLoop();
   assert.deepEqual(events(), ['maintenance.failed', 'eviction.unregistered']);
@@ -91,7 +91,7 @@ test('a pod that was given up is tried again soon after somebody asked for it, a
   assert.deepEqual((await store.load(ref, now)).scheduled.size, 0);
 });
 
-test('a cluster that is refused is shown as such', async (context) => {
+test('reports a cluster that denies access', async (context) => {
   const { service } = await startService(
     context,
     new Map([[clusterName('beta'), { kind: 'access-denied' }]]),
@@ -100,7 +100,7 @@ test('a cluster that is refused is shown as such', async (context) => {
   assert.deepEqual([readiness.status, await readiness.text()], [503, 'beta access-denied\n']);
 });
 
-/** The service of a cluster with 20 nodes that somebody just tainted, as soon as it leads; its policies are not written before `mayWrite`. */
+/** Starts the service on a cluster with 20 newly tainted nodes as the leader. It writes policies only after `mayWrite`. */
 async function startLeading(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'service-'));
   const file = join(dir, 'policy.yaml');
@@ -156,7 +156,7 @@ async function startLeading(context: TestContext) {
   return { service, log, cluster, mayWrite, purge, stop };
 }
 
-test('who leads sees its cluster once the policies of the command line count there: a guard that they forbid never trips', async (context) => {
+test('the leader watches its cluster only after its policies apply, so a disabled guard never trips', async (context) => {
   const { log, cluster, mayWrite } = await startLeading(context);
   mayWrite.resolve();
   const tripped = () => log.lines.some(({ event }) => event === 'guard.tripped');
@@ -164,7 +164,7 @@ test('who leads sees its cluster once the policies of the command line count the
   assert.equal(tripped(), false);
 });
 
-test('who is stopped while it begins to lead begins no upkeep', async (context) => {
+test('a process that is stopped while it becomes the leader starts no maintenance', async (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const { service, mayWrite, purge, stop } = await startLeading(context);
   const stopped = stop();

@@ -42,7 +42,7 @@ function aStart(t: TestContext) {
   };
 }
 
-test('clusters without a policy are enforced for as long as the command line says so', async (t) => {
+test('enforces clusters without a policy as long as the command line does', async (t) => {
   const { start, modes, operator } = aStart(t);
   await operator.applyPolicy(prod, 'mode: observe');
   await start({ enforce: true });
@@ -53,7 +53,7 @@ test('clusters without a policy are enforced for as long as the command line say
   assert.deepEqual(await modes(), ['observe', undefined]);
 });
 
-test('the policy of a file holds in all clusters, and stays when no file is named any more', async (t) => {
+test('applies the policy of a file in all clusters and keeps it without the file', async (t) => {
   const { start, modes, file, write } = aStart(t);
   write('mode: enforce');
   await start({ enforce: false, file });
@@ -62,7 +62,7 @@ test('the policy of a file holds in all clusters, and stays when no file is name
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
-test('nothing begins with a file that is missing or holds a mistake', async (t) => {
+test('applies nothing if the file is missing or invalid', async (t) => {
   const { start, modes, file, write } = aStart(t);
   await assert.rejects(start({ enforce: true, file }), {
     name: 'PolicyError',
@@ -76,7 +76,7 @@ test('nothing begins with a file that is missing or holds a mistake', async (t) 
   assert.deepEqual(await modes(), [undefined, undefined]);
 });
 
-test('nothing begins with a file that names what cannot be, unless it was applied before', async (t) => {
+test('applies nothing if the file names impossible keys, unless it was applied before', async (t) => {
   const { start, modes, file, write, rulesStore } = aStart(t);
   write('mode: enforce\nexclude: [{ taints: [maintenance-*] }]');
   await assert.rejects(start({ enforce: true, file }), {
@@ -84,7 +84,7 @@ test('nothing begins with a file that names what cannot be, unless it was applie
     message: `${file}: policy.exclude[0].taints[0] must be the key of a taint, written out: a * matches nothing, so list each one.`,
   });
   assert.deepEqual(await modes(), [undefined, undefined]);
-  // By an earlier release, which took it.
+  // An earlier release accepted and applied the policy.
   const text = readFileSync(file, 'utf8');
   for (const cluster of [prod, stage]) {
     const { orders } = await rulesStore.read(cluster);
@@ -96,18 +96,18 @@ test('nothing begins with a file that names what cannot be, unless it was applie
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
-test('a file goes on to be started with when one of its exclusions is over', async (t) => {
+test('starts with a file whose exclusion has expired', async (t) => {
   const { start, modes, file, write } = aStart(t);
   write('mode: enforce\nexclude: [{ taints: [a], until: 1970-01-01T00:00:00Z }]');
   await start({ enforce: false, file });
   assert.deepEqual(await modes(), ['enforce', 'enforce']);
 });
 
-test('who takes over goes on with what was applied before, should its file hold a mistake by now', async (t) => {
+test('a new leader keeps the applied policy if its file is invalid', async (t) => {
   const { start, resume, modes, file, write, log } = aStart(t);
   write('mode: off');
   await resume({ enforce: true, file });
-  // The file may say something else than to enforce.
+  // The file may specify another mode than enforce.
   assert.deepEqual(await modes(), [undefined, undefined]);
   write('mode: observe');
   await start({ enforce: true, file });
@@ -124,7 +124,7 @@ test('who takes over goes on with what was applied before, should its file hold 
   assert.deepEqual(await modes(), ['paused', 'paused']);
 });
 
-test('a file in former names of settings is applied, with a warning once', async (t) => {
+test('applies a file with former names of settings and warns once', async (t) => {
   const { start, modes, file, write, log } = aStart(t);
   write('mode: enforce\nrate: 5\nonly: [{ namespaces: [web] }]');
   const policies = await start({ enforce: false, file });
@@ -136,7 +136,7 @@ test('a file in former names of settings is applied, with a warning once', async
   );
 });
 
-test('a file that changes is applied anew; a mistake in it is told once, and changes nothing', async (t) => {
+test('applies a changed file again, and logs an error in it once without applying it', async (t) => {
   const { start, modes, file, write, log, operator } = aStart(t);
   let before = 0;
   const told = () =>
@@ -157,7 +157,7 @@ test('a file that changes is applied anew; a mistake in it is told once, and cha
   write('mode: observe');
   await policies.reread();
   assert.deepEqual(await modes(), ['observe', 'observe']);
-  // Somebody says otherwise: that stands until the file changes.
+  // The operator's policy stays until the file changes.
   await operator.applyPolicy(prod, 'mode: paused');
   await policies.reread();
   assert.deepEqual(await modes(), ['paused', 'observe']);

@@ -6,7 +6,7 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-/** What is told of a store that holds these records, each on a node of its own. */
+/** Returns the log of a store with these records, each on its own node. */
 async function toldOf(...records: readonly EvictionRecord[]): Promise<readonly string[]> {
   const store = new SqliteStore({ path: ':memory:' });
   for (const [index, record] of records.entries()) {
@@ -19,11 +19,11 @@ async function toldOf(...records: readonly EvictionRecord[]): Promise<readonly s
   return log.lines.map(({ event, fields: { node, pod, more } }) => `${event} ${more ?? `${node} ${pod}`}`);
 }
 
-test('nothing is told when nothing stands', async () => {
+test('logs nothing without pending evictions', async () => {
   assert.deepEqual(await toldOf(), []);
 });
 
-test('what stands is told, and what is due first first', async () => {
+test('logs pending evictions, earliest deadline first', async () => {
   const [late, soon] = [
     aRecord({ name: 'late', fireAt: NOW + 2 }),
     aRecord({ name: 'soon', fireAt: NOW + 1 }),
@@ -31,7 +31,7 @@ test('what stands is told, and what is due first first', async () => {
   assert.deepEqual(await toldOf(late, soon), ['eviction.loaded node-1 soon', 'eviction.loaded node-0 late']);
 });
 
-test('of many the first twenty are told, and how many more there are', async () => {
+test('logs the first twenty evictions and the number of the others', async () => {
   const records = Array.from({ length: 23 }, (_, index) =>
     aRecord({ name: `web-${index}`, fireAt: NOW + index }),
   );
@@ -40,7 +40,7 @@ test('of many the first twenty are told, and how many more there are', async () 
   assert.deepEqual(told.slice(-2), ['eviction.loaded node-19 web-19', 'evictions.loaded 3']);
 });
 
-test('what was given up or is held is no countdown', async () => {
+test('omits failed and held evictions', async () => {
   const gaveUp = aRecord({ gaveUpAt: NOW });
   const held = aRecord({ held: { by: { kind: 'observe' }, since: NOW } });
   assert.deepEqual(await toldOf(gaveUp, held), []);

@@ -16,7 +16,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 const C1 = clusterName('c1');
 
-test('a service on a full disk says so of each cluster that it has something to store of, until it can', async (context) => {
+test('a service on a full disk reports each cluster with unsaved changes until it can save them', async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'unstored-'));
   const log = recordingLog();
   const path = join(dir, STORE_FILE);

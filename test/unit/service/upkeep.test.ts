@@ -4,7 +4,7 @@ import { setImmediate as nextLoop } from 'node:timers/promises';
 import { startUpkeep } from '#functions/service/upkeep.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-test('each task is performed whenever its time comes, whatever became of the others and of its last time', async (context) => {
+test('runs each task at its interval despite failures of tasks', async (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const log = recordingLog();
   const done: string[] = [];
@@ -38,7 +38,7 @@ test('each task is performed whenever its time comes, whatever became of the oth
   );
 });
 
-test('stopping waits for the task in hand', async (context) => {
+test('waits for the running task when stopping', async (context) => {
   context.mock.timers.enable({ apis: ['setInterval'] });
   const gate = Promise.withResolvers<void>();
   const upkeep = startUpkeep([{ name: 'slow', everyMs: 10, run: () => gate.promise }], recordingLog());
@@ -54,7 +54,7 @@ test('stopping waits for the task in hand', async (context) => {
   await stopping;
 });
 
-test('a task is performed besides when it is asked for, but none after the stop', async () => {
+test('runs a task on request, but none after the stop', async () => {
   const gate = Promise.withResolvers<void>();
   const done: string[] = [];
   const task = (name: string, run: () => Promise<void> = async () => undefined) => ({

@@ -9,7 +9,7 @@ const delta = (epoch: number) => ({
   deduplicationId: `${epoch}-1`,
 });
 
-test('what a relay tells decides nothing once another one has the lease, even one that has seen nothing yet', () => {
+test("ignores deltas of a relay after another relay acquired the lease, even before that relay's first read", () => {
   const knowledge = new Knowledge();
   knowledge.leaseTaken(1);
   knowledge.seen(1, node, 7, 1_000);
@@ -20,7 +20,7 @@ test('what a relay tells decides nothing once another one has the lease, even on
   assert.equal(knowledge.toldOfAny(node, [7], 3_000), true);
 });
 
-test('what a relay sends that lost the lease before is not known to be told', () => {
+test('does not count deltas that a relay sent after it lost the lease', () => {
   const knowledge = new Knowledge();
   knowledge.leaseTaken(1);
   knowledge.seen(1, node, 7, 1_000);

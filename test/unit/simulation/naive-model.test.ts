@@ -18,21 +18,21 @@ function tainted(): NaiveModel {
 }
 
 describe('the naive model of a cluster', () => {
-  test('has a pod go when it has borne a taint for as long as it may', () => {
+  test("expects a pod's eviction at the end of its tolerated time", () => {
     const model = tainted();
     assert.equal(model.goes(uid, 15_000, 100, sawAll)?.wrong, undefined);
     assert.match(model.goes(uid, 14_000, 100, sawAll)?.wrong ?? '', /stay for another 1000 ms/);
     assert.match(model.goes(uid, 40_000, 100, sawAll)?.wrong ?? '', /should have gone/);
   });
 
-  test('has nothing go from a node that has lost its taints, but for what was seen just before', () => {
+  test('expects no eviction from a node without taints, except shortly after the taints were removed', () => {
     const model = tainted();
     model.node(15_500, 'n1', []);
     assert.equal(model.goes(uid, 15_550, 100, sawAll)?.wrong, undefined);
     assert.match(model.goes(uid, 15_700, 100, sawAll)?.wrong ?? '', /nothing makes it go/);
   });
 
-  test('starts a countdown anew when its taint comes back, or says that it was set anew', () => {
+  test('restarts a countdown when its taint returns or has a new time', () => {
     const back = tainted();
     back.node(8_000, 'n1', []);
     back.node(9_000, 'n1', [TAINT]);
@@ -45,19 +45,19 @@ describe('the naive model of a cluster', () => {
     assert.match(late.goes(uid, 15_000, 100, sawAll)?.wrong ?? '', /stay for another 3999 ms/);
   });
 
-  test('goes on with the countdown of a node that is deleted, and of pods that were there before', () => {
+  test('continues the countdowns of a deleted node for pods that existed before', () => {
     const model = tainted();
     model.node(8_000, 'n1', undefined);
     assert.equal(model.goes(uid, 15_000, 100, sawAll)?.wrong, undefined);
   });
 
-  test('does not know better than a service that could not see everything of a node that is gone', () => {
+  test("accepts any decision of a service that couldn't see everything of a deleted node", () => {
     const model = tainted();
     model.node(8_000, 'n1', undefined);
     assert.equal(model.goes(uid, 9_000, 100, { sawAll: false, healed }), undefined);
   });
 
-  test('names pods that are still there and should have gone', () => {
+  test('lists overdue pods', () => {
     const model = tainted();
     assert.deepEqual(model.overdue(16_000, healed), []);
     assert.deepEqual(model.overdue(30_000, healed), [uid]);

@@ -3,12 +3,12 @@ import { describe, test } from 'node:test';
 import { simulate } from '#test/simulation/simulate.ts';
 
 const CLIMATES = ['brief', 'gusty', 'fair'] as const;
-/** Of each climate. */
+/** Number of histories per climate. */
 const HISTORIES = 8;
 
-describe('where a stale control plane calls nodes unreachable that renew their Leases', () => {
+describe('nodes that a stale control plane calls unreachable although they renew their Leases', () => {
   for (const governed of [false, true]) {
-    test(`nobody is evicted while a Lease is fresh, and all are once it expired${governed ? ', whatever owners do' : ''}`, async () => {
+    test(`keep their pods while a Lease is valid and lose them all after it expired${governed ? ', whatever owners do' : ''}`, async () => {
       let evicted = 0;
       let held = 0;
       for (const climate of CLIMATES) {

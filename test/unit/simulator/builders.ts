@@ -2,7 +2,7 @@ import type { Clock } from '#shared/time/clock.ts';
 import { everything } from '#simulator/api/request.ts';
 import { ObjectStore, type ObjectStoreOptions } from '#simulator/objects/store.ts';
 
-/** A whole second, because Kubernetes cuts times to the second. */
+/** A whole second, because Kubernetes truncates times to seconds. */
 export const NOW = Date.parse('2026-11-21T12:00:00Z');
 
 export interface SettableClock extends Clock {
@@ -30,7 +30,7 @@ export const aPod = (name: string, spec: object = {}, metadata: object = {}): ob
   spec: { containers: [{ name: 'main', image: 'example.com/main:1' }], ...spec },
 });
 
-/** Selector and template of a workload whose pods are labelled `app=<app>`. */
+/** Selector and template of a workload with pods labeled `app=<app>`. */
 export const podsOf = (app: string, spec: object = {}) => ({
   selector: { matchLabels: { app } },
   template: {

@@ -7,9 +7,9 @@ import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 
-/** Changes that the server remembers: few, so that it soon forgets. */
+/** Number of changes that the server keeps. The number is small, so that history expires soon. */
 const HISTORY_LIMIT = 50;
-/** It sends a bookmark when it ends a watch. */
+/** Duration after which the server ends a watch with a bookmark. */
 const WATCH_SECONDS = 1;
 
 const server = await startApiServer(new ObjectStore({ clock: systemClock, historyLimit: HISTORY_LIMIT }));

@@ -7,7 +7,7 @@ import { settableClock, unscoped } from './builders.ts';
 const nodesOf = (store: ObjectStore) => store.all('nodes').map(({ metadata }) => metadata.name);
 
 describe('the demo fleet', () => {
-  test('is seeded once: a node deleted later stays deleted', () => {
+  test('is seeded once and does not restore a deleted node', () => {
     const store = new ObjectStore({ clock: settableClock() });
     seedDemoFleet(store);
     store.delete('nodes', unscoped('node-2'));
@@ -15,7 +15,7 @@ describe('the demo fleet', () => {
     assert.deepEqual(nodesOf(store), ['node-1', 'node-3', 'node-4']);
   });
 
-  test('is completed when its seeding was interrupted, wherever that was', () => {
+  test('is completed after an interruption at any point of its seeding', () => {
     const interrupted = new Error('killed');
     for (let changes = 0; changes < 13; changes += 1) {
       let left = changes;

@@ -10,10 +10,10 @@ rateLimiterContract(
   { shared: false },
 );
 
-describe('a process that begins to evict', () => {
+describe('a new process', () => {
   const pace = { rate: 2, drain: 2 };
 
-  test('has no permit, for the one before it may just have used up a second’s burst', async () => {
+  test('has no permits, because its predecessor may have used a burst in the same second', async () => {
     let ms = 0;
     const limiter = new EmbeddedRateLimiter(() => ms);
     const cluster = aCluster();
@@ -25,7 +25,7 @@ describe('a process that begins to evict', () => {
     assert.deepEqual(await ask(false), [undefined]);
   });
 
-  test('has none, either, when it waited for its lease for an hour', async () => {
+  test('has no permits even after waiting an hour for its lease', async () => {
     let ms = 0;
     const limiter = new EmbeddedRateLimiter(() => ms);
     const cluster = aCluster();
@@ -35,7 +35,7 @@ describe('a process that begins to evict', () => {
     assert.equal(turns.filter((turn) => turn === undefined).length, 0);
   });
 
-  test('gets none by a clock that is set', async () => {
+  test('gains no permits when its clock is set', async () => {
     let ms = 0;
     const limiter = new EmbeddedRateLimiter(() => ms);
     const cluster = aCluster();

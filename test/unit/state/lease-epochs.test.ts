@@ -24,14 +24,14 @@ beforeEach(() => {
   epochOf = leaseEpochs({ epoch }, clock);
 });
 
-test('an epoch is never below the time, also of a table that was made anew or put back, and never the same again', () => {
+test('epochs are unique and at least the time, even after the table was recreated or restored', () => {
   const seconds = Math.floor(NOW / 1000);
   assert.equal(nextEpoch(undefined, NOW), seconds);
   assert.equal(nextEpoch(5, NOW), seconds);
   assert.equal(nextEpoch(seconds, NOW), seconds + 1);
 });
 
-test('an epoch is asked for once a second, however many want to know', async () => {
+test('reads an epoch once a second for all callers', async () => {
   assert.deepEqual(await Promise.all([epochOf(A), epochOf(A)]), [1, 1]);
   stored = 2;
   await clock.advanceTo(999);
@@ -41,13 +41,13 @@ test('an epoch is asked for once a second, however many want to know', async () 
   assert.deepEqual(asked, [A, A]);
 });
 
-test('each cluster is asked for by itself', async () => {
+test('reads the epoch of each cluster separately', async () => {
   await epochOf(A);
   await epochOf(B);
   assert.deepEqual(asked, [A, B]);
 });
 
-test('one that could not be read is asked for again at once', async () => {
+test('reads an epoch again immediately after a failure', async () => {
   stored = new StoreError('the table is away');
   await assert.rejects(epochOf(A), { message: 'the table is away' });
   stored = 3;

@@ -27,7 +27,7 @@ function anOperator() {
   };
 }
 
-test('a policy is kept as it was written, under a revision that grows with each, and the same again changes nothing', async () => {
+test('keeps a policy as written with an increasing revision, and applies an identical policy only once', async () => {
   const { operator, orders, told } = anOperator();
   const written = 'mode: enforce # at last\n';
   assert.equal(await operator.applyPolicy(prod, written), 'applied');
@@ -45,13 +45,13 @@ test('a policy is kept as it was written, under a revision that grows with each,
   ]);
 });
 
-test('a policy with a mistake is not applied', async () => {
+test('rejects an invalid policy', async () => {
   const { operator, orders } = anOperator();
   await assert.rejects(operator.applyPolicy(prod, 'mode: on'), { name: 'PolicyError' });
   assert.equal((await orders()).revision, 0);
 });
 
-test('a cluster is stopped, and resumed by who says why', async () => {
+test('stops a cluster, and resumes it with a reason', async () => {
   const { operator, orders, told } = anOperator();
   const stop = await operator.stop(prod, { why: 'an incident', durationMs: 60_000 });
   assert.deepEqual(stop, { scope: 'cluster', who: 'anna', at: NOW, why: 'an incident', until: NOW + 60_000 });
@@ -72,7 +72,7 @@ test('a cluster is stopped, and resumed by who says why', async () => {
   ]);
 });
 
-test('all clusters are stopped at once, and resumed at once', async () => {
+test('stops and resumes all clusters', async () => {
   const { operator, rulesStore } = anOperator();
   await operator.stopAll({ why: 'an incident' });
   assert.equal((await rulesStore.read(prod)).fleetStop?.scope, 'fleet');
@@ -83,7 +83,7 @@ test('all clusters are stopped at once, and resumed at once', async () => {
   await assert.rejects(operator.resumeAll('again'), { name: 'OperatorError' });
 });
 
-test('what is held is released by its name, and what has expired is cleared away by the next who speaks', async () => {
+test('releases holds by ID and removes expired rules with the next change', async () => {
   const { operator, clock, orders } = anOperator();
   const first = await operator.hold(prod, node, { why: 'a backup', durationMs: 1000 });
   await operator.stop(prod, { why: 'x', durationMs: 1000 });
@@ -99,7 +99,7 @@ test('what is held is released by its name, and what has expired is cleared away
   assert.deepEqual((await orders()).holds, []);
 });
 
-test('a cluster has as many holds as a decision can read', async () => {
+test('limits the holds of a cluster to the number that a decision can read', async () => {
   const { operator, orders } = anOperator();
   for (let count = 0; count < 100; count++) await operator.hold(prod, node, { why: 'x' });
   await assert.rejects(operator.hold(prod, node, { why: 'x' }), {
@@ -109,7 +109,7 @@ test('a cluster has as many holds as a decision can read', async () => {
   assert.equal(new Set((await orders()).holds.map(({ id }) => id)).size, 100);
 });
 
-test('a policy that only observes is not paused: at the end of the pause it would be enforced', async () => {
+test('rejects pausing an observe policy, which the end of the pause would enforce', async () => {
   const { operator, orders } = anOperator();
   await operator.applyPolicy(prod, 'mode: observe');
   await assert.rejects(operator.pause(prod, { why: 'x', durationMs: 60_000 }), {
@@ -118,7 +118,7 @@ test('a policy that only observes is not paused: at the end of the pause it woul
   assert.equal((await orders()).policy?.read.mode, 'observe');
 });
 
-test('a pause that is over by itself is not there to be ended', async () => {
+test('rejects ending a pause that has expired', async () => {
   const { operator, orders, clock } = anOperator();
   await operator.applyPolicy(prod, 'mode: enforce');
   await operator.pause(prod, { why: 'an upgrade', durationMs: 60_000 });
@@ -128,7 +128,7 @@ test('a pause that is over by itself is not there to be ended', async () => {
   assert.equal((await orders()).revision, revision);
 });
 
-test('a policy that is enforced is paused for a while, and enforced again', async () => {
+test('pauses an enforce policy for a period and enforces it again', async () => {
   const { operator, orders, told } = anOperator();
   await assert.rejects(operator.pause(prod, { why: 'x' }), {
     name: 'OperatorError',
@@ -150,7 +150,7 @@ test('a policy that is enforced is paused for a while, and enforced again', asyn
   ]);
 });
 
-test('what the guard holds is let go, and left for a relay to count', async () => {
+test('releases guard trips and leaves counting to a relay', async () => {
   const { operator, rulesStore, told } = anOperator();
   await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OperatorError' });
   const { guard } = await rulesStore.read(prod);
@@ -166,7 +166,7 @@ test('what the guard holds is let go, and left for a relay to count', async () =
   assert.deepEqual(await told(), ['release-guard: released the guard: zone a: they are dead for certain']);
 });
 
-test('operators who speak at the same moment are all heard', async () => {
+test('applies concurrent changes of operators completely', async () => {
   const { operator, orders } = anOperator();
   await Promise.all(Array.from({ length: 5 }, () => operator.hold(prod, node, { why: 'x' })));
   assert.equal((await orders()).holds.length, 5);

@@ -93,7 +93,7 @@ const policies: fc.Arbitrary<Policy> = fc
     policy.mode === 'paused' && pausedUntil !== undefined ? { ...policy, pausedUntil } : policy,
   );
 
-test('a policy survives being written as a document and read, and being stored and read', () => {
+test('a policy survives conversion to a document and to storage and back', () => {
   fc.assert(
     fc.property(policies, (policy) => {
       const read = parsePolicyDocument(policyText(policy));
@@ -103,10 +103,10 @@ test('a policy survives being written as a document and read, and being stored a
   );
 });
 
-/** Without prototypes, which fast-check's dictionaries lack, and read documents do not. */
+/** Removes null prototypes, which fast-check's dictionaries have and read documents do not have. */
 const normal = (policy: Policy): Policy => JSON.parse(JSON.stringify(policy));
 
-test('what a document leaves out is as by default', () => {
+test('fills omitted settings with defaults', () => {
   assert.deepEqual(parsePolicyDocument('mode: observe'), DEFAULT_POLICY);
   assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: { cluster: { percent: 40% } }').guard, {
     ...DEFAULT_POLICY.guard,
@@ -119,13 +119,13 @@ test('what a document leaves out is as by default', () => {
   });
 });
 
-test('a limit of the guard is switched off by name, or the guard as a whole', () => {
+test('disables one limit of the guard by name, or the whole guard', () => {
   const { guard } = parsePolicyDocument('mode: enforce\nguard: { cluster: off, customTaints: off }');
   assert.deepEqual(guard, { shadow: false, zone: { percent: 55, nodes: 3 } });
   assert.deepEqual(parsePolicyDocument('mode: enforce\nguard: off').guard, { shadow: false });
 });
 
-describe('a mistake is one sentence that names the setting', () => {
+describe('reports an error in one sentence that names the setting', () => {
   const KNOWN =
     'mode, pausedUntil, guard, evictionRate, maxEvictionsPerWorkload, releaseRate, exclude, include, method, evict, tolerationSecondsOverrides, requireExpiredLease, treatAsNoExecute, giveUpAfter';
   const cases: readonly (readonly [string, string])[] = [
@@ -160,7 +160,7 @@ describe('a mistake is one sentence that names the setting', () => {
     ['mode: enforce\npausedUntil: 2026-12-01T08:00:00Z', 'policy.pausedUntil needs mode: paused.'],
     ['mode: paused\npausedUntil: soon', 'policy.pausedUntil must be a time like 2026-12-01T08:00:00Z.'],
     [
-      // Nothing of that age could be read back.
+      // An exclusion that old couldn't be read back.
       'mode: enforce\nexclude: [{ taints: [a], until: 0001-01-01T00:00:00Z }]',
       'policy.exclude[0].until must be a time from 1970 on.',
     ],
@@ -273,13 +273,13 @@ describe('a mistake is one sentence that names the setting', () => {
   }
 });
 
-test('a document may have as many characters as are said to be too many, less one', () => {
+test('accepts a document of the maximum length', () => {
   const start = 'mode: enforce\n';
   const longest = `${start}${'#'.repeat(MAX_DOCUMENT_CHARACTERS - start.length)}`;
   assert.equal(parsePolicyDocument(longest).mode, 'enforce');
 });
 
-test('a policy that leaves much out has a document that does', () => {
+test('writes a short policy as a document of all defaults', () => {
   assert.deepEqual(documentOf(DEFAULT_POLICY), {
     mode: 'observe',
     guard: {
@@ -294,16 +294,16 @@ test('a policy that leaves much out has a document that does', () => {
   });
 });
 
-test('the document that the guide shows says every setting, and can be applied', () => {
+test('the document in the guide contains every setting and can be applied', () => {
   const [, shown = ''] = /```yaml\n(.*?)```/s.exec(readFileSync(GUIDE, 'utf8')) ?? [];
   const { properties } = policyJsonSchema() as { readonly properties: Readonly<Record<string, unknown>> };
   const unsaid = Object.keys(properties).filter((name) => !new RegExp(`^${name}:`, 'm').test(shown));
-  // It would need another mode.
+  // This setting needs another mode.
   assert.deepEqual(unsaid, ['pausedUntil']);
   assert.equal(parsePolicyDocument(shown).mode, 'enforce');
 });
 
-test('the schema for editors is the one that documents are read by', () => {
+test('the published schema for editors is current', () => {
   assert.deepEqual(
     JSON.parse(readFileSync(SCHEMA_FILE, 'utf8')),
     policyJsonSchema(),
@@ -311,7 +311,7 @@ test('the schema for editors is the one that documents are read by', () => {
   );
 });
 
-describe('another mode leaves the rest of a document as its owner wrote it', () => {
+describe('a mode change keeps the rest of a document as written', () => {
   const UNTIL = Date.UTC(2026, 10, 21, 16);
   const cases: readonly (readonly [string, string, string])[] = [
     [
@@ -339,12 +339,12 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
     test(name, () => assert.equal(withMode(written, 'paused', UNTIL), wanted));
   }
 
-  test('or says every setting, where its text cannot be changed so', () => {
+  test("or writes every setting if the text can't be changed", () => {
     const policy = parsePolicyDocument(withMode('{mode: enforce, evictionRate: 2}', 'paused', UNTIL));
     assert.deepEqual([policy.mode, policy.pausedUntil, policy.rate], ['paused', UNTIL, 2]);
   });
 
-  test('or says every setting, where its text would be refused then', () => {
+  test('or writes every setting if the changed text would be rejected', () => {
     const quoted = 'mode: paused\n"pausedUntil": 2026-01-01T00:00:00Z\nevictionRate: 2\n';
     assert.equal(
       withMode(quoted, 'enforce'),
@@ -352,12 +352,12 @@ describe('another mode leaves the rest of a document as its owner wrote it', () 
     );
   });
 
-  test('and back', () => {
+  test('and can be reverted', () => {
     assert.equal(withMode(withMode('mode: enforce\n', 'paused', UNTIL), 'enforce'), 'mode: enforce\n');
   });
 });
 
-test('the guide says how far settings go', () => {
+test('the guide states the limits of settings', () => {
   const guide = readFileSync(GUIDE, 'utf8').replaceAll('\n', ' ');
   const aliases = (count: number) => `treatAsNoExecute: [&a x, ${Array(count).fill('*a').join(', ')}]`;
   const document = (characters: number) => `# ${'x'.repeat(characters - 'mode: observe\n'.length - 2)}`;

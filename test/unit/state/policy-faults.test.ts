@@ -15,7 +15,7 @@ const EMPTY = 'must name a label, or be left out: without one it selects everyth
 const LONG = 'a'.repeat(64);
 const LABEL_RULE = "use letters, digits, '-', '_' and '.', with a letter or digit at both ends";
 
-describe('a policy that can be read is not applied, with a sentence that names the setting and the fix:', () => {
+describe('rejects a readable policy in one sentence with setting and fix:', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['exclude: [{ labels: { matchLabels: {} } }]', `policy.exclude[0].labels.matchLabels ${EMPTY}.`],
     [
@@ -124,7 +124,7 @@ describe('a policy that can be read is not applied, with a sentence that names t
   });
 });
 
-test('a policy of real names that end later is applied, and means what it says', () => {
+test('applies a policy with valid names and future ends unchanged', () => {
   const real = [
     'exclude: [{ taints: [a], until: 2026-11-24T12:00:01Z }, { namespaces: [kube-system, 0day] }]',
     'include: [{ labels: { matchLabels: { app.kubernetes.io/name: Web_1.0, empty: "" } } }]',
@@ -139,11 +139,11 @@ test('a policy of real names that end later is applied, and means what it says',
   assert.equal(parseAppliedPolicy(shown, NOW).mode, 'enforce', 'the one that the guide shows');
 });
 
-describe('a policy that an earlier release took, and this one would not,', () => {
+describe('a policy that an earlier release accepted and this release rejects', () => {
   const prod = clusterName('prod');
   const written = 'mode: enforce # ours\nexclude: [{ namespaces: [kube], taints: [a=b] }]\n';
 
-  /** An operator of a cluster in which the policy was stored by an earlier release. */
+  /** An operator of a cluster with a policy that an earlier release stored. */
   async function stored() {
     const rulesStore = new SqliteRulesStore({ database: openDatabase(':memory:') });
     const operator = new Operator({ rulesStore, clock: new DrivenClock(NOW), who: 'anna' });
@@ -154,7 +154,7 @@ describe('a policy that an earlier release took, and this one would not,', () =>
     return { operator, text: async () => (await rulesStore.read(prod)).orders.policy?.text };
   }
 
-  test('is paused, resumed and applied again as it is', async () => {
+  test('is paused, resumed, and applied again unchanged', async () => {
     const { operator, text } = await stored();
     await operator.pause(prod, { why: 'a test' });
     assert.equal(await text(), written.replace('enforce', 'paused'));
@@ -163,7 +163,7 @@ describe('a policy that an earlier release took, and this one would not,', () =>
     assert.equal(await operator.applyPolicy(prod, written), 'unchanged');
   });
 
-  test('is not applied once it is changed, and what was applied before stands', async () => {
+  test('is rejected once it is changed, and the applied policy stays', async () => {
     const { operator, text } = await stored();
     await assert.rejects(operator.applyPolicy(prod, `${written}evictionRate: 5\n`), {
       name: 'PolicyError',

@@ -34,13 +34,13 @@ tolerationSecondsOverrides: { maintenance: 60 }
 treatAsNoExecute: [maintenance]
 `;
 
-describe('a document in former names', () => {
-  test('means what it means in present ones', () => {
+describe('a document with former names', () => {
+  test('is equivalent to the document with current names', () => {
     assert.deepEqual(parsePolicyDocument(FORMER), parsePolicyDocument(PRESENT));
     assert.deepEqual(parseAppliedPolicy(FORMER), parsePolicyDocument(PRESENT));
   });
 
-  test('is warned of with the present name of each', () => {
+  test('produces a warning with the current name of each setting', () => {
     assert.deepEqual(formerNames(FORMER), [
       'rate is now evictionRate',
       'drain is now releaseRate',
@@ -57,17 +57,17 @@ describe('a document in former names', () => {
     assert.deepEqual(formerNames(PRESENT), []);
   });
 
-  test('keeps them when it gets another mode', () => {
+  test('keeps the former names when its mode changes', () => {
     assert.equal(withMode(FORMER, 'paused'), FORMER.replace('enforce', 'paused'));
   });
 
-  test('is written out in present ones', () => {
+  test('is written with current names', () => {
     const text = policyText(parsePolicyDocument(FORMER));
     assert.deepEqual(formerNames(text), []);
     assert.deepEqual(parsePolicyDocument(text), parsePolicyDocument(FORMER));
   });
 
-  test('is refused by the present name of a setting', () => {
+  test('is rejected with the current name of an invalid setting', () => {
     for (const parse of [parsePolicyDocument, parseAppliedPolicy]) {
       assert.throws(() => parse('mode: enforce\nrate: 0'), {
         message: 'policy.evictionRate must be a number of pods per second from 0.001 to 1000000.',
@@ -79,7 +79,7 @@ describe('a document in former names', () => {
   });
 });
 
-describe('a document is refused that says both names', () => {
+describe('a document with former and current names is rejected', () => {
   for (const [how, document, message] of [
     [
       'of a setting',
@@ -96,14 +96,14 @@ describe('a document is refused that says both names', () => {
   }
 });
 
-test('what is no mapping, or has a name of every object, is left to the schema', () => {
+test("values that are not mappings, and names of every object's properties, are left to the schema", () => {
   for (const document of ['mode: enforce\nguard: [people]', 'mode: enforce\nconstructor: 5', 'people']) {
     assert.throws(() => parsePolicyDocument(document), { name: 'PolicyError' });
   }
   assert.equal(parsePolicyDocument('mode: enforce\nguard: off').guard.shadow, false);
 });
 
-test('a policy is stored by the names that releases read from before they were renamed', () => {
+test('a policy is stored with the former names, which older releases read', () => {
   assert.deepEqual(parsePolicyDocument(PRESENT), {
     mode: 'enforce',
     rate: 5,
@@ -123,7 +123,7 @@ test('a policy is stored by the names that releases read from before they were r
   });
 });
 
-test('editors and readers are shown present names only', () => {
+test('the schema and documents contain current names only', () => {
   const { properties } = policyJsonSchema() as { readonly properties: Readonly<Record<string, unknown>> };
   const shown = [...Object.keys(properties), ...Object.keys(documentOf(parsePolicyDocument(FORMER)))];
   for (const name of ['rate', 'drain', 'only', 'virtualKeys', 'tolerationSeconds']) {

@@ -12,7 +12,7 @@ import {
 
 const GUIDE = readFileSync(join(import.meta.dirname, '../../../docs/reference/policy.md'), 'utf8');
 
-/** Of each setting that is declared, something that is not its default, and what else it needs. */
+/** A value other than the default for each declared setting, with the settings that it requires. */
 const OTHERS: Readonly<Record<keyof typeof policyDocument.def.in.def.in.shape, string>> = {
   mode: 'mode: enforce',
   pausedUntil: 'mode: paused\npausedUntil: 2026-12-01T08:00:00.000Z',
@@ -37,16 +37,16 @@ for (const [name, setting] of Object.entries(OTHERS)) {
   describe(`the setting ${name}`, () => {
     const policy = policyWith(setting);
 
-    test('differs in the document of a policy that says it, which is read as the same policy', () => {
+    test('is written in a policy document that reads back as the same policy', () => {
       assert.notDeepEqual(documentOf(policy)[name], documentOf(DEFAULT_POLICY)[name]);
       assert.deepEqual(parsePolicyDocument(policyText(policy)), policy);
     });
 
-    test('is stored as it was read', () => {
+    test('is stored unchanged', () => {
       assert.deepEqual(storedPolicy.parse(JSON.parse(JSON.stringify(policy))), policy);
     });
 
-    test('is described to editors and shown in the guide', () => {
+    test('is described in the schema and the guide', () => {
       const { properties } = policyJsonSchema() as { properties: Record<string, { description?: string }> };
       assert.match(properties[name]?.description ?? '', /\.$/);
       assert.match(GUIDE, new RegExp(`\`${name}[\`.]`));
@@ -54,7 +54,7 @@ for (const [name, setting] of Object.entries(OTHERS)) {
   });
 }
 
-describe('what is stored of a policy cannot be read', () => {
+describe('a stored policy is rejected', () => {
   const full = { ...policyWith('method: evict'), guard: policyWith('guard: { zone: off }').guard };
   const unreadable: Readonly<Record<string, object>> = {
     'with a setting of a newer release': { ...full, maxEvictionsPerHour: 5 },

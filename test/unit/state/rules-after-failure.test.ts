@@ -6,7 +6,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
-test('rules that could not be read are asked for again by whoever asks next, at the same moment even', async () => {
+test('reads rules again for the next caller after a failure, even at the same time', async () => {
   let failing = true;
   const read = async () => {
     if (failing) throw new StoreError('The table is away.');

@@ -6,7 +6,7 @@ import { StoreError } from '#shared/state/store.ts';
 
 const C1 = clusterName('c1');
 
-/** A reader whose clock stands still, on a rulebook whose guard is at `revision`. */
+/** A reader with a fixed clock, on a rules store whose guard has the given `revision`. */
 function bench() {
   const written = { revision: 3, reads: 0 };
   const rulesStore = {
@@ -21,8 +21,8 @@ function bench() {
   return { written, read };
 }
 
-describe('rules that were read just now', () => {
-  test('do for who knows of no newer guard', async () => {
+describe('recently read rules', () => {
+  test('are returned to a caller that requires no newer guard', async () => {
     const { written, read } = bench();
     const rules = await read(C1);
     written.revision = 4;
@@ -31,7 +31,7 @@ describe('rules that were read just now', () => {
     assert.equal(written.reads, 1);
   });
 
-  test('are read anew for who knows of a newer guard, once for all who do', async () => {
+  test('are read again once for all callers that require a newer guard', async () => {
     const { written, read } = bench();
     await read(C1);
     written.revision = 4;
@@ -42,7 +42,7 @@ describe('rules that were read just now', () => {
     assert.equal(written.reads, 2);
   });
 
-  test('are none while what the guard decided is not stored', async () => {
+  test("are not used while the guard's decision is not stored", async () => {
     const { written, read } = bench();
     await read(C1);
     for (let tries = 0; tries < 2; tries++) {
@@ -57,8 +57,8 @@ describe('rules that were read just now', () => {
   });
 });
 
-describe('what is written of all clusters', () => {
-  /** A reader on a rulebook that tells for which clusters that was read, too; of `c0` nothing can be read. */
+describe('fleet-wide rules', () => {
+  /** A reader on a rules store that records the clusters for which fleet-wide rules were read. The rules of `c0` can't be read. */
   function fleetBench() {
     const time = { now: 0 };
     const written = { fleetRevision: 1 };
@@ -79,14 +79,14 @@ describe('what is written of all clusters', () => {
   }
   const clusters = ['c1', 'c2', 'c3'].map(clusterName);
 
-  test('is read with the first of many clusters alone, also where they are asked for at once', async () => {
+  test('are read only with the first of many clusters, even concurrently', async () => {
     const { readFor, read } = fleetBench();
     await Promise.all(clusters.map((cluster) => read(cluster)));
     await read(clusterName('c4'));
     assert.deepEqual(readFor, [C1]);
   });
 
-  test('is relied on for 0.7 s, and with it whatever was read of a cluster meanwhile', async () => {
+  test('are cached for 0.7 s, together with all clusters read in the meantime', async () => {
     const { time, written, readFor, read } = fleetBench();
     await read(C1);
     time.now = 699;
@@ -99,7 +99,7 @@ describe('what is written of all clusters', () => {
     assert.deepEqual(readFor, [C1, c2]);
   });
 
-  test('is read for the others where the first cluster cannot be read', async () => {
+  test("are read with another cluster if the first can't be read", async () => {
     const { readFor, read } = fleetBench();
     const unreadable = clusterName('c0');
     const [refused, read1] = await Promise.allSettled([read(unreadable), read(C1)]);

@@ -12,7 +12,7 @@ const kinds: readonly AuditEntry['kind'][] = [
   ...(['cluster-added', 'cluster-removed', 'takeover-applied', 'takeover-released'] as const),
 ];
 
-/** As the releases before `cluster-added` read an entry. */
+/** The schema by which releases before `cluster-added` read an entry. */
 const formerSchema = z.object({
   cluster: z.string(),
   who: z.string(),
@@ -21,7 +21,7 @@ const formerSchema = z.object({
   what: z.string(),
 });
 
-test('an entry of each kind is read as it was written, and by former releases, too', () => {
+test('an entry of each kind is readable for this release and earlier ones', () => {
   for (const kind of kinds) {
     const stored = storedAudit({ ...entry, kind });
     assert.deepEqual(auditSchema.parse(stored), { ...entry, kind });
@@ -29,7 +29,7 @@ test('an entry of each kind is read as it was written, and by former releases, t
   }
 });
 
-test('an entry of a kind that only a newer release knows is read as what it is shown as', () => {
+test("an entry of a newer release's kind is read as its fallback kind", () => {
   for (const does of ['node-cordoned', 7, null])
     assert.deepEqual(auditSchema.parse({ ...entry, kind: 'policy', does }), { ...entry, kind: 'policy' });
 });

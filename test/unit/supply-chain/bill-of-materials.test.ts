@@ -16,7 +16,7 @@ const hex = (integrity = ''): string =>
 const named = ({ name, version }: { readonly name: string; readonly version: string }) =>
   `${name}@${version}`;
 
-test('the bill of materials names all that may be deployed and no more, each with version, licence and the hash of its archive', () => {
+test('the bill of materials lists exactly the deployable packages, each with version, license, and archive hash', () => {
   const components = billOfProject().components as unknown as readonly Component[];
   assert.deepEqual(components.map(named).toSorted(), [...new Set(production.map(named))].toSorted());
   for (const { name, version, integrity } of production) {

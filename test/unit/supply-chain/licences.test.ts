@@ -5,13 +5,13 @@ import { test } from 'node:test';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { type Locked, locked, production } from './lockfile.ts';
 
-/** Of what is deployed: whoever passes it on has to name its authors, and nothing more. As packages write them (SPDX). */
+/** Licenses of deployed packages, which require only attribution for redistribution. The names are SPDX, as written by packages. */
 const DEPLOYED = [
   ...['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'BlueOak-1.0.0', 'ISC', 'MIT', 'MIT-0'],
   ...['PSF-2.0', 'Python-2.0', 'Unlicense'],
 ];
 
-/** Of tools besides: they are used as they are and passed on to nobody. Of a choice, one has to be as above. */
+/** Additional licenses of tools, which are used unchanged and not redistributed. In a choice, one license must be in the list above. */
 const OF_TOOLS = [
   ...['CC-BY-3.0', 'CC-BY-4.0', 'CC0-1.0', 'MPL-2.0'],
   ...['MIT OR Apache-2.0', '(MIT OR GPL-3.0-or-later)', '(MIT OR CC0-1.0)'],
@@ -19,18 +19,18 @@ const OF_TOOLS = [
 
 const said = ({ name, version, license }: Locked) => `${name}@${version}: ${license ?? 'no licence'}`;
 
-test('everything that may be deployed has a licence that allows it', () => {
+test('each deployable package has a license that allows deployment', () => {
   assert.ok(production.length > 100);
   assert.deepEqual(production.filter(({ license = '' }) => !DEPLOYED.includes(license)).map(said), []);
 });
 
-test('every tool has a licence that allows its use', () => {
+test('every tool has a license that allows its use', () => {
   const allowed = [...DEPLOYED, ...OF_TOOLS];
   assert.deepEqual(locked.filter(({ license = '' }) => !allowed.includes(license)).map(said), []);
 });
 
-test('what is installed says the same of its licence as the lockfile', () => {
-  // What is for other systems is not installed.
+test('installed packages have the licenses in the lockfile', () => {
+  // Packages for other systems are not installed.
   const installed = locked.filter(({ path }) => existsSync(join(PROJECT_DIR, path, 'package.json')));
   assert.ok(installed.length > 200);
   const others = installed.filter(({ path, version, license }) => {

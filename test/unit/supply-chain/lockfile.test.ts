@@ -8,7 +8,7 @@ import { type Locked, locked, lockedRoot, manifest, production } from './lockfil
 const paths = (found: readonly Locked[]): readonly string[] => found.map(({ path }) => path);
 const REGISTRY = 'https://registry.npmjs.org/';
 
-test('each package is the one of its SHA-512, also where it comes within another', () => {
+test('each package has a SHA-512 hash, even if bundled in another', () => {
   assert.ok(locked.length > 200);
   const known = new Set(
     paths(locked.filter(({ integrity }) => /^sha512-[\w+/]{86}==$/.test(integrity ?? ''))),
@@ -20,14 +20,14 @@ test('each package is the one of its SHA-512, also where it comes within another
   assert.deepEqual(paths(strangers), []);
 });
 
-test('no package comes from elsewhere than the registry: not from git, a folder or an address', () => {
+test('packages come only from the registry: not from git, a folder, or a URL', () => {
   const elsewhere = locked.filter(
     ({ link, resolved }) => link || (resolved !== undefined && !resolved.startsWith(REGISTRY)),
   );
   assert.deepEqual(paths(elsewhere), []);
 });
 
-test('what is asked for is one version, and the lockfile is of the same manifest', () => {
+test('the manifest names exact versions, and the lockfile matches the manifest', () => {
   const { dependencies, devDependencies } = manifest;
   for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
     assert.match(version, /^\d+\.\d+\.\d+(-[\w.]+)?$/, name);
@@ -37,13 +37,13 @@ test('what is asked for is one version, and the lockfile is of the same manifest
   assert.deepEqual(lockedRoot.devDependencies, devDependencies);
 });
 
-test('what runs when it is installed is allowed by name, and nothing of it is deployed', () => {
+test('packages with install scripts are allowed by name and never deployed', () => {
   const running = new Set(locked.filter(({ hasInstallScript }) => hasInstallScript).map(({ name }) => name));
   assert.deepEqual([...running].toSorted(), Object.keys(manifest.allowScripts).toSorted());
   assert.deepEqual(paths(production.filter(({ hasInstallScript }) => hasInstallScript)), []);
 });
 
-test('the image is made of locked packages, of which none runs while it is built', () => {
+test('the image contains locked packages, none of which runs during the build', () => {
   const dockerfile = readFileSync(join(PROJECT_DIR, 'Dockerfile'), 'utf8');
   assert.deepEqual(dockerfile.match(/npm .*/g), ['npm ci --ignore-scripts']);
 });

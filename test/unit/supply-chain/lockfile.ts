@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
-/** What the lockfile says of a package; see npm's "package-lock.json". */
+/** A package's entry in the lockfile. See npm's "package-lock.json". */
 export interface Locked {
-  /** Where it is put: `node_modules/NAME`, or within another package. */
+  /** Install path: `node_modules/NAME`, or a path within another package. */
   readonly path: string;
   readonly name: string;
   readonly version: string;
@@ -12,10 +12,10 @@ export interface Locked {
   readonly integrity?: string;
   readonly resolved?: string;
   readonly link?: boolean;
-  /** It comes within the archive of the package that it is in. */
+  /** The archive of the containing package includes the package. */
   readonly inBundle?: boolean;
   readonly hasInstallScript?: boolean;
-  /** Nothing that is deployed needs it. */
+  /** No deployed package needs it. */
   readonly dev?: boolean;
 }
 
@@ -36,7 +36,7 @@ const { '': root = {}, ...entries } = (
   readJson('package-lock.json') as { packages: Readonly<Record<string, Entry>> }
 ).packages;
 
-/** What the lockfile says of this project itself. */
+/** The lockfile's entry of this project. */
 export const lockedRoot = root;
 
 export const locked: readonly Locked[] = Object.entries(entries).map(([path, entry]) => ({
@@ -46,5 +46,5 @@ export const locked: readonly Locked[] = Object.entries(entries).map(([path, ent
   path,
 }));
 
-/** What may come to be deployed. */
+/** Packages that can be deployed. */
 export const production = locked.filter(({ dev }) => !dev);

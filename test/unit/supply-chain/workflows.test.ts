@@ -6,10 +6,10 @@ import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 const DIR = join(PROJECT_DIR, '.github', 'workflows');
 const workflows = readdirSync(DIR).filter((name) => /\.ya?ml$/.test(name));
-/** An action of another repository, by a commit, and the version that the commit is. */
+/** An action of another repository, pinned to a commit, with the version of the commit. */
 const PINNED = /^\s*(- )?uses: [\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
 
-test('each workflow names every action by a commit, and its version in a comment', () => {
+test('each workflow pins every action to a commit, with its version in a comment', () => {
   assert.ok(workflows.length > 1);
   for (const name of workflows) {
     const uses = readFileSync(join(DIR, name), 'utf8')
@@ -20,7 +20,7 @@ test('each workflow names every action by a commit, and its version in a comment
   }
 });
 
-test('one version of an action is the same commit in each workflow', () => {
+test('a version of an action is the same commit in all workflows', () => {
   const commits = new Map<string, Set<string>>();
   for (const name of workflows) {
     for (const [, action = '', commit = '', version = ''] of readFileSync(join(DIR, name), 'utf8').matchAll(

@@ -9,7 +9,7 @@ const cluster = clusterName('c1');
 const node = nodeName('n1');
 const delta = '7-1';
 
-test('an event that nobody knows, a field it has not, and one it lacks do not compile', () => {
+test('unknown events, unknown fields, and missing fields do not compile', () => {
   const log = recordingLog();
   // @ts-expect-error: no such event
   log.info('cluster.painted', { cluster });
@@ -17,12 +17,12 @@ test('an event that nobody knows, a field it has not, and one it lacks do not co
   log.info('cluster.removed', { cluster, colour: 'green' });
   // @ts-expect-error: its epoch is missing
   log.info('relay.lease-acquired', { cluster });
-  // @ts-expect-error: it tells nothing
+  // @ts-expect-error: it logs nothing
   log.info('relay.stopping', { cluster });
   assert.equal(log.lines.length, 4);
 });
 
-test('the narrator tells of nodes and pods, complains of what goes wrong, and keeps quiet about the rest', () => {
+test('the text log reports nodes and pods, errors as complaints, and nothing else', () => {
   const told: string[] = [];
   const log = textLog({ now: () => 0 }, (line) => told.push(line));
   const pod = { cluster, node, namespace: 'shop', pod: 'web', uid: podUid('u1'), delta, dueAt: 30_000 };
@@ -47,7 +47,7 @@ test('the narrator tells of nodes and pods, complains of what goes wrong, and ke
   for (const [index, line] of expected.entries()) assert.match(told[index] ?? '', line);
 });
 
-test('the narrator tells date and time of each line, and the date of a moment that is not of the same day', () => {
+test('the text log prefixes lines with date and time, and prints the date of times on other days', () => {
   const noon = new Date(2026, 0, 31, 12).getTime();
   const told: string[] = [];
   const log = textLog({ now: () => noon }, (line) => told.push(stripVTControlCharacters(line)));

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { enterLogContext, inLogContext, jsonLog, type LogFields } from '#shared/telemetry/log.ts';
 
-/** A log, and the fields of each line it has written, without when and how grave. */
+/** A log, and the fields of its lines without time and level. */
 function recordedLog() {
   const lines: LogFields[] = [];
   const write = (line: string): void => {
@@ -13,7 +13,7 @@ function recordedLog() {
   return { log: jsonLog('info', { write }), lines };
 }
 
-test('a line carries the fields of what its work belongs to, and of no other line', async () => {
+test('a line has the fields of its own context only', async () => {
   const { log, lines } = recordedLog();
   await (async () => {
     enterLogContext({ requestId: 'r1' });
@@ -30,7 +30,7 @@ test('a line carries the fields of what its work belongs to, and of no other lin
   ]);
 });
 
-test('an error is logged by its message alone: its stack, cause and fields may hold credentials', () => {
+test('logs only the message of an error, because its stack, cause, and fields may hold credentials', () => {
   const { log, lines } = recordedLog();
   const cause = new Error('Authorization: Bearer sesame');
   const error = Object.assign(new Error('the server refused', { cause }), {
@@ -42,7 +42,7 @@ test('an error is logged by its message alone: its stack, cause and fields may h
   ]);
 });
 
-test('a name is within its line, whatever it holds', () => {
+test('keeps a name within its line, whatever it contains', () => {
   const written: string[] = [];
   const log = jsonLog('info', { write: (line: string) => written.push(line) });
   const odd = clusterName('c\n{"level":"error"}\r\u001b[2J');

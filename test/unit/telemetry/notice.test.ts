@@ -12,7 +12,7 @@ import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { World } from '#test/world/world.ts';
 
 const DOCS = join(import.meta.dirname, '../../../docs');
-/** As others read it, who know nothing of ours. */
+/** The schema as external readers use it, without Taintward's code. */
 const documented = z.fromJSONSchema(
   JSON.parse(readFileSync(join(DOCS, 'reference/notifications.schema.json'), 'utf8')),
 );
@@ -42,7 +42,7 @@ const LINES: readonly LogLine[] = [
   { event: 'eviction.unregistered', fields: { ...eviction, error } },
 ];
 
-test('each thing that becomes of an eviction is told once, and nothing else is', () => {
+test('each change of an eviction produces one notice, and other events none', () => {
   const notices = LINES.map((line) => noticeOf(line, NOW));
   assert.deepEqual(
     notices.map((notice) => notice?.event),
@@ -52,7 +52,7 @@ test('each thing that becomes of an eviction is told once, and nothing else is',
   assert.equal(noticeOf({ event: 'node.changed', fields: { ...pod, taints: [] } }, NOW), undefined);
 });
 
-test('a notice names its pod, its moment, its taints and what holds it', () => {
+test('a notice names pod, time, taints, and gate', () => {
   assert.deepEqual(noticeOf({ event: 'eviction.held', fields: { ...eviction, by: 'guard' } }, NOW), {
     version: 1,
     event: 'held',
@@ -69,14 +69,14 @@ test('a notice names its pod, its moment, its taints and what holds it', () => {
   });
 });
 
-test('what the documents say of it is so', () => {
+test("the documentation's example and events are valid", () => {
   const text = readFileSync(join(DOCS, 'reference/notifications.md'), 'utf8');
   const example = JSON.parse(/```json\n(.*?)```/s.exec(text)?.[1] ?? '');
   assert.deepEqual(documented.parse(example), example);
   for (const event of noticeSchema.shape.event.options) assert.ok(text.includes(`\`${event}\``), event);
 });
 
-test('what real evictions tell is as the documented schema says', async () => {
+test('notices of real evictions match the published schema', async () => {
   const told = (await evictionsTold()).flatMap((line) => noticeOf(line, NOW) ?? []);
   assert.deepEqual(
     new Set(told.map(({ event }) => event)),
@@ -87,11 +87,11 @@ test('what real evictions tell is as the documented schema says', async () => {
   assert.throws(() => documented.parse(nameless));
 });
 
-test('the id of the delta that changed an eviction last leads to its end', async () => {
+test('the ID of the last delta of an eviction leads to its end', async () => {
   const told = await evictionsTold();
   const idsOf = (event: string) =>
     told.filter((line) => line.event === event).map(({ fields }) => (fields as LogFields)['delta']);
-  // Both pods, because of taint a; then both go at other moments, because of b; then the one that is left stays.
+  // Taint `a` schedules both pods. Taint `b` then reschedules both. The remaining pod then becomes tolerant.
   assert.deepEqual(idsOf('node.changed'), ['1-1', '1-2', '1-3']);
   assert.deepEqual(idsOf('eviction.scheduled'), ['1-1', '1-1']);
   assert.deepEqual(idsOf('eviction.rescheduled'), ['1-2', '1-2']);
@@ -99,7 +99,7 @@ test('the id of the delta that changed an eviction last leads to its end', async
   assert.deepEqual(idsOf('eviction.canceled'), ['1-3']);
 });
 
-/** What the service logs while it evicts a pod, puts an eviction off, and cancels one. */
+/** Returns the log of a service that evicts a pod, reschedules an eviction, and cancels one. */
 async function evictionsTold(): Promise<readonly LogLine[]> {
   const world = new World(at(0), rules.matching);
   const taint = async (...keys: readonly string[]) => {
@@ -116,6 +116,6 @@ async function evictionsTold(): Promise<readonly LogLine[]> {
   await taint('a', 'b');
   await world.clock.advanceTo(at(20));
   await taint();
-  // The world keeps fields without the event that they are of.
+  // The world stores fields without their event.
   return world.log as unknown as readonly LogLine[];
 }

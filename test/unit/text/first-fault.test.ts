@@ -11,7 +11,7 @@ function faultOf(given: unknown) {
   return firstFault(error);
 }
 
-test('the first fault of what was read has its field and what is wrong there', () => {
+test('returns the field and description of the first fault', () => {
   assert.deepEqual(faultOf({ node: 'n1', pods: [{ uid: 7 }] }), {
     field: 'pods.0.uid',
     fault: 'Invalid input: expected string, received number',
@@ -20,13 +20,13 @@ test('the first fault of what was read has its field and what is wrong there', (
   assert.deepEqual(faultOf([]), { field: '', fault: 'Invalid input: expected object, received array' });
 });
 
-test('a text that is no number is said to be none', () => {
+test('reports text that is not a number', () => {
   const { error } = z.object({ limit: z.coerce.number() }).safeParse({ limit: 'x' });
   assert.ok(error);
   assert.deepEqual(firstFault(error), { field: 'limit', fault: 'is no number' });
 });
 
-test('a field that nobody knows is named, and fits on a line, however it is called', () => {
+test('names an unknown field on one line, whatever its name', () => {
   const right = { node: 'n1', pods: [] };
   assert.deepEqual(faultOf({ ...right, extra: 1, more: 2 }), {
     field: '',

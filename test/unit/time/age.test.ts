@@ -14,7 +14,7 @@ const TIME = fc.array(
 );
 
 describe('an age', () => {
-  test('lies between the stopwatch and the longer of both clocks', () => {
+  test('is between the stopwatch and the longer of both clocks', () => {
     fc.assert(
       fc.property(TIME, (steps) => {
         const clock = new SteppedClock(NOW);
@@ -31,7 +31,7 @@ describe('an age', () => {
     );
   });
 
-  test('is unknown to a clock without a stopwatch that was set back', () => {
+  test('is unknown if a clock without a stopwatch was set back', () => {
     let now = NOW;
     const age = new Age({ now: () => now });
     now -= 1;

@@ -10,7 +10,7 @@ describe('Alarm', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: NOW }));
   afterEach(() => mock.timers.reset());
 
-  /** How often an alarm set to `at` rang so far. */
+  /** Returns a function that counts how often an alarm set to `at` fired. */
   function rung(at: number, clock = systemClock): () => number {
     let times = 0;
     new Alarm(clock, at, () => {
@@ -19,7 +19,7 @@ describe('Alarm', () => {
     return () => times;
   }
 
-  test('rings once, on the millisecond', () => {
+  test('fires once, on the millisecond', () => {
     const times = rung(NOW + 1500);
     mock.timers.tick(1499);
     assert.equal(times(), 0);
@@ -29,14 +29,14 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
-  test('rings at once when its moment is past, but not within the call that set it', () => {
+  test('fires immediately for a past time, but not within the call that set it', () => {
     const times = rung(NOW - DAY_MS);
     assert.equal(times(), 0);
     mock.timers.tick(1);
     assert.equal(times(), 1);
   });
 
-  test('reaches further than setTimeout does', () => {
+  test('supports delays beyond the setTimeout maximum', () => {
     const times = rung(NOW + 100 * DAY_MS);
     for (let day = 0; day < 99; day++) mock.timers.tick(DAY_MS);
     assert.equal(times(), 0);
@@ -44,7 +44,7 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
-  test('waits on when a timeout ends before the clock says so', () => {
+  test("waits longer if a timeout ends before the clock's time", () => {
     let lagMs = 0;
     const times = rung(NOW + 10, { now: () => Date.now() - lagMs });
     lagMs = 3;
@@ -54,7 +54,7 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
-  test('rings within a second when the clock is set forward beyond its moment', () => {
+  test('fires within a second when the clock is set forward beyond its time', () => {
     let setMs = 0;
     const times = rung(NOW + DAY_MS, { now: () => Date.now() + setMs });
     mock.timers.tick(DAY_MS / 2);
@@ -63,7 +63,7 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
-  test('rings no sooner by the clock when that is set back', () => {
+  test('does not fire earlier by the clock when the clock is set back', () => {
     let setMs = 0;
     const times = rung(NOW + 10_000, { now: () => Date.now() + setMs });
     setMs = -5_000;
@@ -73,7 +73,7 @@ describe('Alarm', () => {
     assert.equal(times(), 1);
   });
 
-  test('rings no more once cancelled', () => {
+  test('does not fire after cancellation', () => {
     let rang = false;
     const alarm = new Alarm(systemClock, NOW + 10, () => {
       rang = true;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { durationMs, durationText } from '#shared/time/duration.ts';
 
-test('a duration is days, hours, minutes and seconds, the largest first', () => {
+test('parses days, hours, minutes, and seconds, in this order', () => {
   assert.equal(durationMs('90s'), 90_000);
   assert.equal(durationMs('1d2h3m4s'), 93_784_000);
   assert.equal(durationMs('0s'), 0);
@@ -12,7 +12,7 @@ test('a duration is days, hours, minutes and seconds, the largest first', () => 
   }
 });
 
-test('what is written for a duration reads as that duration', () => {
+test('parses formatted durations back', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 1e9 }), (seconds) => {
       assert.equal(durationMs(durationText(seconds * 1000)), seconds * 1000);

@@ -26,10 +26,13 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const C1 = clusterName('c1');
 
-/** Begins something that lasts for some time, and tells whether it lasts. To be asked once: who asks may begin it again. */
+/**
+ * Starts something with a limited duration and returns a function that reports whether it still lasts. The function
+ * must be called once, because a call may restart the duration.
+ */
 type Lasting = (clock: SteppedClock) => Promise<() => boolean | Promise<boolean>>;
 
-/** Something is read, and whether it is read no second time. */
+/** Reads a value, and then reports whether it is cached. */
 const once = (read: (count: () => void, clock: SteppedClock) => () => unknown): Lasting => {
   return async (clock) => {
     let reads = 0;
@@ -50,7 +53,7 @@ const EVICT: Rules = {
   policy: { ...rules.policy, method: { kind: 'evict', deadlineMs: MINUTE, afterDeadline: 'delete' } },
 };
 
-/** What expires: it is over by the longer of both clocks. */
+/** Values that expire by the longer of both clocks. */
 const EXPIRING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
   'rules that were read': [
     RULES_MAX_AGE_MS,
@@ -197,13 +200,13 @@ for (const [what, [lastsMs, lasting]] of Object.entries(EXPIRING))
       assert.equal(await lasts(), true);
     });
 
-    test('is over where the process was frozen meanwhile', async () => {
+    test('expires if the process was frozen in the meantime', async () => {
       const { clock, lasts } = await begin(lasting);
       clock.set(lastsMs);
       assert.equal(await lasts(), false);
     });
 
-    test('never lasts longer than it may, however the clock is set', async () => {
+    test('never lasts longer than its limit, however the clock is set', async () => {
       await fc.assert(
         fc.asyncProperty(TIME, async (steps) => {
           const { clock, lasts } = await begin(lasting);

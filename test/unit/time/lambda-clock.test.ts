@@ -10,7 +10,7 @@ function invoked() {
   return { host, clock };
 }
 
-test('the stopwatch goes on while the function is frozen', () => {
+test('advances the stopwatch while the function is frozen', () => {
   const { host, clock } = invoked();
   host.pass(200);
   host.set(60_000);
@@ -22,7 +22,7 @@ test('the stopwatch goes on while the function is frozen', () => {
   assert.equal(clock.stopwatch(), 65_300);
 });
 
-test('the stopwatch never goes back, nor on within an invocation, when the clock is set', () => {
+test('never decreases the stopwatch, or advances it within an invocation, when the clock is set', () => {
   const { host, clock } = invoked();
   host.pass(200);
   host.set(-60_000);

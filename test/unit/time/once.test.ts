@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { once } from '#shared/time/once.ts';
 
-test('what is asked for several times is made once, for the first who asks', async (t) => {
+test('creates a value once, for its first caller', async (t) => {
   const make = t.mock.fn(async () => ({}));
   const made = once(make);
   assert.equal(make.mock.callCount(), 0);
@@ -12,7 +12,7 @@ test('what is asked for several times is made once, for the first who asks', asy
   assert.equal(make.mock.callCount(), 1);
 });
 
-test('what could not be made fails for all who wait for it, and is made anew for who asks next', async (t) => {
+test('rejects all waiting callers after a failure and creates the value for the next caller', async (t) => {
   const make = t.mock.fn(async () => 'made');
   make.mock.mockImplementationOnce(() => Promise.reject(new Error('not now')));
   const made = once(make);

@@ -5,7 +5,7 @@ import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { renewable } from '#shared/time/renewable.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 
-test('a renewed reader of rules relies on nothing that was read before, however young', async () => {
+test('a renewed reader ignores earlier reads of rules, however recent', async () => {
   let reads = 0;
   const read = async () => {
     reads += 1;

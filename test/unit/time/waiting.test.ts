@@ -13,7 +13,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const C1 = clusterName('c1');
 
-/** Begins something that lasts for some time, and tells whether it lasts. To be asked once: who asks may begin it again. */
+/**
+ * Starts something with a limited duration and returns a function that reports whether it still lasts. The function
+ * must be called once, because a call may restart the duration.
+ */
 type Lasting = (clock: SteppedClock) => Promise<() => boolean | Promise<boolean>>;
 
 const TRIP: Trip = { scope: 'cluster', trippedAt: NOW, nodes: 5, outOf: 10 };
@@ -25,7 +28,7 @@ const WELL: GuardCounts = {
 const { guard: GUARD } = DEFAULT_POLICY;
 const WINDOW_MS = GUARD.people?.withinMs ?? 0;
 
-/** What waits: it is over by the stopwatch alone. */
+/** Waits that end by the stopwatch alone. */
 const WAITING: Readonly<Record<string, readonly [lastsMs: number, Lasting]>> = {
   'a guard that recovers': [
     CALM_MS,

@@ -14,7 +14,7 @@ const json = fc
   }))
   .value.map((value) => JSON.parse(JSON.stringify(value)) as unknown);
 
-test('a value with the changes of another is that other', () => {
+test('applying the changes between two values yields the second value', () => {
   fc.assert(
     fc.property(json, json, (before, after) =>
       assert.deepEqual(changed({ before }, changesOf({ before }, { before: after })), { before: after }),
@@ -22,7 +22,7 @@ test('a value with the changes of another is that other', () => {
   );
 });
 
-test('changes say what differs, and no more', () => {
+test('changes contain only differences', () => {
   const before = { kept: [1, 2], list: [1, { a: 1, b: 2 }], longer: ['x', 'z'], old: 1 };
   const after = { kept: [1, 2], list: [1, { a: 1, b: 3 }], longer: ['x', 'y', 'z'], fresh: 1 };
   assert.deepEqual(changesOf(before, after), {

@@ -1,28 +1,28 @@
 import { isDeepStrictEqual } from 'node:util';
 
 /*
- * What one JSON value has that another has not, as JSON: of objects, and of lists that are as long as each other, entry by entry; of other
- * lists, what stands where in place of how much.
+ * The difference between two JSON values, as JSON. Objects, and lists of equal length, are compared entry by entry. For
+ * other lists, the difference is a splice.
  */
 type Fields = Readonly<Record<string, unknown>>;
-/** Of a list: some entries, by their places. */
+/** Changed entries of a list, by index. */
 interface Entries {
   readonly entries: Fields;
 }
-/** Of a list: what has come in place of so many entries. */
+/** Entries of a list that replace a number of entries at an index. */
 interface Splice {
   readonly at: number;
   readonly gone: number;
   readonly come: readonly unknown[];
 }
 
-/** In place of a field that is no more. */
+/** Marks a removed field. */
 const GONE = '(gone)';
 
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** What `after` has in place of what `before` has; `undefined` where they are equal. */
+/** Returns the changes from `before` to `after`, or `undefined` if they are equal. */
 export function changesOf(before: unknown, after: unknown): unknown {
   if (isDeepStrictEqual(before, after)) return undefined;
   if (isFields(before) && isFields(after)) return fieldsOf(before, after);
@@ -48,7 +48,7 @@ function spliceOf(before: readonly unknown[], after: readonly unknown[]): Splice
   return { at, gone: before.length - tail - at, come: after.slice(at, after.length - tail) };
 }
 
-/** A value with the changes to it. */
+/** Returns a value with changes applied. */
 export function changed(before: unknown, changes: unknown): unknown {
   if (changes === undefined) return before;
   if (!isFields(changes)) return changes;

@@ -27,10 +27,10 @@ import { APPLIED_FILE, FAULTS, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, 
 import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
- * What each release writes, one file a release: the first whole, of each other what it writes in place of that. What runs here has a file
- * that is renewed by --test-update-snapshots; npm run release copies it for the release, and then it is never touched again, because
- * later ones have to read what this one left. All of them mean the same; of what an older release did not know, its reading is
- * expected without.
+ * The output of each release, one file per release. The first file is complete. Each other file contains its changes
+ * relative to the first. `--test-update-snapshots` updates the file of the current code. `npm run release` copies that
+ * file for the release. The copy is never changed, because later releases must read the output of each release. All
+ * files have the same meaning, except for fields that an older release did not have.
  */
 function emptyTable() {
   const fake = new FakeDynamoDb({ now: () => NOW });
@@ -40,7 +40,7 @@ function emptyTable() {
   };
 }
 
-/** Keys end with something random where several items of a moment are told apart. */
+/** Keys end with a random suffix where several items share a time. */
 const RANDOM = /(?<=^(?:ENDED|CHANGED|GONE|AUDIT)#\d{16}#|^\d{16}#(?:.*#)?)[\w-]{8}$/;
 const withoutChance = (item: Item): Item => ({
   ...item,
@@ -69,7 +69,7 @@ const encodeDueMessage = (message: DueMessage): string => {
 const encoded = <Message>(messages: Readonly<Record<string, Message>>, encode: (m: Message) => string) =>
   Object.fromEntries(Object.entries(messages).map(([kind, each]) => [kind, JSON.parse(encode(each))]));
 
-test('what this release writes is what is on record for it', async (t) => {
+test('the output of this release matches its record', async (t) => {
   const { fake, table } = emptyTable();
   await writeAll(table);
   const items = [...fake.items()]
@@ -92,12 +92,12 @@ test('what this release writes is what is on record for it', async (t) => {
   });
 });
 
-/** The first noted no file of a policy, and reported no faults. */
+/** The first release recorded no policy file and reported no faults. */
 const appliedBy = (release: string) => (release === FIRST ? undefined : APPLIED_FILE);
 const faultsOf = (release: string) => (release === FIRST ? undefined : FAULTS);
 
 for (const { release, written } of RELEASES) {
-  test(`what release ${release} has sent is read`, () => {
+  test(`reads the messages of release ${release}`, () => {
     for (const [kind, body] of Object.entries(written.deltas)) {
       const read = parseDelta(JSON.stringify(body));
       assert.deepEqual(read, DELTAS[kind as keyof typeof DELTAS]);
@@ -108,13 +108,13 @@ for (const { release, written } of RELEASES) {
     }
   });
 
-  test(`what release ${release} has stored is read`, async () => {
+  test(`reads the table of release ${release}`, async () => {
     const { fake, table } = emptyTable();
     for (const item of written.items.map(toAttributes)) fake.set(item, item);
     assert.deepEqual(await readAll(table), { ...MEANING, faults: faultsOf(release) });
   });
 
-  test(`what release ${release} has kept in its cluster is read`, async () => {
+  test(`reads the in-cluster state of release ${release}`, async () => {
     assert.deepEqual(await readObjects(written.objects), {
       ...{ ...KEPT_MEANING, ...HISTORY_MEANING },
       appliedFile: appliedBy(release),
@@ -122,19 +122,19 @@ for (const { release, written } of RELEASES) {
     });
   });
 
-  test(`what release ${release} has left in its state directory is read`, async () => {
+  test(`reads the state directory of release ${release}`, async () => {
     assert.deepEqual(await readFiles(written.files), {
       ...{ ...KEPT_MEANING, ...FILES_MEANING },
       appliedFile: appliedBy(release),
     });
   });
 
-  test(`policies of release ${release} mean what they meant`, () => {
+  test(`reads the policies of release ${release} with their original meaning`, () => {
     assert.deepEqual(readPolicies(written.policies), POLICIES_MEANING);
   });
 }
 
-/** All kinds there are, by what their keys begin with; `prod` is a cluster, whose nodes have partitions. */
+/** All kinds of items, by the prefixes of their keys. `prod` is the cluster whose nodes have partitions. */
 const ITEMS = [
   ...['CLUSTER AUDIT', 'CLUSTER POLICY', 'CLUSTER REGISTRATION'],
   ...['FLEET AUDIT', 'FLEET STOP'],
@@ -142,7 +142,7 @@ const ITEMS = [
   ...['RATE RATE', 'prod CHANGED', 'prod ENDED', 'prod NODE', 'prod SCHEDULED'],
 ];
 
-test('the record of a release has a message and an item of each kind', () => {
+test('the record of a release contains a message and an item of each kind', () => {
   const kinds = ({ items }: Written) => [
     ...new Set(items.map(({ pk, sk }) => [pk, sk].map((key) => String(key).split('#')[0]).join(' '))),
   ];

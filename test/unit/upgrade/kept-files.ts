@@ -15,7 +15,7 @@ import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
 import { CLUSTER, NOW, REF } from './told.ts';
 
-/** A SQLite database in text: what makes its tables, and their rows. */
+/** A SQLite database as text: the statements that create its tables, and their rows. */
 interface Database {
   readonly pragmas: Readonly<Record<'application_id' | 'user_version', number>>;
   readonly schema: readonly string[];
@@ -23,11 +23,11 @@ interface Database {
 }
 type Row = Readonly<Record<string, SQLInputValue>>;
 
-/** The files in the state directory of a service in one process. */
+/** The files in the state directory of a single-process service. */
 export interface KeptFiles {
   readonly [REACHED_BY_FILE]: unknown;
   readonly [STORE_FILE]: Database;
-  /** Absent: a release from before it. */
+  /** Absent in releases before the file was introduced. */
   readonly [RULES_REVISION_FILE]?: unknown;
 }
 
@@ -36,7 +36,7 @@ const REACHED_BY = new Map([
   [clusterName('kind'), { context: 'kind' }],
 ]);
 
-/** Older releases kept it among dead letters of theirs. */
+/** Older releases stored this entry among their dead letters. */
 const ASKED = [{ body: '{"v":1}' }];
 
 const HISTORY = [
@@ -44,17 +44,17 @@ const HISTORY = [
   ...['web-2 scheduled', 'web-3 scheduled', 'web-1 scheduled', 'web-0 scheduled'],
 ];
 
-/** What these files mean, beside what every deployment keeps. */
+/** The meaning of these files, in addition to the state of every deployment. */
 export const FILES_MEANING = {
   reachedBy: REACHED_BY,
   asked: ASKED,
-  /** No rules are missing, so nothing was stopped for that. */
+  /** No rules are missing, so no stop was set for missing rules. */
   stoppedForLoss: undefined,
-  /** Of the node's pods, the newest first. */
+  /** History of the node's pods, newest first. */
   history: HISTORY,
 };
 
-/** What the release that runs leaves in its state directory, with all that it may say. */
+/** Returns the state directory that the current code writes, with all optional fields. */
 export async function writtenFiles(): Promise<KeptFiles> {
   const directory = mkdtempSync(join(tmpdir(), 'taintward-written-'));
   try {
@@ -77,7 +77,7 @@ export async function writtenFiles(): Promise<KeptFiles> {
   }
 }
 
-/** What the release that runs reads of such files. */
+/** Returns the content that the current code reads from such files. */
 export async function readFiles(
   written: KeptFiles,
 ): Promise<typeof KEPT_MEANING & typeof FILES_MEANING & AlsoApplied> {
@@ -106,7 +106,7 @@ export async function readFiles(
   }
 }
 
-/** The state in a database, as a start opens it. */
+/** Opens the state in a database as the service does when it starts. */
 export function openState(path: string) {
   const store = new SqliteStore({ path, database: openDatabase(path, bringOver) });
   const { database } = store;
@@ -120,13 +120,13 @@ export function openState(path: string) {
 
 const PRAGMAS = ['application_id', 'user_version'] as const;
 
-/** All that is in a database, in text. */
+/** Returns the content of a database as text. */
 export function dumped(database: DatabaseSync): Database {
   const all = (sql: string, ...of: SQLInputValue[]) => database.prepare(sql).all(...of);
   const made = all("SELECT name, type, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'");
   const tables = made.filter(({ type }) => type === 'table').map(({ name }) => String(name));
   const rowsOf = (table: string) => {
-    // What is generated is none of them.
+    // The list excludes generated columns.
     const columns = all('SELECT name FROM pragma_table_info(?)', table).map(({ name }) => name);
     return all(`SELECT ${columns.join(', ')} FROM ${table}`) as unknown as Row[];
   };
@@ -139,7 +139,7 @@ export function dumped(database: DatabaseSync): Database {
   };
 }
 
-/** Makes the database of it again. */
+/** Recreates the database from its text. */
 export function restore(path: string, { pragmas, schema, rows }: Database): void {
   const database = new DatabaseSync(path);
   for (const each of schema) database.exec(each);

@@ -21,10 +21,10 @@ import {
 import { CLUSTER, REF } from './told.ts';
 
 const KINDS = ['nodeevictions', 'evictionrules', 'leases', 'configmaps'] as const;
-/** By their resource; what is packed in them stands open, under `packed`. */
+/** Stored objects by resource. Packed fields are unpacked under `packed`. */
 export type KeptObjects = Readonly<Record<(typeof KINDS)[number], readonly object[]>>;
 
-/** What a service keeps in its cluster. */
+/** The state that a service stores in its cluster. */
 interface InCluster extends Keepers {
   readonly objects: Readonly<Record<(typeof KINDS)[number], FakeObjects>>;
   readonly store: KubernetesStore;
@@ -48,7 +48,7 @@ function emptyCluster(): InCluster {
   };
 }
 
-/** Objects of each kind, with all that they may say, as the release writes them that runs. */
+/** Returns objects of each kind, with all optional fields, as the current code writes them. */
 export async function writtenObjects(): Promise<KeptObjects> {
   const cluster = emptyCluster();
   await writeKept(cluster);
@@ -62,7 +62,7 @@ export async function writtenObjects(): Promise<KeptObjects> {
   return Object.fromEntries(await Promise.all(listed)) as unknown as KeptObjects;
 }
 
-/** What the release that runs reads of them. */
+/** Returns the content that the current code reads from such objects. */
 export async function readObjects(
   written: KeptObjects,
 ): Promise<typeof KEPT_MEANING & typeof HISTORY_MEANING & AlsoApplied & ReportedFaults> {
@@ -84,7 +84,7 @@ function unversioned(object: unknown): object {
   return { ...rest, metadata: lasting };
 }
 
-/** As gzip begins, in base64. */
+/** Prefix of gzip data in base64. */
 const PACKED = /^H4sI/;
 
 function opened(value: unknown): unknown {

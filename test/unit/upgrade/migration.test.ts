@@ -15,7 +15,7 @@ import { CLUSTER, NOW, REF } from './told.ts';
 
 const { files } = JSON.parse(readFileSync(join(import.meta.dirname, 'written/000e089.json'), 'utf8'));
 
-/** What later releases kept besides, until objects: which file of a policy was applied, and which database this is. */
+/** Additional tables of later releases before the change to objects: the applied policy file and the database's identity. */
 const BESIDES = `
   CREATE TABLE applied_files (cluster TEXT PRIMARY KEY, json TEXT NOT NULL) STRICT, WITHOUT ROWID;
   INSERT INTO applied_files VALUES ('${CLUSTER}', '${JSON.stringify(APPLIED_FILE)}');
@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** Changes the file of the older release by hand. */
+/** Executes SQL on the older release's file. */
 function byHand(sql: string): void {
   const database = new DatabaseSync(path);
   database.exec(sql);
@@ -56,7 +56,7 @@ async function meaningOf(file: string) {
 
 const MEANING = { ...KEPT_MEANING, history: FILES_MEANING.history };
 
-/** Has each statement from now on seen, before it is run. */
+/** Calls `see` before each further statement runs. */
 function beforeEachStatement(t: TestContext, see: (statement: number) => void): void {
   let statements = 0;
   for (const [of, name] of [
@@ -79,7 +79,7 @@ function beforeEachStatement(t: TestContext, see: (statement: number) => void): 
 }
 
 describe('the state of an older release', () => {
-  test('is brought over once, and means what it meant', async () => {
+  test('is migrated once and keeps its meaning', async () => {
     byHand(BESIDES);
     assert.deepEqual(await meaningOf(path), MEANING);
     const before = contentOf(path);
@@ -90,7 +90,7 @@ describe('the state of an older release', () => {
     state.store.close();
   });
 
-  test('is stopped for no loss where a note says how far its rules have come', async () => {
+  test('does not stop clusters if a note records its rules revision', async () => {
     byHand(BESIDES);
     const clock = { now: () => NOW };
     const note = { database: 'the-database', revision: 2 };
@@ -109,7 +109,7 @@ describe('the state of an older release', () => {
     state.close();
   });
 
-  test('is as it was when a statement of the start fails, whichever that is', (t) => {
+  test('is unchanged if any statement of the migration fails', (t) => {
     const before = contentOf(path);
     let failing = 0;
     for (let done = false; !done; ) {
@@ -130,7 +130,7 @@ describe('the state of an older release', () => {
     assert.ok(failing > 20, `${failing} statements`);
   });
 
-  test('loses nothing when the process is killed at a statement of the start, whichever that is', async (t) => {
+  test('loses nothing if the process is killed at any statement of the migration', async (t) => {
     const killed: string[] = [];
     beforeEachStatement(t, (statement) => {
       const image = join(directory, `killed-${statement}.sqlite`);
@@ -144,13 +144,13 @@ describe('the state of an older release', () => {
     for (const image of killed) assert.deepEqual(await meaningOf(image), MEANING, image);
   });
 
-  test('is left alone by whoever only looks at it', () => {
+  test('is not changed by read-only access', () => {
     const before = contentOf(path);
     assert.throws(() => openDatabase(path), { name: 'StoreError', message: /an older release wrote it/ });
     assert.deepEqual(contentOf(path), before);
   });
 
-  test('takes along what nobody can read: who needs it is refused, and nobody else', async () => {
+  test('keeps unreadable rows, which are rejected only when they are needed', async () => {
     byHand(`
       INSERT INTO nodes SELECT cluster, 'bad', revision, '{', ttl FROM nodes;
       INSERT INTO scheduled (cluster, node, uid, json) SELECT cluster, 'bad', uid, json_remove(json, '$.name') FROM scheduled;

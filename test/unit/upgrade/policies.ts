@@ -5,10 +5,10 @@ import { logTo } from '#shared/telemetry/log.ts';
 import { POLICY } from './stored.ts';
 import { CLUSTER, NOW } from './told.ts';
 
-/** Policy documents, by what they are. */
+/** Policy documents by description. */
 export type WrittenPolicies = Readonly<Record<string, string>>;
 
-/** As their owners write them, in few words. */
+/** Documents as their owners write them. */
 const BY_OWNERS = {
   'observe, and nothing else': 'mode: observe\n',
   'no guard': 'mode: enforce\nguard: off\n',
@@ -49,7 +49,7 @@ const enforce: Policy = { ...DEFAULT_POLICY, mode: 'enforce' };
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** What documents of every release mean, by what they are. */
+/** The meaning of each document in every release, by description. */
 export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
   'observe, and nothing else': DEFAULT_POLICY,
   'no guard': { ...enforce, guard: { shadow: false } },
@@ -107,7 +107,7 @@ export const POLICIES_MEANING: Readonly<Record<string, Policy>> = {
   'of npm start --enforce': enforce,
 };
 
-/** Documents of each kind that the release that runs writes itself, and that it takes from their owners. */
+/** Returns documents of each kind that the current code writes itself or accepts from owners. */
 export const writtenPolicies = async (): Promise<WrittenPolicies> => ({
   ...BY_OWNERS,
   'the default, written out': policyText(DEFAULT_POLICY),
@@ -116,7 +116,7 @@ export const writtenPolicies = async (): Promise<WrittenPolicies> => ({
   'of npm start --enforce': await enforced(),
 });
 
-/** What the release that runs reads in such documents. */
+/** Returns the policies that the current code reads from such documents. */
 export const readPolicies = (written: WrittenPolicies): Readonly<Record<string, Policy>> =>
   Object.fromEntries(Object.entries(written).map(([name, text]) => [name, parsePolicyDocument(text)]));
 

@@ -6,23 +6,23 @@ import type { KeptFiles } from './kept-files.ts';
 import type { KeptObjects } from './kept-objects.ts';
 import type { WrittenPolicies } from './policies.ts';
 
-/** One file a release: what the first writes is there whole, and of each other what it writes in place of that. */
+/** One file per release. The file of the first release is complete. Each other file contains its changes relative to the first. */
 export const FOLDER = join(import.meta.dirname, 'written');
 export const FIRST = '000e089';
 
-/** What a release sends and stores. */
+/** The messages and the state that a release writes. */
 export interface Written {
   readonly deltas: Readonly<Record<string, object>>;
   readonly due: Readonly<Record<string, object>>;
   readonly items: readonly Item[];
-  /** Of a service that keeps all in its cluster. */
+  /** Objects of a service that stores its state in its cluster. */
   readonly objects: KeptObjects;
-  /** Of a service in one process. */
+  /** Files of a single-process service. */
   readonly files: KeptFiles;
   readonly policies: WrittenPolicies;
 }
 
-/** The file of a release. */
+/** Returns the content of a release's file. */
 export const onRecord = (release: string): unknown =>
   JSON.parse(readFileSync(join(FOLDER, `${release}.json`), 'utf8'));
 

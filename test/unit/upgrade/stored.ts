@@ -198,7 +198,7 @@ const AUDIT: readonly AuditEntry[] = [
   },
 ];
 
-/** What keeps all that is to outlive a process, wherever it does. */
+/** The parts that store all persistent state, in any deployment. */
 export interface Keepers {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'>;
@@ -215,7 +215,7 @@ const inTable = (table: DynamoDbTable): Keepers => ({
 
 const RATE = { rate: 1, drain: 1 };
 
-/** Writes an item of each kind that a table holds, with all that it may say, as the release does that runs. */
+/** Writes an item of each kind to a table, with all optional fields, as the current code does. */
 export async function writeAll(table: DynamoDbTable): Promise<void> {
   await writeKept(inTable(table));
   const registry = new DynamoDbClusterRegistry(table);
@@ -223,7 +223,7 @@ export async function writeAll(table: DynamoDbTable): Promise<void> {
   await new DynamoDbRateLimiter(table).take(CLUSTER, asking(5), RATE, NOW);
 }
 
-/** The same of what every deployment keeps. */
+/** Writes the state that every deployment stores. */
 export async function writeKept({ store, history, leases, rulesStore }: Keepers): Promise<void> {
   await store.commit(
     REF,
@@ -246,26 +246,26 @@ export async function writeKept({ store, history, leases, rulesStore }: Keepers)
   await rulesStore.changeFleetStop(undefined, fleetStop, ofFleet);
 }
 
-/** What was applied last from the file of a policy, where a service may be given one. */
+/** The policy file applied last, in deployments that accept a policy file. */
 export const APPLIED_FILE: AppliedFile = { hash: 'a'.repeat(64), writtenAt: NOW };
 
-/** What is read besides; of releases from before it, nothing. */
+/** Additional content. It is absent in releases that did not write it. */
 export interface AlsoApplied {
   readonly appliedFile: AppliedFile | undefined;
 }
 
-/** What is read besides, likewise. */
+/** Additional content. It is absent in releases that did not write it. */
 export interface ReportedFaults {
   readonly faults: readonly Fault[] | undefined;
 }
 
-/** Notes that, beside orders as `writeKept` leaves them. */
+/** Records the applied file with the rules that `writeKept` leaves. */
 export async function writeAppliedFile(rulesStore: FileRulesStore): Promise<void> {
   const { orders } = await rulesStore.read(CLUSTER);
   await rulesStore.noteFile(CLUSTER, { orders, file: undefined }, APPLIED_FILE);
 }
 
-/** What a lease's holder reports, where that is kept; of releases from before it, nothing. */
+/** Faults that a lease's holder reports. They are absent in releases that did not write them. */
 export const FAULTS: readonly Fault[] = [
   {
     type: 'list-failing',
@@ -289,7 +289,7 @@ const LEASE: LeaseRecord = {
   bid: BID,
 };
 
-/** What every deployment keeps means this. */
+/** The meaning of the state that every deployment stores. */
 export const KEPT_MEANING = {
   node: NODE,
   scheduled: [plain, busy],
@@ -304,19 +304,19 @@ export const KEPT_MEANING = {
   audit: AUDIT,
 };
 
-/** What became of evictions, besides. */
+/** The meaning of additional history. */
 export const HISTORY_MEANING = { noted: NOTED, gone: GONE };
 
-/** What these items mean. */
+/** The meaning of a table's items. */
 export const MEANING = {
   ...KEPT_MEANING,
   ...HISTORY_MEANING,
   registered: REGISTERED,
-  /** Five pods, one a second, go before. */
+  /** Five pods come before, one per second. */
   nextTurn: NOW + 5_000,
 };
 
-/** What the release that runs reads of them. */
+/** Returns the content that the current code reads from a table. */
 export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & ReportedFaults> {
   const items = await Array.fromAsync(table.query(`${CLUSTER}#${REF.node}`, 'A'));
   const changed = items.filter(({ sk }) => String(sk).startsWith('CHANGED#'));
@@ -332,13 +332,13 @@ export async function readAll(table: DynamoDbTable): Promise<typeof MEANING & Re
   };
 }
 
-/** The same of what every deployment keeps. */
+/** Returns the content that the current code reads of the state that every deployment stores. */
 export async function readKept({ store, leases, rulesStore }: Keepers): Promise<typeof KEPT_MEANING> {
   const { node, scheduled, ended: over } = await store.load(REF, NOW);
   if (!node) throw new Error('there is no node');
   const found = await leases.look(CLUSTER);
   if (!found) throw new Error('there is no lease');
-  // Whoever takes one says his own.
+  // The next holder writes its own version and faults.
   const { version: _version, faults: _faults, ...lease } = found;
   const { fleetStop: stop, ...storedRules } = await rulesStore.read(CLUSTER);
   if (!stop) throw new Error('nothing is stopped');

@@ -57,7 +57,7 @@ const pod = {
 
 const deleted = { ...pod, uid: THIRD, deleted: { at: NOW - 100, by: 'taint-manager' } } as const;
 
-/** A delta of each kind, with all that it may say. */
+/** A delta of each kind, with all optional fields. */
 export const DELTAS: { readonly [Kind in Delta['kind']]: Extract<Delta, { kind: Kind }> } = {
   node: {
     ...facts,
@@ -74,7 +74,7 @@ export const DELTAS: { readonly [Kind in Delta['kind']]: Extract<Delta, { kind: 
 const due = { v: 1, ...REF } as const;
 const ofPod = { uid: FIRST, namespace: 'default', name: 'web-0' };
 
-/** A message of each kind on `evictions-due`, likewise. The input of a schedule is one of the first kind. */
+/** A message of each kind on `evictions-due`, with all optional fields. A schedule's input is a message of the first kind. */
 export const DUE: { readonly [Kind in DueMessage['kind']]: Extract<DueMessage, { kind: Kind }> } = {
   due: { ...due, kind: 'due', at: NOW + 300_000 },
   cancelled: { ...due, kind: 'cancelled', version: facts.version, pods: [ofPod] },

@@ -5,7 +5,7 @@ import { type BudgetedCluster, evictionContract } from '#test/contracts/eviction
 import { kubernetesContract, type NewPod } from '#test/contracts/kubernetes-contract.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 
-/** The namespace of its pods. */
+/** The namespace of the test's pods. */
 const NAMESPACE = 'default';
 
 async function open(): Promise<BudgetedCluster & { readonly cluster: FakeCluster }> {

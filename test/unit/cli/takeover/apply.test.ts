@@ -22,7 +22,7 @@ const POLICIES = json({ resources: [{ name: 'mutatingadmissionpolicies' }] });
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
 const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
-/** Runs `taintward takeover …` on a cluster that answers by path, and else with nothing. */
+/** Runs `taintward takeover …` on a cluster that answers by path, and with an empty answer for other paths. */
 async function commandLine(t: TestContext, answers: Readonly<Record<string, (request: Received) => Answer>>) {
   const { host, requests } = await scriptedServer(t, (response, request) => {
     const path = request.url.split('?')[0] ?? '';
@@ -74,7 +74,7 @@ const namespaces =
   () =>
     json({ metadata: {}, items: names.map((name) => ({ metadata: { name } })) });
 
-describe('taintward takeover asks for one cluster', () => {
+describe('taintward takeover accepts exactly one cluster', () => {
   for (const args of [
     ['status'],
     ['status', 'c1', '--context', 'x'],
@@ -87,15 +87,15 @@ describe('taintward takeover asks for one cluster', () => {
     });
   }
 
-  test('that it knows', async (t) => {
+  test('rejects an unknown cluster', async (t) => {
     const { run } = await commandLine(t, {});
     await assert.rejects(run('status', 'c9'), /Cluster "c9" not found/);
     await assert.rejects(run('status', 'c9', '--kubeconfig', 'f'), /--kubeconfig requires --context/);
   });
 });
 
-describe('nothing is applied', () => {
-  test('on a server that does not serve the policies', async (t) => {
+describe('apply writes nothing', () => {
+  test('to a server that does not serve the policies', async (t) => {
     const { run, wrote } = await commandLine(t, {
       [ADMISSION]: () => json({ resources: [{ name: 'validatingadmissionpolicies' }] }),
       '/version': () => json({ gitVersion: 'v1.33.4' }),
@@ -107,7 +107,7 @@ describe('nothing is applied', () => {
     assert.deepEqual(wrote(), []);
   });
 
-  test('without the rights that all of it takes', async (t) => {
+  test('without all required permissions', async (t) => {
     const { run, wrote } = await commandLine(t, {
       ...ABLE,
       [REVIEWS]: allowed(({ resource, verb }) => resource !== 'takeovers' || verb === 'get'),
@@ -119,7 +119,7 @@ describe('nothing is applied', () => {
     assert.deepEqual(wrote(), []);
   });
 
-  test('where a namespace would refuse pods because they are taken over', async (t) => {
+  test('if a namespace would reject pods with a takeover', async (t) => {
     const { run, wrote } = await commandLine(t, {
       ...ABLE,
       '/api/v1/namespaces': namespaces('web', 'strict'),
@@ -142,7 +142,7 @@ const BINDING = `${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover
 const PROOF = 'PATCH /api/v1/nodes/taintward-takeover-proof';
 const HASTE = { proofs: 3, everyMs: 0, withinMs: 0 };
 const HEARTBEAT = '2026-01-01T00:00:00Z';
-/** A cluster in which the objects of a takeover at nodes are applied. */
+/** A cluster in which the objects of a node-level takeover are applied. */
 const APPLIED = {
   ...ABLE,
   ...Object.fromEntries(
@@ -159,7 +159,7 @@ const APPLIED = {
     json({ metadata: { resourceVersion: '1' }, spec: { ...NODE_TAKEOVER, heartbeat: HEARTBEAT } }),
 };
 
-/** A node as it would be written: with all of its taints, or without those of the heartbeat's moment. */
+/** Answers a dry-run node: with all of its taints, or, if the takeover works, without the taints added at the heartbeat's time. */
 const writtenNode =
   (works: () => boolean) =>
   ({ body }: Received) => {
@@ -175,7 +175,7 @@ const writtenNode =
     return json({ metadata, spec: { taints } }, 201);
   };
 
-test('the heartbeat is made once the API server takes its kind, whichever others of the group it knows before', async (t) => {
+test('applies the heartbeat once the API server serves its kind, even if it already serves other kinds of the group', async (t) => {
   let tries = 0;
   const { objects, wrote } = await commandLine(t, {
     ...APPLIED,
@@ -190,7 +190,7 @@ test('the heartbeat is made once the API server takes its kind, whichever others
   assert.match(wrote().at(-1) ?? '', /mutatingadmissionpolicybindings/);
 });
 
-test('a takeover at pods is known to work by a namespace that admits pods, whichever are being deleted', async (t) => {
+test('verifies a pod-level takeover in a namespace that admits pods and skips terminating namespaces', async (t) => {
   const policy = '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-pods';
   let tries = 0;
   const { run, printed, audited } = await commandLine(t, {
@@ -208,17 +208,17 @@ test('a takeover at pods is known to work by a namespace that admits pods, which
   await run('apply', '--level', 'pod', '--context', 'x');
   assert.equal(tries, 3);
   assert.match(printed(), /^Applied\. /);
-  // Nobody manages it.
+  // No fleet manages this cluster.
   assert.deepEqual(audited, []);
   await run('apply', '--level', 'pod', '--context', 'managed');
   assert.deepEqual(audited, ['managed: takeover-applied: applied the takeover at pod level']);
 });
 
-test('a takeover works that is proven some times in a row, for the policy before it may have answered first', async (t) => {
+test('verifies a takeover by several consecutive proofs, because the previous policy may have answered the first', async (t) => {
   let tries = 0;
   const { objects, clock, wrote } = await commandLine(t, {
     ...APPLIED,
-    // Each proof that holds takes three tries.
+    // Each successful proof takes three requests.
     [PROOF]: writtenNode(() => {
       tries += 1;
       return tries !== 7;
@@ -228,7 +228,7 @@ test('a takeover works that is proven some times in a row, for the policy before
   assert.deepEqual([tries, wrote()], [7 + 3 * HASTE.proofs, []]);
 });
 
-describe('a takeover that is not proven to work is unbound, and that says why,', () => {
+describe('an unverified takeover is unbound with the reason', () => {
   const rows: readonly (readonly [when: string, answer: (request: Received) => Answer, says: RegExp])[] = [
     ['when it keeps nothing out', writtenNode(() => false), /kept node.kubernetes.io\/not-ready:NoExecute/],
     [
@@ -260,17 +260,17 @@ describe('a takeover that is not proven to work is unbound, and that says why,',
   }
 });
 
-test('every right that is asked for is one of the role', () => {
+test('requests only permissions that the role grants', () => {
   const verbs = TAKEOVER_RULES.flatMap(({ verbs: all }) => [...all]);
   assert.ok(verbs.every((verb) => ['get', 'list', 'create', 'patch', 'delete'].includes(verb)));
 });
 
-test('there is nothing to adopt for without a takeover at pods', async (t) => {
+test('rejects adopt without a pod-level takeover', async (t) => {
   const { run } = await commandLine(t, {});
   await assert.rejects(run('adopt', '--context', 'x'), /No pod-level takeover is installed/);
 });
 
-test('the audit of the fleet that manages the cluster says who released a takeover', async (t) => {
+test('audits the release of a takeover in the fleet that manages the cluster', async (t) => {
   let isThere = true;
   const { run, audited, printed } = await commandLine(t, {
     [`DELETE ${BINDING}`]: () => {

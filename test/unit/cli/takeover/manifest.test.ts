@@ -21,7 +21,7 @@ const Policy = z.object({
   }),
 });
 
-/** What the command prints. */
+/** Returns the output of the command. */
 async function printed(...args: readonly string[]): Promise<string> {
   let text = '';
   const print = (part: string) => {
@@ -41,7 +41,7 @@ const variable = (policy: z.infer<typeof Policy>, name: string) =>
   policy.spec.variables.find((each) => each.name === name)?.expression;
 
 describe('the manifest of a takeover', () => {
-  test('at nodes has the definition, the heartbeat, the relay’s right to that, the policy, and last its binding', async () => {
+  test("lists, at node level, the definition, the heartbeat, the relay's role, the policy, and last the binding", async () => {
     const kinds = (await objects()).map(({ kind }) => kind);
     assert.deepEqual(kinds, [
       'CustomResourceDefinition',
@@ -53,14 +53,14 @@ describe('the manifest of a takeover', () => {
     ]);
   });
 
-  test('at nodes says the lapse and the keys to those who renew, and to the policy', async () => {
+  test('passes, at node level, heartbeat timeout and keys to the relay and the policy', async () => {
     const text = await printed('--heartbeat-timeout', '20', '--keys', 'node.kubernetes.io/unreachable');
     assert.match(text, /duration\("20s"\)/);
     assert.match(text, /lapseSeconds: 20\n/);
     assert.doesNotMatch(text, /"node.kubernetes.io\/not-ready"/);
   });
 
-  test('never sets a heartbeat: who applies it again must not undo one', async () => {
+  test('never contains a heartbeat, because a repeated apply must not overwrite it', async () => {
     const live = (await objects()).find(({ kind }) => kind === 'Takeover');
     assert.deepEqual((live as { spec?: object }).spec, {
       keys: ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'],
@@ -77,7 +77,7 @@ describe('the manifest of a takeover', () => {
     { key: 'taintward.dev/takeover', operator: 'NotIn', values: ['disabled', 'off'] },
   ];
 
-  test('at pods is for the namespaces that are labelled, and never for those the service needs, or its own', async () => {
+  test('matches, at pod level, labeled namespaces except those that the service needs and its own', async () => {
     const policy = Policy.parse((await objects('--level', 'pod'))[0]);
     assert.deepEqual(policy.spec.matchConstraints.namespaceSelector.matchExpressions, [
       ...keptOut,
@@ -86,7 +86,7 @@ describe('the manifest of a takeover', () => {
     assert.deepEqual([variable(policy, 'fallback'), policy.kind], ['3600', 'MutatingAdmissionPolicy']);
   });
 
-  test('at pods leaves our own pods out by their label, in whichever namespace they are, by Kyverno too', async () => {
+  test("excludes, at pod level, the service's own pods by label in every namespace, also with Kyverno", async () => {
     for (const flags of [[], ['--kyverno']]) {
       const policy = Policy.parse((await objects('--level', 'pod', ...flags))[0]);
       const condition = policy.spec.matchConditions.find(({ name }) => name === 'not-our-own');
@@ -97,7 +97,7 @@ describe('the manifest of a takeover', () => {
     }
   });
 
-  test('at pods takes other namespaces, keys and seconds', async () => {
+  test('accepts, at pod level, other namespaces, keys, and delays', async () => {
     const selector = 'team=web, tier!=gold,env in (test, prod),zone notin (a),!legacy,labelled';
     const flags = ['--namespace-selector', selector, '--fallback-delay', '60', '--keys', 'a.io/b,c'];
     const policy = Policy.parse((await objects('--level', 'pod', ...flags))[0]);
@@ -113,7 +113,7 @@ describe('the manifest of a takeover', () => {
     assert.deepEqual([variable(policy, 'fallback'), variable(policy, 'keys')], ['60', '["a.io/b", "c"]']);
   });
 
-  test('for Kyverno is one MutatingPolicy that says the same, for pods alone', async () => {
+  test('is one equivalent MutatingPolicy for Kyverno, at pod level only', async () => {
     const [one, ...others] = await objects('--level', 'pod', '--kyverno');
     assert.deepEqual(others, []);
     const { spec, kind, apiVersion } = Policy.parse(one);
@@ -127,7 +127,7 @@ describe('the manifest of a takeover', () => {
   });
 });
 
-describe('a manifest is refused in a sentence that says what to do', () => {
+describe('rejects a manifest in a sentence with a remedy', () => {
   const rows: readonly (readonly [what: string, args: readonly string[], says: RegExp])[] = [
     ['a fallback at nodes', ['--fallback-delay', '60'], /--fallback-delay applies only to --level pod/],
     [

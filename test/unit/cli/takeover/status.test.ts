@@ -14,7 +14,7 @@ const takeover = (fields: Partial<Takeover> = {}): Takeover => ({
   ...fields,
 });
 
-describe('the built-in controller runs by its flags', () => {
+describe('flags of kube-controller-manager', () => {
   const rows: readonly (readonly [runs: boolean, ...flags: readonly string[]])[] = [
     [true],
     [true, '--controllers=*,bootstrap-signer-controller'],
@@ -27,7 +27,7 @@ describe('the built-in controller runs by its flags', () => {
     test(`${flags.join(' ') || 'none'}: ${runs}`, () => assert.equal(runsIt(flags), runs));
 });
 
-test('who marked a pod is who owns its condition', () => {
+test("finds the manager that owns a pod's condition", () => {
   const conditions = [{ type: 'DisruptionTarget', reason: 'DeletionByTaintManager' }];
   const owned = { 'f:status': { 'f:conditions': { 'k:{"type":"DisruptionTarget"}': {} } } };
   const managedFields = [
@@ -38,7 +38,7 @@ test('who marked a pod is who owns its condition', () => {
   assert.equal(markerOf({ status: { conditions: [] }, metadata: { managedFields } }), undefined);
 });
 
-describe('a takeover at nodes alarms', () => {
+describe('alarms of a node-level takeover', () => {
   const alarms = (fields: Partial<Takeover>, ...timesAdded: readonly number[]) =>
     alarmsOf(
       takeover(fields),
@@ -46,22 +46,22 @@ describe('a takeover at nodes alarms', () => {
       NOW,
     );
 
-  test('not while it is alive, whatever taints are older, or of other keys', () => {
+  test('are empty while the heartbeat is current, whatever taints are older or have other keys', () => {
     assert.deepEqual(alarms({}, NOW - 700_000), []);
     assert.deepEqual(alarmsOf(takeover(), [{ node: 'n1', key: 'b', timeAdded: NOW }], NOW), []);
   });
 
-  test('when it was never renewed, or has lapsed', () => {
+  test('report a heartbeat that was never renewed or has expired', () => {
     const { heartbeat: _, aliveSince: __, ...fresh } = takeover();
     assert.match(alarmsOf(fresh, [], NOW)[0] ?? '', /No relay has ever renewed the heartbeat/);
     assert.match(alarms({ heartbeat: NOW - 100_000 })[0] ?? '', /expired 10 s ago/);
   });
 
-  test('when its heartbeat is of the future', () => {
+  test('report a heartbeat in the future', () => {
     assert.match(alarms({ heartbeat: NOW + 120_000 })[0] ?? '', /in the future/);
   });
 
-  test('when its relay says why it is withheld, be it alive still, lapsed, or never renewed', () => {
+  test('report the reason of a suspended heartbeat, whether current, expired, or never renewed', () => {
     const withheld = 'a node kept a:NoExecute';
     const why = `The heartbeat is suspended because ${withheld}. The built-in controller evicts`;
     assert.deepEqual(alarms({ withheld }), [`${why} once it expires.`]);
@@ -73,7 +73,7 @@ describe('a takeover at nodes alarms', () => {
     assert.deepEqual(alarmsOf(fresh, [], NOW), [`${why}.`]);
   });
 
-  test('when a taint got in that it ought to have kept out', () => {
+  test('report a taint that the takeover should have kept out', () => {
     assert.match(alarms({}, NOW - 60_000)[0] ?? '', /Node n1 got a:NoExecute despite a current heartbeat/);
   });
 });

@@ -66,11 +66,11 @@ const answering = (t: TestContext, answer: Answer) =>
     (request.url === '/version' ? VERSION : answer)(response, request),
   );
 
-describe('an answer of more bytes than its kind may have', () => {
+describe('an answer that exceeds the size limit of its kind', () => {
   for (const [kind, calls] of Object.entries(CALLS)) {
     const limit = ANSWER_BYTES[kind as keyof typeof CALLS];
     for (const [what, ask] of Object.entries(calls)) {
-      test(`fails the call, in a sentence that names it: ${what}`, async (t) => {
+      test(`fails the call in a sentence that names it: ${what}`, async (t) => {
         const { api, host } = await scriptedServer(t, json(`{"a":"${'x'.repeat(limit)}"}`));
         const text = limit < 1024 * 1024 ? `${limit / 1024} KiB` : `${limit / 1024 / 1024} MiB`;
         const message = await failureOf(ask(api));
@@ -81,12 +81,12 @@ describe('an answer of more bytes than its kind may have', () => {
     }
   }
 
-  test('fails a refused call', async (t) => {
+  test('fails a call with an error status', async (t) => {
     const { api } = await scriptedServer(t, json(`{"a":"${'x'.repeat(ANSWER_BYTES.refusal)}"}`, 403));
     assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 256 KiB\.$/);
   });
 
-  test('fails the call by what its gzip trailer says, before it is decompressed', async (t) => {
+  test('fails the call by the size in its gzip trailer, before decompression', async (t) => {
     const zipped = gzipSync('{"metadata":{"name":"n1"}}');
     zipped.writeUInt32LE(ANSWER_BYTES.object + 1, zipped.length - 4);
     const { api } = await scriptedServer(t, (response) => {
@@ -95,7 +95,7 @@ describe('an answer of more bytes than its kind may have', () => {
     assert.match(await failureOf(api.getNode(NODE)), /its answer has more than 10 MiB\.$/);
   });
 
-  test('fails the call where its gzip trailer says less', async (t) => {
+  test('fails the call if it exceeds the size in its gzip trailer', async (t) => {
     const zipped = gzipSync(JSON.stringify({ metadata: { name: 'n1', x: ' '.repeat(10_000) } }));
     zipped.writeUInt32LE(100, zipped.length - 4);
     const { api } = await scriptedServer(t, (response) => {
@@ -105,8 +105,8 @@ describe('an answer of more bytes than its kind may have', () => {
   });
 });
 
-test('a pod of the greatest size that etcd takes is read, marked and deleted', async (t) => {
-  // As the API server writes it: each `<` of 1.4 MB of environment variables as six characters.
+test('reads, marks, and deletes a pod of the largest size that etcd accepts', async (t) => {
+  // The API server writes each `<` of 1.4 MB of environment variables as six characters.
   const pod = `{"metadata":{"name":"web-0","namespace":"shop","uid":"7d1f","creationTimestamp":"2026-11-21T11:00:00Z"},"spec":{"x":"${'\\u003c'.repeat(1_400_000)}"}}`;
   const { api } = await scriptedServer(t, json(pod));
   assert.equal((await api.getPod(POD))?.uid, UID);
@@ -115,7 +115,7 @@ test('a pod of the greatest size that etcd takes is read, marked and deleted', a
 });
 
 const many = (piece: string): string => `${piece},`.repeat(ANSWER_STRUCTURE.characters / 2);
-/** Few bytes for what they hold: each more than an answer may. */
+/** Texts of few bytes, each with more values than an answer may contain. */
 const HELD: Readonly<Record<string, string>> = {
   objects: `[${many('{}')}{}]`,
   arrays: `[${many('[]')}[]]`,
@@ -129,7 +129,7 @@ const HELD: Readonly<Record<string, string>> = {
 describe('an answer of few bytes and many values', () => {
   const why = /: one object of its answer has more than 1572864 structural characters \({, \[, : and ,\)\.$/;
   for (const [what, held] of Object.entries(HELD)) {
-    test(`fails the call before it is parsed: ${what}`, async (t) => {
+    test(`fails the call before parsing: ${what}`, async (t) => {
       const reason = what === 'objects in one another' ? /: its answer nests / : why;
       const [node, list] = [CALLS.object['a node'], CALLS.list['a list of nodes']];
       for (const [text, ask] of [
@@ -140,7 +140,7 @@ describe('an answer of few bytes and many values', () => {
         [`{"type":"ADDED","object":{"metadata":{"name":"n1"},"x":${held}}}\n`, CALLS.object['a watch']],
       ] as const) {
         const { api } = await answering(t, json(text));
-        // Of keys that differ there are so many bytes, too, that they are too many in one object.
+        // Different keys also need so many bytes that they exceed the size limit in one object.
         assert.match(
           await failureOf(ask?.(api)),
           text.length > ANSWER_BYTES.object ? /more than 10 MiB/ : reason,
@@ -149,7 +149,7 @@ describe('an answer of few bytes and many values', () => {
     });
   }
 
-  test('fails a list of whose items too much would be kept', async (t) => {
+  test('fails a list that would keep too much of its items', async (t) => {
     const tolerations = '{},'.repeat(ANSWER_STRUCTURE.kept / 4);
     const pod = `{"metadata":{"name":"a","namespace":"b","uid":"c","creationTimestamp":"2026-11-21T11:00:00Z"},"spec":{"tolerations":[${tolerations}{}]}}`;
     const list = (count: number) => `{"metadata":{},"items":[${Array.from({ length: count }, () => pod)}]}`;
@@ -170,11 +170,11 @@ describe('an answer of few bytes and many values', () => {
   });
 });
 
-describe('an answer that goes deep', () => {
+describe('a deeply nested answer', () => {
   const deep = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
   const pad = ' '.repeat(ANSWER_STRUCTURE.characters);
 
-  test('is read down to a limit', async (t) => {
+  test('is read down to the depth limit', async (t) => {
     const body = (depth: number) => `{"metadata":{"name":"n1"},"x":${deep(depth)}${pad}}`;
     const fine = await scriptedServer(t, json(body(ANSWER_STRUCTURE.depth - 1)));
     assert.equal((await fine.api.getNode(NODE))?.name, 'n1');
@@ -185,15 +185,15 @@ describe('an answer that goes deep', () => {
     );
   });
 
-  test('ends no list by an error of another kind, beside a long integer', async (t) => {
+  test('rejects a deep list item with a long integer as invalid JSON', async (t) => {
     const item = `{"metadata":{"name":"n1"},"n":9223372036854775807,"x":${deep(100_000)}}`;
     const { api } = await answering(t, json(`{"metadata":{},"items":[${item}]}`));
     assert.match(await failureOf(api.nodes.list({ signal })), /: its answer is not JSON/);
   });
 });
 
-describe('the answers under way from one API server', () => {
-  test('hold so many bytes together and no more, whatever their number', () => {
+describe('the answers in progress from one API server', () => {
+  test('hold a limited number of bytes together, whatever their number', () => {
     const underWay = new UnderWay();
     const large = underWay.hold();
     large.take(UNDER_WAY_BYTES.free + UNDER_WAY_BYTES.cluster);
@@ -206,12 +206,12 @@ describe('the answers under way from one API server', () => {
     underWay.hold().take(UNDER_WAY_BYTES.free + UNDER_WAY_BYTES.cluster);
   });
 
-  test('count what they become when they are decompressed', async () => {
+  test('count their decompressed size', async () => {
     const text = Buffer.alloc(ANSWER_BYTES.object, ' ');
     const zipped = gzipSync(text);
     const underWay = new UnderWay();
     const other = underWay.hold();
-    // Room for what arrives, and not for what that becomes.
+    // Leaves room for the received bytes, but not for the decompressed bytes.
     other.take(UNDER_WAY_BYTES.cluster);
     const answer = { status: 200, headers: { 'content-encoding': 'gzip' }, sentAt: 0 };
     const read = () =>
@@ -221,7 +221,7 @@ describe('the answers under way from one API server', () => {
     assert.deepEqual(await read(), text);
   });
 
-  test('count the lines that watches have begun', async (t) => {
+  test('count the unfinished lines of watches', async (t) => {
     const { api } = await scriptedServer(t, (response) => {
       response.write(Buffer.alloc(ANSWER_BYTES.object - 1, ' '));
     });
@@ -239,7 +239,7 @@ describe('the answers under way from one API server', () => {
     await Promise.allSettled(watches);
   });
 
-  test('fail the large ones beyond that, not the others, and none of another cluster', async (t) => {
+  test('fail large answers beyond the limit, not small ones or those of another cluster', async (t) => {
     const begun: ServerResponse[] = [];
     const large = Buffer.alloc(ANSWER_BYTES.object - 1, ' ');
     const { api } = await scriptedServer(t, (response, { url }) => {

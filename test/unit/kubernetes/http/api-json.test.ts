@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { parseInt64Json, stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';
 
-test('an integer that a double cannot hold becomes a bigint, exactly', () => {
+test('reads an integer beyond double precision exactly, as a bigint', () => {
   assert.deepEqual(parseInt64Json('{"a":9223372036854775807,"b":[-9223372036854775808]}'), {
     a: 9223372036854775807n,
     b: [-9223372036854775808n],
@@ -11,19 +11,19 @@ test('an integer that a double cannot hold becomes a bigint, exactly', () => {
 });
 
 for (const text of ['%', ' %\n', '[%]', '[1,%,1]', '[ %\t]', '{"a":%}', '{"a":\n%\n,"b":1}']) {
-  test(`a long integer is found in ${JSON.stringify(text)}`, () => {
+  test(`finds a long integer in ${JSON.stringify(text)}`, () => {
     const read = stringifyInt64Json({ read: parseInt64Json(text.replace('%', '-9007199254740993')) });
     assert.equal(read, `{"read":${text.replace('%', '-9007199254740993').replaceAll(/\s/g, '')}}`);
   });
 }
 
-test('every other number stays a number', () => {
+test('reads every other number as a number', () => {
   const text = '[9007199254740991,-9007199254740991,0,1.5,1e300,1234567890123456.5,1e20,9223372036854775807]';
   const expected = [9007199254740991, -9007199254740991, 0, 1.5, 1e300, 1234567890123456.5, 1e20];
   assert.deepEqual(parseInt64Json(text), [...expected, 9223372036854775807n]);
 });
 
-test('digits inside a string stay text, beside long integers too', () => {
+test('keeps digits in strings as text, also next to long integers', () => {
   const value = {
     digest: 'sha256:12345678901234567890',
     id: '9223372036854775807',
@@ -36,14 +36,14 @@ test('digits inside a string stay text, beside long integers too', () => {
   assert.deepEqual(parseInt64Json(text), { id: '9223372036854775807', seconds: 9223372036854775807n });
 });
 
-test('a bigint is written as a bare integer, large or small', () => {
+test('writes a bigint of any size as a bare integer', () => {
   assert.equal(
     stringifyInt64Json({ a: 9223372036854775807n, b: [5n, 5] }),
     '{"a":9223372036854775807,"b":[5,5]}',
   );
 });
 
-test('what was written is read back, whatever stands around it', () => {
+test('reads written values back unchanged, whatever surrounds them', () => {
   const unsafe = fc.bigInt().filter((number) => !Number.isSafeInteger(Number(number)));
   const { tree } = fc.letrec<{ tree: unknown; leaf: unknown }>((tie) => ({
     leaf: fc.oneof(unsafe, fc.string(), fc.integer(), fc.boolean(), fc.constant(null)),
@@ -63,7 +63,7 @@ test('what was written is read back, whatever stands around it', () => {
   );
 });
 
-test('a text that is not JSON is refused, long integers or not', () => {
+test('rejects invalid JSON, with or without long integers', () => {
   for (const text of ['', '{', '{"a":9223372036854775807', '09223372036854775807']) {
     assert.throws(() => parseInt64Json(text), SyntaxError);
   }

@@ -5,26 +5,26 @@ import { Breaker, PAUSE_MS } from '#shared/kubernetes/http/breaker.ts';
 
 const NOW = 1_000_000;
 
-/** Makes so many calls fail, one after the other. */
+/** Makes this number of calls fail, one after the other. */
 function failing(breaker: Breaker, times: number, now = NOW): Breaker {
   for (let i = 0; i < times; i++) breaker.failed(breaker.begin(now), now);
   return breaker;
 }
 
-test('it opens with the fifth failure in a row', () => {
+test('opens with the fifth failure in a row', () => {
   assert.equal(failing(new Breaker(), 4).open, false);
   const breaker = failing(new Breaker(), 5);
   assert.equal(breaker.open, true);
   assert.equal(breaker.refusesUntil(NOW), NOW + PAUSE_MS);
 });
 
-test('an answer in between begins the row anew', () => {
+test('counts failures from zero after an answer', () => {
   const breaker = failing(new Breaker(), 4);
   breaker.answered();
   assert.equal(failing(breaker, 4).open, false);
 });
 
-test('each pause ends with one call, whether it is heard of again or not', () => {
+test('permits one call after each pause, whether or not its result arrives', () => {
   const breaker = failing(new Breaker(), 5);
   assert.equal(breaker.refusesUntil(NOW + PAUSE_MS - 1), NOW + PAUSE_MS);
   assert.equal(breaker.refusesUntil(NOW + PAUSE_MS), undefined);
@@ -33,14 +33,14 @@ test('each pause ends with one call, whether it is heard of again or not', () =>
   assert.equal(breaker.refusesUntil(NOW + 2 * PAUSE_MS), undefined);
 });
 
-test('an answer closes it at once', () => {
+test('closes immediately with an answer', () => {
   const breaker = failing(new Breaker(), 5);
   breaker.answered();
   assert.equal(breaker.open, false);
   assert.equal(breaker.refusesUntil(NOW), undefined);
 });
 
-test('a call that began before an answer says nothing by failing after it', () => {
+test('ignores the failure of a call that began before the last answer', () => {
   const breaker = new Breaker();
   const begun = Array.from({ length: 20 }, () => breaker.begin(NOW));
   breaker.answered();
@@ -48,12 +48,12 @@ test('a call that began before an answer says nothing by failing after it', () =
   assert.equal(breaker.open, false);
 });
 
-test('a clock that is set back does not lengthen the pause', () => {
+test('does not lengthen the pause when the clock is set back', () => {
   const breaker = failing(new Breaker(), 5);
   assert.equal(breaker.refusesUntil(NOW - 3_600_000), undefined);
 });
 
-test('whatever happens, it never refuses for longer than one pause', () => {
+test('never blocks for longer than one pause', () => {
   const step = fc.record({
     kind: fc.constantFrom('begin', 'fail', 'answer'),
     afterMs: fc.integer({ min: -10_000, max: 10_000 }),

@@ -18,7 +18,7 @@ const KEYS = [
   'taints',
   'uid',
 ];
-/** Texts that look like keys, or like the ends of cuts, were it not for the escapes. */
+/** Texts that would look like keys or ends of cuts without their escapes. */
 const text = fc.constantFrom(
   ...KEYS,
   ']},"spec":{',
@@ -28,7 +28,7 @@ const text = fc.constantFrom(
   'ä\\"',
 );
 const bulk = fc.dictionary(fc.constantFrom(...KEYS.map((key) => `f:${key}`), 'name'), fc.array(text));
-/** Of whoever announced a disruption. */
+/** Managed fields of the manager that announced a disruption. */
 const DISRUPTION = { 'f:status': { 'f:conditions': { 'k:{"type":"DisruptionTarget"}': {} } } };
 const taint = fc.record({ key: text, effect: fc.constantFrom('NoExecute', 'NoSchedule') });
 const toleration = fc.record(
@@ -88,7 +88,7 @@ const node = fc.record({
   ),
 });
 
-/** The same object with its fields in another order, at each level. */
+/** Returns the same object with the fields of each level in another order. */
 function reordered(value: unknown, order: (keys: string[]) => string[]): unknown {
   if (Array.isArray(value)) return value.map((item) => reordered(item, order));
   if (typeof value !== 'object' || value === null) return value;
@@ -97,7 +97,7 @@ function reordered(value: unknown, order: (keys: string[]) => string[]): unknown
   return Object.fromEntries(names.map((name) => [name, reordered(Object(value)[name], order)]));
 }
 
-/** What is read of an object, from its JSON without bulk; of JSON that the cuts broke, as its reader does, from all of it. */
+/** Returns the fields read from the JSON of an object without bulk, or, like the reader, from the whole JSON if the cuts broke it. */
 function read<T>(object: unknown, trim: Trim, project: (json: unknown) => T): T {
   const json = Buffer.from(JSON.stringify(object));
   let trimmed: unknown;
@@ -115,7 +115,7 @@ const ORDERS = {
   backwards: (keys: string[]) => keys.toReversed(),
 } as const;
 
-describe('what is read of an object is the same without its bulk, its fields', () => {
+describe('an object reads the same without its bulk, with fields', () => {
   for (const [name, order] of Object.entries(ORDERS)) {
     test(`${name}: a pod`, () => {
       fc.assert(
@@ -138,7 +138,7 @@ describe('what is read of an object is the same without its bulk, its fields', (
   }
 });
 
-test('most of a pod is bulk', () => {
+test("most of a pod's JSON is bulk", () => {
   const images = Array.from({ length: 20 }, (_, index) => ({ name: `image-${index}` }));
   const object = {
     metadata: { name: 'p', uid: 'u', managedFields: images },
@@ -151,7 +151,7 @@ test('most of a pod is bulk', () => {
   );
 });
 
-test('of an event of a node nothing is left of its status', () => {
+test("removes the status from a node's event", () => {
   const event = { type: 'MODIFIED', object: { metadata: { name: 'n' }, spec: {}, status: { images: [1] } } };
   assert.equal(
     trimNode(Buffer.from(JSON.stringify(event)), 2),

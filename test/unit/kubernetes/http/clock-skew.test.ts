@@ -7,7 +7,7 @@ import { SteppedClock } from '#test/world/stepped-clock.ts';
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 
 interface Exchange {
-  /** Since the exchange before. */
+  /** Time since the previous exchange. */
   readonly afterMs: number;
   readonly thereMs: number;
   readonly backMs: number;
@@ -21,7 +21,7 @@ const exchange = fc.record({
 const exchanges = (minLength = 0) => fc.array(exchange, { minLength, maxLength: 60 });
 const skew = fc.integer({ min: -3_600_000, max: 3_600_000 });
 
-/** Has `estimator` hear what a server says whose clock is `skewMs` ahead and runs `drift` faster. Returns the time then. */
+/** Passes `estimator` the answers of a server whose clock is `skewMs` ahead and runs `drift` faster. Returns the time afterwards. */
 function talk(
   estimator: ClockSkew,
   skewMs: number,
@@ -41,15 +41,15 @@ function talk(
 }
 
 /**
- * A clock that was set by at least this much contradicts what was known within eight answers 141 ms apart, which leaves twelve to
- * learn from. One that was set by less may do so only with the last answer.
+ * A clock that was set by at least this much contradicts the estimate within eight answers 141 ms apart. Twelve answers
+ * then remain for a new estimate. A clock that was set by less may contradict the estimate only with the last answer.
  */
 const SOON_CONTRADICTED_MS = 300;
 
 describe('the skew of a clock', () => {
   test('is unknown at first', () => assert.equal(new ClockSkew().at(NOW), undefined));
 
-  test('is within half a second whenever it is told, however the answers come and the clocks drift', () => {
+  test('is accurate to 500 ms whenever it is known, for any exchanges and drift', () => {
     const drift = fc.double({ min: -1e-4, max: 1e-4, noNaN: true });
     fc.assert(
       fc.property(skew, drift, exchanges(), (skewMs, drifting, heard) => {
@@ -62,7 +62,7 @@ describe('the skew of a clock', () => {
     );
   });
 
-  test('is soon known well: ten answers at different parts of a second leave less than 150 ms', () => {
+  test('is accurate to 150 ms after ten answers at different parts of a second', () => {
     fc.assert(
       fc.property(skew, fc.integer({ min: 0, max: 20 }), (skewMs, tripMs) => {
         const estimator = new ClockSkew();
@@ -73,7 +73,7 @@ describe('the skew of a clock', () => {
     );
   });
 
-  test('is told after a clock was set as after a start', () => {
+  test('is estimated after a clock was set as after a start', () => {
     const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
     fc.assert(
       fc.property(skew, fc.oneof(skew, fc.integer({ min: -2000, max: 2000 })), (before, setBy) => {
@@ -88,14 +88,14 @@ describe('the skew of a clock', () => {
     );
   });
 
-  test('is at least what the last answers leave open, from the first of them on', () => {
+  test('has a lower bound from the first answer on', () => {
     const estimator = new ClockSkew();
     assert.equal(estimator.leastAt(NOW), undefined);
     estimator.hear({ sentAt: NOW, receivedAt: NOW + 300, date: NOW + 60_000 });
     assert.equal(estimator.leastAt(NOW + 300), 59_700);
   });
 
-  test('is forgotten when nothing is heard for minutes', () => {
+  test('expires after minutes without an answer', () => {
     const estimator = new ClockSkew();
     const spread = Array.from({ length: 20 }, () => ({ afterMs: 137, thereMs: 2, backMs: 2 }));
     const now = talk(estimator, 5_000, 0, spread);
@@ -103,13 +103,13 @@ describe('the skew of a clock', () => {
     assert.equal(estimator.at(now + 10 * 60_000), undefined);
   });
 
-  test('is not learned from an answer on whose way our own clock was set back', () => {
+  test('ignores an answer during which the local clock was set back', () => {
     const estimator = new ClockSkew();
     estimator.hear({ sentAt: NOW, receivedAt: NOW - 60_000, date: NOW });
     assert.equal(estimator.at(NOW), undefined);
   });
 
-  /** Has an estimator hear servers that answer in turn, each with its own skew. */
+  /** Passes an estimator the answers of alternating servers, each with its own skew. */
   function servedBy(skews: readonly number[], answers: number, tripMs: number) {
     const estimator = new ClockSkew();
     let now = NOW;
@@ -132,7 +132,7 @@ describe('the skew of a clock', () => {
             const nearest = Math.min(
               ...ranges.map(({ leastMs, mostMs }) => Math.max(leastMs - each, each - mostMs, 0)),
             );
-            // Clocks that differ by less than an answer leaves open may count as one.
+            // Clocks that differ by less than the uncertainty of an answer may count as one clock.
             assert.ok(
               nearest <= 2 * tripMs + 1_000,
               `${each} is ${nearest} ms from ${JSON.stringify(ranges)}`,
@@ -143,7 +143,7 @@ describe('the skew of a clock', () => {
     );
   });
 
-  test('is that of both clocks for ten minutes after one of two API servers answered last', () => {
+  test('covers both clocks for ten minutes after the last answer of one of two API servers', () => {
     const { estimator, now } = servedBy([0, 240_000], 20, 2);
     assert.equal(estimator.rangesAt(now).length, 2);
     const later = talk(estimator, 0, 0, [{ afterMs: 9 * 60_000, thereMs: 2, backMs: 2 }], now);
@@ -152,7 +152,7 @@ describe('the skew of a clock', () => {
     assert.equal(estimator.rangesAt(last).length, 1);
   });
 
-  test('stays known as well where slow answers leave more open', () => {
+  test('keeps its precision when slow answers are less precise', () => {
     const { estimator, now } = servedBy([5_000], 20, 2);
     const [before] = estimator.rangesAt(now);
     const later = talk(estimator, 5_000, 0, [{ afterMs: 10, thereMs: 4_000, backMs: 4_000 }], now);
@@ -161,7 +161,7 @@ describe('the skew of a clock', () => {
     assert.ok(before && after && after.mostMs - after.leastMs <= before.mostMs - before.leastMs + 20);
   });
 
-  test('of a server that names any time takes no more memory, and none of the times is left out', () => {
+  test('uses bounded memory for a server with arbitrary times and omits none of its times', () => {
     const skews = Array.from({ length: 40 }, (_, index) => index * 100_000);
     const { estimator, now } = servedBy(skews, 40, 2);
     const ranges = estimator.rangesAt(now);
@@ -170,7 +170,7 @@ describe('the skew of a clock', () => {
     assert.ok(Math.max(...ranges.map(({ mostMs }) => mostMs)) >= 3_900_000);
   });
 
-  test('is known at once when our own clock is set, and when it is set right', () => {
+  test('follows a change of the local clock immediately, in both directions', () => {
     const clock = new SteppedClock(NOW);
     const estimator = new ClockSkew(clock);
     const hear = () => estimator.hear({ sentAt: clock.now(), receivedAt: clock.now() + 20, date: NOW });

@@ -10,7 +10,7 @@ import { tlsServer } from '../tls-server.ts';
 const NODE = nodeName('n1');
 const NODE_JSON = JSON.stringify({ metadata: { name: 'n1' } });
 
-/** A proxy that lets through who knows its password, if it has one; what it was asked for, and with which login. */
+/** A proxy that admits callers with its password, if it has one, and records requests and their logins. */
 async function aProxy(t: TestContext, status = 200) {
   const asked: (readonly [method: string | undefined, url: string | undefined, login: string | undefined])[] =
     [];
@@ -45,7 +45,7 @@ const LOGIN = `Basic ${btoa('ali:baba')}`;
 
 describe('through a proxy', () => {
   for (const http2 of [true, false]) {
-    test(`a server is reached by a tunnel, ${http2 ? 'HTTP/2' : 'HTTP/1.1'} within`, async (t) => {
+    test(`reaches a server by a tunnel with ${http2 ? 'HTTP/2' : 'HTTP/1.1'}`, async (t) => {
       const { url: proxy, asked } = await aProxy(t);
       const { api, host, requests } = await tlsServer(t, (response) => response.end(NODE_JSON), {
         http2,
@@ -57,7 +57,7 @@ describe('through a proxy', () => {
     });
   }
 
-  test('a plain http server is asked for by its whole address', async (t) => {
+  test('requests a plain http server by its whole URL', async (t) => {
     const { url: proxy, asked } = await aProxy(t);
     const server = new URL('http://api.example:8001/root');
     const api = new RestApi({
@@ -69,7 +69,7 @@ describe('through a proxy', () => {
     assert.deepEqual(asked, [['GET', 'http://api.example:8001/root/api/v1/nodes/n1', LOGIN]]);
   });
 
-  test('that lets nobody through the call says which proxy, and how it refused', async (t) => {
+  test('names a proxy that rejects the call, and its status', async (t) => {
     const { url: proxy } = await aProxy(t, 407);
     const { api, host, requests } = await tlsServer(t, (response) => response.end(), { proxy });
     await assert.rejects(api.getNode(NODE), {

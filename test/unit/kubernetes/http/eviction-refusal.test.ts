@@ -11,7 +11,7 @@ const CALL: Call = {
   path: '/api/v1/namespaces/shop/pods/web-0/eviction',
 };
 
-/** An answer of an API server, as an error. */
+/** Returns an answer of an API server as an error. */
 const answered = (
   status: number,
   body: object | string,
@@ -219,13 +219,13 @@ const CASES: readonly (readonly [string, ApiError, Refuser])[] = [
   ],
 ];
 
-describe('whose refusal of an eviction it is:', () => {
+describe("source of an eviction's rejection:", () => {
   for (const [who, error, refuser] of CASES) {
     test(`${who}: ${refuser}`, () => assert.equal(refuserOf(error), refuser));
   }
 });
 
-test("a pod's own refusal is an answer about it with the server's words, and no other is", () => {
+test("returns a rejection of the pod itself as blocked with the server's message, and no other rejection", () => {
   for (const [who, error, refuser] of CASES) {
     const isOfPod = refuser === 'budget' || refuser === 'admission';
     const answer = isOfPod ? { kind: 'blocked', by: refuser, reason: error.message } : undefined;
@@ -238,7 +238,7 @@ test("a pod's own refusal is an answer about it with the server's words, and no 
   );
 });
 
-test('only a missing permission is mended by granting it', () => {
+test('advises to grant a permission only when a permission is missing', () => {
   const told = CASES.filter(([, { message }]) => message.includes('grant these credentials'));
   assert.deepEqual(
     told.map(([who]) => who),

@@ -12,7 +12,7 @@ const lines = async (pieces: readonly string[], maxBytes = 1000) =>
   (await Array.fromAsync(splitLines(streamed(pieces), maxBytes))).map(String);
 
 describe('the lines of a text', () => {
-  test('are the same however it is cut into pieces', async () => {
+  test('do not depend on how the text is cut into pieces', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.string({ unit: fc.constantFrom('a', 'ä', '\n') })), async (pieces) => {
         const whole = pieces.join('');
@@ -23,7 +23,7 @@ describe('the lines of a text', () => {
     );
   });
 
-  test('are read on only when one is asked for', async () => {
+  test('are read only on request', async () => {
     let read = 0;
     async function* stream() {
       for (const piece of ['a\n', 'b\n', 'c\n']) {
@@ -37,7 +37,7 @@ describe('the lines of a text', () => {
     await first.return();
   });
 
-  test('may be as long as their limit, in whatever pieces, and no longer', async () => {
+  test('may reach their limit in any pieces, but not exceed it', async () => {
     assert.deepEqual(await lines(['12', '345\n', '12345\n'], 5), ['12345', '12345']);
     for (const pieces of [['123456\n'], ['123', '456\n'], ['123', '456']]) {
       await assert.rejects(lines(pieces, 5), AnswerLimitError);

@@ -9,7 +9,7 @@ const itself = (item: unknown) => item;
 const untrimmed: Trim = (json) => json.toString();
 const read = (json: string) => readListJson(Buffer.from(json), itself, untrimmed);
 
-/** What the whole text says, read at once. */
+/** Returns the metadata and items of the whole text, parsed in one step. */
 function whole(json: string) {
   const { metadata, items } = fieldsOf(parseInt64Json(json));
   return { metadata, items: itemsOf(items) };
@@ -18,9 +18,9 @@ function whole(json: string) {
 const metadata = { resourceVersion: '9' };
 const item = (name: string, more: object = {}) => ({ metadata: { name }, ...more });
 
-describe('a list, read item by item, is what it is as a whole', () => {
+describe('a list that is read item by item equals the whole list', () => {
   const words = ['a', '},{"metadata":{"name":"', '"items":[', ']}', 'ä'];
-  // V8 13.6 takes a key that is one escaped character for another such key of an object of the same shape.
+  // V8 13.6 confuses a key of one escaped character with another such key of an object of the same shape.
   const key = fc.constantFrom(...words);
   const text = fc.constantFrom(...words, '\\', '"');
   const value: fc.Arbitrary<unknown> = fc.oneof(text, fc.constant(1), fc.constant(null), fc.array(text));
@@ -28,7 +28,7 @@ describe('a list, read item by item, is what it is as a whole', () => {
     .tuple(text, fc.dictionary(key, value), fc.dictionary(fc.constantFrom('items', 'x'), value))
     .map(([name, more, own]) => item(name, { spec: more, ...own }));
 
-  test('whatever the items hold', async () => {
+  test('for items with any content', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anItem), fc.dictionary(key, value), async (items, more) => {
         const json = JSON.stringify({ kind: 'PodList', apiVersion: 'v1', metadata, ...more, items });
@@ -50,7 +50,7 @@ describe('a list, read item by item, is what it is as a whole', () => {
   }
 });
 
-test('half a list is no JSON', async () => {
+test('rejects half a list', async () => {
   const json = JSON.stringify({ metadata, items: [item('a'), item('b')] });
   for (let length = 1; length < json.length; length += 1) {
     await assert.rejects(read(json.slice(0, length)), SyntaxError);

@@ -33,7 +33,7 @@ async function holding(t: TestContext, options: { readonly streams?: number } = 
 }
 
 describe('an HTTP/2 connection', () => {
-  test('carries many calls at a time, from the first on', async (t) => {
+  test('carries many concurrent calls from the start', async (t) => {
     const { api, requests, connections, answerAll } = await holding(t);
     const calls = Array.from({ length: 50 }, () => api.getNode(NODE));
     await until(() => requests.length === 50);
@@ -44,7 +44,7 @@ describe('an HTTP/2 connection', () => {
     assert.equal(requests[0]?.headers.authorization, 'Bearer sesame');
   });
 
-  test('carries no more at a time than the server takes', async (t) => {
+  test('carries at most as many concurrent calls as the server accepts', async (t) => {
     const { api, requests, connections, answerAll } = await holding(t, { streams: 2 });
     const calls = Array.from({ length: 5 }, () => api.getNode(NODE));
     await until(() => requests.length === 5);
@@ -53,7 +53,7 @@ describe('an HTTP/2 connection', () => {
     await Promise.all(calls);
   });
 
-  test('of watches is another than that of calls, and carries what a call sends', async (t) => {
+  test('carries watches separately from calls, and carries request bodies', async (t) => {
     const bodies: string[] = [];
     const { api, connections } = await tlsServer(t, (response, request) => {
       if (request.method === 'GET') response.write(line('ADDED', '6'));
@@ -74,7 +74,7 @@ describe('an HTTP/2 connection', () => {
     assert.deepEqual(JSON.parse(bodies.join('')).preconditions, { uid: UID });
   });
 
-  test('lets go of a watch that its reader leaves, or aborts', async (t) => {
+  test('closes a watch that its reader ends or aborts', async (t) => {
     let closed = 0;
     const { api } = await tlsServer(t, (response) => {
       response.stream.once('close', () => {
@@ -94,7 +94,7 @@ describe('an HTTP/2 connection', () => {
     await until(() => closed === 2);
   });
 
-  test('that ends while it is idle does not fail the next call', async (t) => {
+  test('does not fail the next call after it ended while idle', async (t) => {
     const { api, sessions, connections } = await tlsServer(t, node);
     await api.getNode(NODE);
     sessions[0]?.destroy();
@@ -102,7 +102,7 @@ describe('an HTTP/2 connection', () => {
     assert.equal(connections(), 2);
   });
 
-  test('that the server is leaving takes no new calls and ends those that it has', async (t) => {
+  test('takes no new calls after GOAWAY and finishes its current calls', async (t) => {
     const { api, sessions, requests, connections, answerAll } = await holding(t);
     const first = api.getNode(NODE);
     await until(() => requests.length === 1);
@@ -114,7 +114,7 @@ describe('an HTTP/2 connection', () => {
     assert.ok(connections() <= 2);
   });
 
-  test('that breaks under a watch ends it with an error', async (t) => {
+  test('ends a watch with an error when it breaks', async (t) => {
     const { api, sessions } = await tlsServer(t, (response) => response.write(line('ADDED', '6')));
     await assert.rejects(async () => {
       for await (const _ of api.nodes.watch({ resourceVersion: '5', timeoutSeconds: 300, signal })) {
@@ -123,7 +123,7 @@ describe('an HTTP/2 connection', () => {
     }, ApiError);
   });
 
-  test('whose other end is gone is given up after a call got no answer, and the next has its own', async (t) => {
+  test('is abandoned after a call without an answer if its peer is unreachable, and the next call gets another', async (t) => {
     let answers: TlsAnswer = node;
     const { api, requests, connections, fallSilent } = await tlsServer(t, (response, request) =>
       answers(response, request),
@@ -141,7 +141,7 @@ describe('an HTTP/2 connection', () => {
     assert.equal(connections(), 2);
   });
 
-  test('never carries a delete that is late', async (t) => {
+  test('never carries a late delete', async (t) => {
     const clock = new DrivenClock(NOW);
     const { api, requests } = await tlsServer(t, (response) => response.end('{}'), { clock });
     await api.deletePod(POD, { uid: UID }, NOW);
@@ -150,7 +150,7 @@ describe('an HTTP/2 connection', () => {
     assert.equal(requests.length, 1);
   });
 
-  test('is closed with the others', async (t) => {
+  test('closes with the others', async (t) => {
     const { api, requests } = await tlsServer(t, () => undefined);
     const call = assert.rejects(api.getNode(NODE), ApiError);
     await until(() => requests.length === 1);
@@ -159,7 +159,7 @@ describe('an HTTP/2 connection', () => {
   });
 });
 
-test('a server that speaks HTTP/1.1 only is called on the connection that told so', async (t) => {
+test('uses the first connection for a server that supports only HTTP/1.1', async (t) => {
   const { api, requests, connections } = await tlsServer(t, node, { http2: false });
   await api.getNode(NODE);
   await api.getNode(NODE);

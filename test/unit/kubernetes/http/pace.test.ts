@@ -7,7 +7,7 @@ function busyFor(ms: number): void {
   while (performance.now() - from < ms);
 }
 
-test('a storm of small work lets the rest of the process get on, each piece of work in its turn', async () => {
+test('yields to the rest of the process during a storm of small tasks and runs each task in turn', async () => {
   let others = 0;
   const count = () => {
     others += 1;

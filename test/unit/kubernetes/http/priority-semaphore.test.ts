@@ -4,7 +4,7 @@ import { setImmediate as tick } from 'node:timers/promises';
 import fc from 'fast-check';
 import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts';
 
-/** Turns whose work is ended by hand, and the names of those who got theirs, in order. */
+/** A semaphore whose tasks a test ends by hand, with the names of the started tasks in order. */
 function bench(atOnce: number) {
   const turns = new PrioritySemaphore(atOnce);
   const begun: string[] = [];
@@ -21,7 +21,7 @@ function bench(atOnce: number) {
   return { begun, take, end: (name: string, failure?: Error) => ends.get(name)?.(failure) };
 }
 
-test('so many run at once, the others in the order in which they came', async () => {
+test('runs a limited number of tasks and queues the others in order', async () => {
   const { begun, take, end } = bench(2);
   const all = ['a', 'b', 'c', 'd'].map((name) => take(name));
   assert.deepEqual(begun, ['a', 'b']);
@@ -35,7 +35,7 @@ test('so many run at once, the others in the order in which they came', async ()
   assert.deepEqual(await Promise.all(all), ['a', 'b', 'c', 'd']);
 });
 
-test('those in a hurry go before those with time, in the order in which they came', async () => {
+test('runs urgent tasks before patient ones, each in order', async () => {
   const { begun, take, end } = bench(1);
   const all = [take('first'), take('patient'), take('urgent 1', true), take('urgent 2', true)];
   for (const name of ['first', 'urgent 1', 'urgent 2', 'patient']) {
@@ -46,7 +46,7 @@ test('those in a hurry go before those with time, in the order in which they cam
   assert.deepEqual(begun, ['first', 'urgent 1', 'urgent 2', 'patient']);
 });
 
-test('a turn that fails ends like any other', async () => {
+test('releases the slot of a failed task', async () => {
   const { begun, take, end } = bench(1);
   const failing = take('a');
   const next = take('b');
@@ -58,7 +58,7 @@ test('a turn that fails ends like any other', async () => {
   await next;
 });
 
-test('whoever comes, in whatever order they end, never more run at once, and all run', async () => {
+test('never exceeds the limit and runs all tasks, for any order of arrival and completion', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 5 }),

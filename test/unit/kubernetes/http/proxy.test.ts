@@ -11,7 +11,7 @@ describe('a proxy', () => {
   const server = new URL('https://api.example:6443');
   const of = (environment: Record<string, string>, to = server) => proxyFor(to, undefined, environment)?.href;
 
-  test('is the one of the kubeconfig, or else of the environment by the server’s protocol', () => {
+  test("comes from the kubeconfig, or else from the environment variable of the server's protocol", () => {
     const environment = { HTTPS_PROXY: PROXY };
     assert.equal(of({}), undefined);
     assert.equal(of(environment), `${PROXY}/`);
@@ -21,14 +21,14 @@ describe('a proxy', () => {
     assert.equal(proxyFor(server, new URL('http://own:1'), environment)?.host, 'own:1');
   });
 
-  test('of a kind that nobody here speaks is refused in one sentence, without its password', () => {
+  test('rejects an unsupported proxy in one sentence without its password', () => {
     assert.throws(() => of({ HTTPS_PROXY: 'socks5://ali:sesame@proxy' }), {
       message:
         'The proxy in the environment variable HTTPS_PROXY is not an http or https URL: write it as http://HOST:PORT.',
     });
   });
 
-  test('is logged in to by the name and password in its address', () => {
+  test('receives the name and password in its address', () => {
     assert.deepEqual(proxyHeaders(new URL(PROXY)), {});
     assert.deepEqual(proxyHeaders(new URL('http://ali:b%40ba@proxy')), {
       'proxy-authorization': `Basic ${btoa('ali:b@ba')}`,
@@ -36,7 +36,7 @@ describe('a proxy', () => {
   });
 });
 
-describe('no proxy is asked', () => {
+describe('connects directly', () => {
   for (const [server, noProxy] of [
     ['https://api.example:6443', '*'],
     ['https://api.example:6443', 'other, api.example'],
@@ -52,11 +52,11 @@ describe('no proxy is asked', () => {
     ['https://127.0.0.2:6443', ''],
     ['https://[::1]:6443', ''],
   ] as const) {
-    test(`for ${server} by "${noProxy}"`, () => assert.equal(proxied(server, noProxy), false));
+    test(`to ${server} with no_proxy "${noProxy}"`, () => assert.equal(proxied(server, noProxy), false));
   }
 });
 
-describe('a proxy is asked', () => {
+describe('connects through the proxy', () => {
   for (const [server, noProxy] of [
     ['https://api.example:6443', ''],
     ['https://api.example:6443', ',, '],
@@ -68,6 +68,6 @@ describe('a proxy is asked', () => {
     ['https://api.example', '10.0.0.0/8'],
     ['https://[fd00::1]:6443', '10.0.0.0/8'],
   ] as const) {
-    test(`for ${server} in spite of "${noProxy}"`, () => assert.equal(proxied(server, noProxy), true));
+    test(`to ${server} despite no_proxy "${noProxy}"`, () => assert.equal(proxied(server, noProxy), true));
   }
 });

@@ -16,8 +16,8 @@ const found = (name: string) =>
     lookup(name, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)));
   });
 
-describe('a name', () => {
-  test('has the addresses that DNS knows, asked once for all who wait', async (t) => {
+describe('a host name', () => {
+  test('resolves to all DNS addresses with one query for concurrent callers', async (t) => {
     const asked = dns(
       t,
       async () => ['192.0.2.1'],
@@ -33,7 +33,7 @@ describe('a name', () => {
     assert.equal(asked.mock.callCount(), 2);
   });
 
-  test('has those of one family, where the other’s question is not answered', async (t) => {
+  test('resolves to one family if the query of the other fails', async (t) => {
     dns(
       t,
       async () => ['192.0.2.1'],
@@ -42,7 +42,7 @@ describe('a name', () => {
     assert.deepEqual(await found('api.example'), [{ address: '192.0.2.1', family: 4 }]);
   });
 
-  test('of which DNS says nothing is not asked of the system, whose threads would wait for it', async (t) => {
+  test('is not passed to the system resolver, whose threads would block, when DNS has no answer', async (t) => {
     dns(
       t,
       () => refusal('ENODATA'),
@@ -51,7 +51,7 @@ describe('a name', () => {
     await assert.rejects(found('api.example'), { code: 'ETIMEOUT' });
   });
 
-  test('that the hosts file lists is not asked of DNS', async (t) => {
+  test('is not looked up in DNS if the hosts file lists it', async (t) => {
     const asked = dns(
       t,
       () => refusal('ETIMEOUT'),
@@ -61,7 +61,7 @@ describe('a name', () => {
     assert.equal(asked.mock.callCount(), 0);
   });
 
-  test('gives one address to who wants one, of the family that is wanted', async (t) => {
+  test('resolves to one address of the requested family for callers of a single address', async (t) => {
     dns(
       t,
       async () => ['192.0.2.1'],
@@ -79,7 +79,7 @@ describe('a name', () => {
   });
 });
 
-test('a hosts file is read as hosts(5) says', () => {
+test('parses a hosts file as hosts(5) describes', () => {
   const hosts = '# 192.0.2.9 api\n192.0.2.1\tAPI.example  api # main\n\n2001:db8::1 api\n192.0.2.2 api2';
   assert.deepEqual(listedAddresses(hosts, 'Api'), [
     { address: '192.0.2.1', family: 4 },

@@ -19,7 +19,7 @@ import { type Answer, json, scriptedServer, status } from '../scripted-server.ts
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'web-0' };
 const UID = podUid('7d1f');
-/** What a transport lets be under way at once. */
+/** Maximum number of concurrent calls of a transport. */
 const MAX_CONCURRENT_CALLS = 60;
 const NOW = Date.UTC(2026, 10, 21, 11, 13, 53, 789);
 
@@ -45,7 +45,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await tick();
 }
 
-/** A server that keeps its answers back until they are let go. */
+/** A server that holds its answers until the test releases them. */
 async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
   const held: ServerResponse[] = [];
   const server = await scriptedServer(t, (response) => held.push(response), { clock });
@@ -55,7 +55,7 @@ async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
     ...server,
     clock,
     answerOne,
-    /** Answers all that came, and all that come from now on. */
+    /** Answers all received requests and all later ones. */
     async answerAll(calls: readonly Promise<unknown>[]): Promise<void> {
       let over = false;
       const ended = Promise.allSettled(calls).then(() => {
@@ -67,7 +67,7 @@ async function holdingServer(t: TestContext, clock = new DrivenClock(NOW)) {
       }
       await ended;
     },
-    /** So many calls, all of them at the server. */
+    /** Starts this number of calls and waits until all of them are at the server. */
     async fill(count = MAX_CONCURRENT_CALLS): Promise<Promise<unknown>[]> {
       const calls = Array.from({ length: count }, () => server.api.getNode(NODE));
       await until(() => server.requests.length === Math.min(count, MAX_CONCURRENT_CALLS));
@@ -87,19 +87,19 @@ describe('connections', () => {
     assert.equal(requests[0]?.headers['accept-encoding'], 'gzip');
   });
 
-  test("lead to the path in the server's address, before every call's own", async (t) => {
+  test("prepend the path in the server's address to every call", async (t) => {
     const { api, requests } = await scriptedServer(t, node, { path: '/k8s/clusters/c-1/' });
     await api.getNode(NODE);
     assert.equal(requests[0]?.url, '/k8s/clusters/c-1/api/v1/nodes/n1');
   });
 
-  test('are shared by calls one after another', async (t) => {
+  test('are shared by consecutive calls', async (t) => {
     const { api, connections } = await scriptedServer(t, node);
     for (let i = 0; i < 5; i++) await api.getNode(NODE);
     assert.equal(connections().ever, 1);
   });
 
-  test('that are cut while idle do not fail the next call', async (t) => {
+  test('do not fail the next call after they were cut while idle', async (t) => {
     let calls = 0;
     const { api, connections } = await scriptedServer(t, (response) => {
       calls += 1;
@@ -112,7 +112,7 @@ describe('connections', () => {
     assert.equal(connections().ever, 2);
   });
 
-  test('are all gone after closing, and what is under way or waits rejects, once', async (t) => {
+  test('are all closed by close, which rejects running and waiting calls once', async (t) => {
     const { api, fill, requests, connections } = await holdingServer(t);
     const calls = (await fill(MAX_CONCURRENT_CALLS + 5)).map(unanswered);
     api.close();
@@ -122,7 +122,7 @@ describe('connections', () => {
     assert.equal(requests.length, MAX_CONCURRENT_CALLS);
   });
 
-  test('that do not come about within 3 s are given up', async (t) => {
+  test("fail if they aren't established within 3 s", async (t) => {
     const connected: Socket[] = [];
     const deaf = createServer((socket) => connected.push(socket)).listen(0, '127.0.0.1');
     await once(deaf, 'listening');
@@ -146,7 +146,7 @@ describe('connections', () => {
   });
 });
 
-test('a token is never sent over plain http', async () => {
+test('never sends a token over plain http', async () => {
   for (const name of ['Authorization', 'authorization']) {
     const server = new URL('http://api.example:6443');
     const requestOptions = async () => ({ server, headers: { [name]: 'Bearer sesame' } });
@@ -158,7 +158,7 @@ test('a token is never sent over plain http', async () => {
   }
 });
 
-describe('an answer that does not come', () => {
+describe('a missing answer', () => {
   for (const [what, ask, ms] of [
     ['to a call', (api) => api.getNode(NODE), CALL_TIMEOUT_MS],
     [
@@ -167,7 +167,7 @@ describe('an answer that does not come', () => {
       PAGE_TIMEOUT_MS,
     ],
   ] as const satisfies readonly (readonly [string, (api: RestApi) => Promise<unknown>, number])[]) {
-    test(`${what} is waited for ${ms / 1000} s`, async (t) => {
+    test(`${what} fails after ${ms / 1000} s`, async (t) => {
       t.mock.timers.enable({ apis: ['setTimeout'] });
       const { api, host, requests } = await scriptedServer(t, (response) => response.write('{'));
       const message = unanswered(ask(api));
@@ -178,7 +178,7 @@ describe('an answer that does not come', () => {
   }
 });
 
-describe('a throttled call says when to come again', () => {
+describe('a throttled call returns its retry delay', () => {
   const date = new Date(NOW).toUTCString();
   for (const [what, headers, seconds] of [
     ['in seconds', { 'retry-after': '7' }, 7],
@@ -196,8 +196,8 @@ describe('a throttled call says when to come again', () => {
   }
 });
 
-describe('turns', () => {
-  test('are taken by fewer calls than there are sockets; all get theirs', async (t) => {
+describe('call slots', () => {
+  test('are fewer than sockets, and every call gets one', async (t) => {
     const { fill, requests, answerAll, connections } = await holdingServer(t);
     const calls = await fill(200);
     for (let i = 0; i < 10; i++) await tick();
@@ -207,7 +207,7 @@ describe('turns', () => {
     assert.equal(connections().ever, MAX_CONCURRENT_CALLS);
   });
 
-  test('are not needed to list and watch', async (t) => {
+  test('are not needed for lists and watches', async (t) => {
     const { api, fill, requests, answerAll } = await holdingServer(t);
     const calls = await fill();
     const list = api.nodes.list({ limit: 1, signal: new AbortController().signal });
@@ -216,18 +216,18 @@ describe('turns', () => {
   });
 });
 
-describe('a delete that must be sent by a moment', () => {
+describe('a delete with a send deadline', () => {
   const at = (ms: number) => NOW + ms;
   const deleted = (requests: readonly { method: string }[]) =>
     requests.filter(({ method }) => method === 'DELETE').length;
 
-  test('is sent at that very moment', async (t) => {
+  test('is sent at the deadline itself', async (t) => {
     const { api } = await scriptedServer(t, json({}), { clock: new DrivenClock(at(250)) });
     await api.deletePod(POD, { uid: UID });
     await api.deletePod(POD, { uid: UID }, at(250));
   });
 
-  test('is never sent when it waited too long for its turn', async (t) => {
+  test('is not sent if its slot is free too late', async (t) => {
     const { api, clock, fill, requests, answerAll } = await holdingServer(t);
     const calls = await fill();
     const late = rejection(api.deletePod(POD, { uid: UID }, at(250)));
@@ -239,7 +239,7 @@ describe('a delete that must be sent by a moment', () => {
     assert.equal(deleted(requests), 0);
   });
 
-  test('goes before calls that came earlier and have time', async (t) => {
+  test('overtakes earlier calls without a deadline', async (t) => {
     const { api, fill, requests, answerOne, answerAll } = await holdingServer(t);
     const calls = await fill(MAX_CONCURRENT_CALLS + 20);
     const deletion = api.deletePod(POD, { uid: UID }, at(250));
@@ -249,7 +249,7 @@ describe('a delete that must be sent by a moment', () => {
     await answerAll([...calls, deletion]);
   });
 
-  test('is never sent when its connection took too long, which then serves the next one', async (t) => {
+  test('is not sent if its connection takes too long, and the connection serves the next call', async (t) => {
     const { server, waiting, requests, api } = await slowToShakeHands(t);
     const late = rejection(api.deletePod(POD, { uid: UID }, Date.now() + 100));
     assert.ok((await late) instanceof LateCallError);
@@ -260,7 +260,7 @@ describe('a delete that must be sent by a moment', () => {
     assert.deepEqual([requests(), waiting.length], [1, 1]);
   });
 
-  test('counts as unanswered, not as never sent, when a connection breaks under it and it is too late then', async (t) => {
+  test('is unanswered, not unsent, when its connection breaks after the deadline', async (t) => {
     const clock = new DrivenClock(NOW);
     const { api, requests } = await scriptedServer(
       t,
@@ -280,7 +280,7 @@ describe('a delete that must be sent by a moment', () => {
   });
 });
 
-/** A TLS server whose connections wait for their handshake until it is told of them. */
+/** A TLS server whose connections wait for the test before their handshake. */
 async function slowToShakeHands(t: TestContext) {
   const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
   let requests = 0;
@@ -308,10 +308,10 @@ async function slowToShakeHands(t: TestContext) {
   return { server, waiting, api, requests: () => requests };
 }
 
-describe('a server that does not answer', () => {
+describe('an unreachable server', () => {
   const reset: Answer = (response) => response.socket?.resetAndDestroy();
 
-  /** A server that answers as `answer` says at the time, and is found out to be away. */
+  /** A server that gives the current `answer` and whose breaker has opened. */
   async function outOfReach<Driven extends Clock>(t: TestContext, clock: Driven) {
     const script = { answer: reset };
     const server = await scriptedServer(t, (response, request) => script.answer(response, request), {
@@ -325,7 +325,7 @@ describe('a server that does not answer', () => {
     return { ...server, clock, script };
   }
 
-  test('is not asked for some seconds, and calls say until when', async (t) => {
+  test('receives no calls for some seconds, and errors name the end of the pause', async (t) => {
     const { api, host, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 4_999);
     assert.equal(
@@ -339,7 +339,7 @@ describe('a server that does not answer', () => {
     ['forward', 3_600_000],
     ['back', -3_600_000],
   ] as const)
-    test(`is left alone neither longer nor shorter when the clock is set ${how}`, async (t) => {
+    test(`has a pause of the same length when the clock is set ${how}`, async (t) => {
       const { api, requests, clock } = await outOfReach(t, new SteppedClock(NOW));
       clock.set(setMs);
       clock.pass(4_999);
@@ -350,7 +350,7 @@ describe('a server that does not answer', () => {
       assert.equal(requests.length, 6);
     });
 
-  test('is tried by one call after the pause, and left alone again', async (t) => {
+  test('receives one call after the pause, followed by another pause', async (t) => {
     const { api, requests, clock } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 5_000);
     await Promise.all(Array.from({ length: 10 }, () => unanswered(api.getNode(NODE))));
@@ -360,7 +360,7 @@ describe('a server that does not answer', () => {
     assert.equal(requests.length, 7);
   });
 
-  test('is asked as ever once it answered, be it with a refusal', async (t) => {
+  test('receives all calls again after any answer, even an error', async (t) => {
     const { api, clock, script } = await outOfReach(t, new DrivenClock(NOW));
     await clock.advanceTo(NOW + 5_000);
     script.answer = status(500, 'InternalError', 'later');
@@ -370,7 +370,7 @@ describe('a server that does not answer', () => {
     await api.getNode(NODE);
   });
 
-  test('is listed and watched all the same, and their answer ends the pause', async (t) => {
+  test('still receives lists and watches, whose answer ends the pause', async (t) => {
     const { api, script } = await outOfReach(t, new DrivenClock(NOW));
     const { signal } = new AbortController();
     script.answer = json({ metadata: { resourceVersion: '1' }, items: [] });
@@ -383,7 +383,7 @@ describe('a server that does not answer', () => {
     assert.equal(second.api.breakerOpen, false);
   });
 
-  test('is not out of reach because calls of before its last answer fail', async (t) => {
+  test('is not assumed from failures of calls before its last answer', async (t) => {
     const held: ServerResponse[] = [];
     const { api, requests } = await scriptedServer(t, (response, request) => {
       if (request.method === 'DELETE') held.push(response);
@@ -397,7 +397,7 @@ describe('a server that does not answer', () => {
     assert.equal(api.breakerOpen, false);
   });
 
-  test('is not what a call meets that cannot get its credentials', async () => {
+  test('is not assumed from missing credentials', async () => {
     const api = new RestApi({
       host: 'x',
       requestOptions: () => Promise.reject(new Error('The plugin is not installed.')),
@@ -407,7 +407,7 @@ describe('a server that does not answer', () => {
   });
 });
 
-test("the server's clock is told from its answers", async (t) => {
+test("estimates the server's clock from its answers", async (t) => {
   const clock = new DrivenClock(NOW);
   const aheadMs = 90_300;
   const { api } = await scriptedServer(

@@ -7,7 +7,7 @@ import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubec
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
-/** A folder that goes with the test, and that is HOME meanwhile; without KUBECONFIG and in-cluster variables. */
+/** Creates a temporary directory that is HOME during the test and unsets KUBECONFIG and the in-cluster variables. */
 function folder(t: TestContext): string {
   const root = mkdtempSync(join(tmpdir(), 'kubeconfig-'));
   const before = ['HOME', 'KUBECONFIG', 'KUBERNETES_SERVICE_HOST', 'KUBERNETES_SERVICE_PORT'].map(
@@ -32,7 +32,7 @@ function write(path: string, content: string | object): string {
   return path;
 }
 
-/** A kubeconfig with one context, cluster and user of the same name. */
+/** A kubeconfig with one context, cluster, and user of the same name. */
 const single = (name: string, user: object, cluster: object = {}) => ({
   'current-context': name,
   clusters: [{ name, cluster: { server: `https://${name}.example:6443`, ...cluster } }],
@@ -56,7 +56,7 @@ const refusal = (message: RegExp) => (error: unknown) => {
   return true;
 };
 
-/** A credentials plugin that runs this JavaScript, as a user's `exec`. */
+/** A user whose `exec` credentials plugin runs this JavaScript. */
 const plugin = (script: string) => ({
   exec: {
     apiVersion: 'client.authentication.k8s.io/v1',
@@ -68,7 +68,7 @@ const plugin = (script: string) => ({
 
 const runs = (log: string) => readFileSync(log, 'utf8').length;
 
-test('named contexts are loaded in the order of their names, each with its own server and credentials', async (t) => {
+test('loads contexts in the order of their names, each with its own server and credentials', async (t) => {
   const kubeconfig = write(join(folder(t), 'config'), {
     clusters: ['a', 'b'].map((name) => ({ name, cluster: { server: `https://${name}.example` } })),
     users: ['a', 'b'].map((name) => ({ name, user: { token: `token-${name}` } })),
@@ -85,7 +85,7 @@ test('named contexts are loaded in the order of their names, each with its own s
   );
 });
 
-test('without names it is the current context of ~/.kube/config', async (t) => {
+test('loads the current context of ~/.kube/config by default', async (t) => {
   write(join(folder(t), '.kube', 'config'), single('home', { token: 'x' }));
   assert.deepEqual(
     loadContexts({ contexts: [] }).map(({ name }) => name),
@@ -93,7 +93,7 @@ test('without names it is the current context of ~/.kube/config', async (t) => {
   );
 });
 
-test('files of KUBECONFIG are merged, the first winning, those that are missing left out', async (t) => {
+test('merges the files of KUBECONFIG, first value wins, and skips missing files', async (t) => {
   const root = folder(t);
   const first = write(join(root, 'first'), single('a', { token: 'first' }));
   const second = write(join(root, 'second'), {
@@ -107,7 +107,7 @@ test('files of KUBECONFIG are merged, the first winning, those that are missing 
   assert.equal((await b?.connection.requestOptions())?.headers['Authorization'], 'Bearer first');
 });
 
-test("certificates are read from paths relative to the kubeconfig's folder", async (t) => {
+test("reads certificates relative to the kubeconfig's directory", async (t) => {
   const root = folder(t);
   for (const file of ['ca', 'cert', 'key']) write(join(root, 'pki', file), `${file} in PEM`);
   const kubeconfig = write(
@@ -124,7 +124,7 @@ test("certificates are read from paths relative to the kubeconfig's folder", asy
   assert.equal(rejectUnauthorized, undefined);
 });
 
-test('verification of TLS is off only where the kubeconfig says so', async (t) => {
+test('disables TLS verification only if the kubeconfig does', async (t) => {
   const kubeconfig = write(
     join(folder(t), 'config'),
     single('a', { token: 'x' }, { 'insecure-skip-tls-verify': true }),
@@ -132,7 +132,7 @@ test('verification of TLS is off only where the kubeconfig says so', async (t) =
   assert.equal((await only(kubeconfig).requestOptions()).rejectUnauthorized, false);
 });
 
-test('a plain http server is served too, to users without a secret', async (t) => {
+test('accepts a plain http server for users without a secret', async (t) => {
   const root = folder(t);
   const cluster = { server: 'http://127.0.0.1:8001' };
   assert.deepEqual(await headers(write(join(root, 'config'), single('a', {}, cluster))), {});
@@ -149,13 +149,13 @@ test('a plain http server is served too, to users without a secret', async (t) =
   }
 });
 
-test('a proxy goes with the server', async (t) => {
+test('uses the proxy of the cluster', async (t) => {
   const cluster = { 'proxy-url': 'http://proxy.example:3128' };
   const kubeconfig = write(join(folder(t), 'config'), single('a', { token: 'x' }, cluster));
   assert.equal((await only(kubeconfig).requestOptions()).proxy?.href, 'http://proxy.example:3128/');
 });
 
-test('a user name and password become basic authentication, and `as` an impersonation', async (t) => {
+test('sends user name and password as basic authentication and `as` as impersonation', async (t) => {
   const kubeconfig = write(
     join(folder(t), 'config'),
     single('a', { username: 'ali', password: 'baba', as: 'thief' }),
@@ -166,7 +166,7 @@ test('a user name and password become basic authentication, and `as` an imperson
   });
 });
 
-test('who logs in at an identity provider gets the token that it gave', async (t) => {
+test('uses the token of an identity provider', async (t) => {
   const config = { 'access-token': 'given', expiry: '2999-01-01T00:00:00Z' };
   const kubeconfig = write(
     join(folder(t), 'config'),
@@ -177,7 +177,7 @@ test('who logs in at an identity provider gets the token that it gave', async (t
   assert.equal(access.servername, 'other');
 });
 
-test('a token file is read again as it rotates', async (t) => {
+test('rereads a token file as it rotates', async (t) => {
   const root = folder(t);
   write(join(root, 'token'), 'one\n');
   const kubeconfig = write(join(root, 'config'), single('a', { token: 'fallback', tokenFile: 'token' }));
@@ -190,7 +190,7 @@ test('a token file is read again as it rotates', async (t) => {
   assert.equal((await connection.requestOptions()).headers['Authorization'], 'Bearer two');
 });
 
-test('a credentials plugin runs once for all who wait, and again once its token was refused', async (t) => {
+test('runs a credentials plugin once for concurrent callers, and again after its token was rejected', async (t) => {
   const root = folder(t);
   const log = join(root, 'runs');
   const script = `
@@ -207,7 +207,7 @@ test('a credentials plugin runs once for all who wait, and again once its token 
   assert.equal(runs(log), 2);
 });
 
-test('after a refusal the kubeconfig is read again', async (t) => {
+test('rereads the kubeconfig after a rejection', async (t) => {
   const path = join(folder(t), 'config');
   const connection = only(write(path, single('a', { token: 'old' })));
   write(path, single('a', { token: 'new' }));
@@ -219,7 +219,7 @@ test('after a refusal the kubeconfig is read again', async (t) => {
   await assert.rejects(connection.requestOptions(), refusal(/cannot be read \(ENOENT\)/));
 });
 
-test('a plugin that fails, prints no credentials or is missing is named, not quoted', async (t) => {
+test('names a plugin that fails, prints no credentials, or is missing, without quoting its output', async (t) => {
   const root = folder(t);
   const failing = [
     plugin('console.error("sesame"); process.exit(1)'),
@@ -240,7 +240,7 @@ test('a plugin that fails, prints no credentials or is missing is named, not quo
   );
 });
 
-test('a plugin’s token is used until it expires, its certificate with its key', async (t) => {
+test("uses a plugin's token, or certificate and key, until they expire", async (t) => {
   const root = folder(t);
   const log = join(root, 'runs');
   const now = Date.now();
@@ -266,14 +266,14 @@ test('a plugin’s token is used until it expires, its certificate with its key'
   assert.equal(runs(log), 2);
 });
 
-test('a plugin that hangs is killed with all that it started, and the next try starts a new one', {
+test('kills a hanging plugin with its children and starts a new one at the next attempt', {
   timeout: 10_000,
   skip: !existsSync('/proc/self/status') && 'there is no /proc to see it by',
 }, async (t) => {
   const root = folder(t);
   const [first, pid] = [join(root, 'first'), join(root, 'pid')];
   const answer = JSON.stringify({ status: { token: 'sesame' } });
-  // Its child holds the pipe that its answer would come through.
+  // The plugin's child holds the pipe for the plugin's output.
   const shell = `if [ ! -e ${first} ]; then touch ${first}; sleep 100 & echo $! >${pid}; wait; fi; echo '${answer}'`;
   const user = { exec: { command: '/bin/sh', args: ['-c', shell] } };
   const connection = only(write(join(root, 'config'), single('a', user)));
@@ -300,7 +300,7 @@ test('a plugin that hangs is killed with all that it started, and the next try s
   }
 });
 
-test('the service account of a pod is used inside a cluster', async (t) => {
+test("uses the pod's service account inside a cluster", async (t) => {
   const root = folder(t);
   assert.throws(() => inClusterConnection(root), refusal(/does not run in a Kubernetes pod/));
   process.env['KUBERNETES_SERVICE_HOST'] = 'fd00::1';
@@ -351,13 +351,13 @@ for (const [what, kubeconfig, message] of [
   ],
   ['impersonates groups', single('a', { as: 'x', 'as-groups': ['y'] }), /uses as-groups, which is not/],
 ] as const) {
-  test(`a kubeconfig that ${what} is refused in one sentence`, (t) => {
+  test(`rejects a kubeconfig that ${what} in one sentence`, (t) => {
     const path = write(join(folder(t), 'config'), kubeconfig);
     assert.throws(() => loadContexts({ kubeconfig: path, contexts: [] }), refusal(message));
   });
 }
 
-test('a context that is not there is refused, naming those that are', (t) => {
+test('rejects an unknown context and lists the existing contexts', (t) => {
   const kubeconfig = write(join(folder(t), 'config'), single('a', {}));
   assert.throws(
     () => loadContexts({ kubeconfig, contexts: ['prod'] }),
@@ -365,7 +365,7 @@ test('a context that is not there is refused, naming those that are', (t) => {
   );
 });
 
-test('a kubeconfig that is not there is refused', (t) => {
+test('rejects a missing kubeconfig', (t) => {
   const root = folder(t);
   const missing = join(root, 'missing');
   assert.throws(
@@ -380,7 +380,7 @@ test('a kubeconfig that is not there is refused', (t) => {
   assert.throws(() => loadContexts({ contexts: [] }), refusal(/^Kubeconfig not found at .*missing\. /));
 });
 
-test('a kubeconfig that refers to itself is refused', (t) => {
+test('rejects a kubeconfig that refers to itself', (t) => {
   const text = `${JSON.stringify(single('a', { token: 'x' })).replace('"name":"a"', '"self": &s {"again": *s}, "name":"a"')}`;
   const kubeconfig = write(join(folder(t), 'config'), text);
   assert.throws(
@@ -389,13 +389,13 @@ test('a kubeconfig that refers to itself is refused', (t) => {
   );
 });
 
-test('a context may have no name', async (t) => {
+test('accepts a context without a name', async (t) => {
   const kubeconfig = write(join(folder(t), 'config'), single('', { token: 'x' }, { server: 'https://a' }));
   const { headers } = await contextConnection('', kubeconfig).requestOptions();
   assert.equal(headers['Authorization'], 'Bearer x');
 });
 
-test('what is quoted of a kubeconfig fits on a line', (t) => {
+test('quotes values of a kubeconfig on one line', (t) => {
   const kubeconfig = write(join(folder(t), 'config'), single('a', {}, { server: 'https://a' }));
   assert.throws(
     () => loadContexts({ kubeconfig, contexts: [`b\n${'c'.repeat(5_000)}`] }),

@@ -35,7 +35,7 @@ function refused(message: RegExp, user: object, cluster: object = {}): void {
   );
 }
 
-test('a token becomes a bearer, CA data the only authority', () => {
+test('uses a token as bearer token and CA data as the only CA', () => {
   const access = accessOf({ token: 'sesame\n' }, { 'certificate-authority-data': base64(CERTIFICATE) });
   assert.deepEqual(access, {
     server: new URL('https://c.example:6443'),
@@ -44,13 +44,13 @@ test('a token becomes a bearer, CA data the only authority', () => {
   });
 });
 
-test('a client certificate goes with its key', () => {
+test('uses a client certificate with its key', () => {
   const user = { 'client-certificate-data': base64(CERTIFICATE), 'client-key-data': base64(KEY) };
   const { headers, cert, key } = accessOf(user);
   assert.deepEqual({ headers, cert, key }, { headers: {}, cert: CERTIFICATE, key: KEY });
 });
 
-test('another TLS name and an unverified certificate are as the kubeconfig says', () => {
+test('reads the TLS server name and disabled verification from the kubeconfig', () => {
   const { servername, rejectUnauthorized } = accessOf(
     { token: 't' },
     { 'tls-server-name': 'api.internal', 'insecure-skip-tls-verify': true },
@@ -65,7 +65,7 @@ test('another TLS name and an unverified certificate are as the kubeconfig says'
   );
 });
 
-test('a proxy goes with the server', () => {
+test('uses the proxy of the cluster', () => {
   const { proxy } = accessOf({ token: 't' }, { 'proxy-url': 'http://proxy.example:3128' });
   assert.equal(proxy?.href, 'http://proxy.example:3128/');
   refused(
@@ -75,11 +75,11 @@ test('a proxy goes with the server', () => {
   );
 });
 
-test('a credentials plugin is refused by its name', () => {
+test('rejects a credentials plugin by name', () => {
   refused(/the plugin aws, which cannot run here/, { exec: { command: 'aws', args: ['sesame'] } });
 });
 
-test('whatever needs a file, another way or another person is refused, never left out', () => {
+test('rejects access that needs a file, another method, or impersonation', () => {
   for (const field of ['client-certificate', 'client-key', 'tokenFile', 'username', 'as', 'auth-provider']) {
     refused(new RegExp(`uses ${field},`), { token: 't', [field]: 'sesame' });
   }
@@ -88,7 +88,7 @@ test('whatever needs a file, another way or another person is refused, never lef
   }
 });
 
-test('credentials that are missing or halved are asked for', () => {
+test('rejects missing or incomplete credentials', () => {
   refused(/holds no credentials/, {});
   refused(/holds no credentials/, { 'client-certificate-data': base64(CERTIFICATE) });
   refused(/client-key-data of context "prod" is not a PEM text in base64/, {
@@ -104,6 +104,6 @@ test('credentials that are missing or halved are asked for', () => {
   );
 });
 
-test('a server that is no URL is refused', () => {
+test('rejects a server that is not a URL', () => {
   refused(/is not an http or https URL/, { token: 't' }, { server: 'sesame' });
 });

@@ -14,7 +14,7 @@ const CLUSTER = clusterName('prod');
 const LONG_AGO = NOW - DISCONNECTED_AFTER_MS - 1;
 const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
 
-/** The deafness of a cluster whose lease says it was heard long ago, with this word of its process. */
+/** Returns the disconnection of a cluster with an old contact in its lease and this answer of its process. */
 async function deafness(t: TestContext, service: Fleet['service']) {
   const { fleet, leases } = embeddedFleet(t, { clusters: [CLUSTER], clock: { now: () => NOW } }, { service });
   await heardCluster(leases, CLUSTER, LONG_AGO);
@@ -25,7 +25,7 @@ const saying =
   (view: Pick<ServiceClusterView, 'state' | 'heardAt'>): Fleet['service'] =>
   async () => ({ version: VERSION, startedAt: 0, queues: {}, clusters: { [CLUSTER]: { ...VIEW, ...view } } });
 
-test('a cluster is as deaf as its process says, which renews the lease later than it hears', async (t) => {
+test('prefers the state of the process to its lease, which lags behind', async (t) => {
   assert.equal(await deafness(t, saying({ state: 'live', heardAt: NOW })), undefined);
   assert.deepEqual(
     await deafness(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
@@ -35,11 +35,11 @@ test('a cluster is as deaf as its process says, which renews the lease later tha
   );
 });
 
-test('a cluster that its process reads for the first time is not called deaf', async (t) => {
+test('does not report a cluster as disconnected during its first sync', async (t) => {
   assert.equal(await deafness(t, saying({ state: 'syncing' })), undefined);
 });
 
-test('a process that does not answer leaves what the lease says', async (t) => {
+test('uses the lease when the process does not answer', async (t) => {
   const silent = async () => {
     throw new FleetError('The process does not answer.');
   };

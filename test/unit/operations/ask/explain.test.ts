@@ -26,7 +26,7 @@ const NODE = nodeName('node-1');
 const matching = { comparisonOperators: false };
 const deps = { clock: systemClock };
 
-/** The simulated cluster, and a fleet that enforces it and knows nothing else of it; `parts` in place of its own. */
+/** The simulated cluster and a fleet that enforces its policy and has no other records of it. `parts` replace parts of the fleet. */
 async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   const dir = mkdtempSync(join(tmpdir(), 'explain-'));
   const cluster = await startSimulatedCluster({ clock: systemClock, dir });
@@ -54,7 +54,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   return { ...embedded, clock, cluster, operator, bare };
 }
 
-/** Once the scheduler has placed it, a pod of the node whose name begins so. */
+/** Returns a pod on the node with this name prefix once the scheduler has placed it. */
 async function podOn(cluster: SimulatedCluster, prefix: string): Promise<string> {
   for (;;) {
     const found = cluster.pods().find(({ name, node }) => node === NODE && name.startsWith(prefix));
@@ -63,11 +63,11 @@ async function podOn(cluster: SimulatedCluster, prefix: string): Promise<string>
   }
 }
 
-/** A first line without its moments. */
+/** Returns the first line without its times. */
 const lineOf = ({ headline }: { readonly headline: string }): string =>
   headline.replace(/\d{4}-\S+Z( \([^)]*\))?/g, 'T');
 
-test('a pod is told of by what its API server shows, and by the rules of now', async (t) => {
+test("explains a pod from the API server's objects and the current rules", async (t) => {
   const { cluster, fleet, operator } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   const ask = () => askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
@@ -86,7 +86,7 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
   assert.equal(tainted.owner?.kind, 'ReplicaSet');
   assert.equal(tainted.scheduling?.loops, true);
   assert.deepEqual(tainted.unknown, []);
-  // There is none beside it.
+  // The simulated cluster has no built-in controller.
   assert.deepEqual(tainted.builtIn?.state, 'off');
   await operator.hold(CLUSTER, { kind: 'node', node: NODE }, { why: 'a backup runs' });
   assert.match(
@@ -95,7 +95,7 @@ test('a pod is told of by what its API server shows, and by the rules of now', a
   );
 });
 
-test('a node is told of by workload', async (t) => {
+test('explains a node by workload', async (t) => {
   const { cluster, fleet } = await stage(t);
   await podOn(cluster, 'checkout');
   await podOn(cluster, 'logs');
@@ -114,7 +114,7 @@ test('a node is told of by workload', async (t) => {
   });
 });
 
-test('where only a cluster is asked, its taints count from when they were written last', async (t) => {
+test('counts taints from their last write when only the cluster can be read', async (t) => {
   const { cluster, bare } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   cluster.taint('node-1', 'maintenance=now:NoExecute');
@@ -134,7 +134,7 @@ test('where only a cluster is asked, its taints count from when they were writte
   );
 });
 
-test('a pod that is gone is told of by history', async (t) => {
+test('explains a deleted pod from history', async (t) => {
   const { fleet, store, clock } = await stage(t);
   const now = clock.now();
   const ref = { cluster: CLUSTER, node: NODE };
@@ -161,7 +161,7 @@ test('a pod that is gone is told of by history', async (t) => {
   );
 });
 
-test('an API server that cannot be asked leaves the records, and says why', async (t) => {
+test('uses the records when the API server is unreachable and reports the cause', async (t) => {
   const refused = new ApiError('Cannot get pods: the connection was refused.', 0);
   const { fleet, store, clock } = await stage(t, { cluster: async () => Promise.reject(refused) });
   const now = clock.now();
@@ -187,7 +187,7 @@ test('an API server that cannot be asked leaves the records, and says why', asyn
   ]);
 });
 
-test('that no relay hears the cluster any more is told, and which eviction is therefore not scheduled', async (t) => {
+test('reports a disconnected cluster and the eviction that is therefore not scheduled', async (t) => {
   const { cluster, fleet, leases, clock } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   await heardCluster(leases, CLUSTER, clock.now() - 2 * DISCONNECTED_AFTER_MS);
@@ -201,7 +201,7 @@ test('that no relay hears the cluster any more is told, and which eviction is th
   assert.match(lineOf(node), /since T: \d+ evictions are not scheduled until a relay connects\./);
 });
 
-test('who may not read what runs a pod is told what made it', async (t) => {
+test("names a pod's direct owner when the owner itself can't be read", async (t) => {
   const { cluster, fleet } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   const live = async (asked: typeof CLUSTER) => {
@@ -226,7 +226,7 @@ test('who may not read what runs a pod is told what made it', async (t) => {
   );
 });
 
-test('rules that cannot be read are said to be so, and nothing is foretold by others', async (t) => {
+test('reports unreadable rules and forecasts nothing from other rules', async (t) => {
   const { cluster, fleet } = await stage(t);
   const name = await podOn(cluster, 'checkout');
   cluster.taint('node-1', 'maintenance=now:NoExecute');

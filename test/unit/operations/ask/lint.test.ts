@@ -14,7 +14,7 @@ const deployment = {
   spec: { template: { spec } },
 };
 
-/** What lint says of a cluster with one Deployment and this way of reading its nodes. */
+/** Returns the findings of lint for a cluster with one Deployment and these nodes. */
 async function linted(nodes: () => readonly object[]) {
   const objects = {
     async *list(path: string) {
@@ -31,13 +31,13 @@ async function linted(nodes: () => readonly object[]) {
   return { rules: findings.map(({ rule }) => rule), unknown };
 }
 
-test('a key that no node has is told of where the nodes could be read', async () => {
+test('reports a key that no node has, if the nodes could be read', async () => {
   assert.deepEqual(await linted(() => []), { rules: ['unknown-key'], unknown: [] });
   const taints = [{ key: 'gone', effect: 'NoExecute' }];
   assert.deepEqual(await linted(() => [{ spec: { taints } }]), { rules: [], unknown: [] });
 });
 
-test('where the nodes may not be read no key is called unknown, and the report says why', async () => {
+test("reports no key as unknown if the nodes can't be read, and reports the cause", async () => {
   const { rules, unknown } = await linted(() => {
     throw new ApiError('Nodes are forbidden.', 403, 'Forbidden');
   });

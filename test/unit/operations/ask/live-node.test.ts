@@ -12,7 +12,7 @@ import { FakeCluster } from '#test/world/fake-cluster.ts';
 
 const NODE = nodeName('n1');
 
-/** A node with this taint, that renewed its Lease 10 s ago; and what is asked of it. */
+/** A node with this taint whose Lease was renewed 10 s ago, and the requests for it. */
 function shown(key: string, refusal?: ApiError) {
   const clock = new DrivenClock(at(60));
   const cluster = new FakeCluster(clock);
@@ -29,14 +29,14 @@ function shown(key: string, refusal?: ApiError) {
   return { clock, asked, look };
 }
 
-describe('who asks about a node', () => {
-  test('learns whether it is alive where it is called unreachable', async () => {
+describe('a read of a node', () => {
+  test('returns whether an unreachable node renews its Lease', async () => {
     const { clock, look } = shown(NODE_UNREACHABLE);
     const { life, lifeUnknown } = await look({ clock });
     assert.deepEqual([life, lifeUnknown], [{ kind: 'alive', renewedAt: at(50), until: at(90) }, undefined]);
   });
 
-  test('reads no Lease where it has other taints, or where none counts', async () => {
+  test("reads no Lease of a node with other taints, or when the Lease doesn't matter", async () => {
     const other = shown('a');
     await other.look({ clock: other.clock });
     const uncounted = shown(NODE_UNREACHABLE);
@@ -44,7 +44,7 @@ describe('who asks about a node', () => {
     assert.deepEqual([other.asked, uncounted.asked], [['get'], ['get']]);
   });
 
-  test('is told why the Lease cannot be read, and all else', async () => {
+  test('returns the cause of an unreadable Lease and all other fields', async () => {
     const { clock, look } = shown(NODE_UNREACHABLE, new ApiError('It is forbidden.', 403));
     const { taints, life, lifeUnknown } = await look({ clock });
     assert.equal(taints?.length, 1);

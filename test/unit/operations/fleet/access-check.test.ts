@@ -9,7 +9,7 @@ const CHECKED = {
   access: { kind: 'eks', clusterName: 'production', region: 'eu-west-1' },
 } as const;
 
-/** Lambda, which answers every invocation so. */
+/** A Lambda client that gives every invocation this answer. */
 function lambda(answer: () => { readonly said: string; readonly FunctionError?: string }) {
   const asked: InvokeCommand['input'][] = [];
   const send = async ({ input }: InvokeCommand) => {
@@ -20,7 +20,7 @@ function lambda(answer: () => { readonly said: string; readonly FunctionError?: 
   return { client: { send } as unknown as LambdaClient, asked };
 }
 
-test('evict is asked by its name, with what is to be registered, and its answer is passed on', async () => {
+test('invokes evict by name with the new registration and passes on its answer', async () => {
   for (const answer of [
     { works: true, version: 'v1.34.2' },
     { works: false, reason: 'It is not reached.' },
@@ -37,7 +37,7 @@ test('evict is asked by its name, with what is to be registered, and its answer 
   }
 });
 
-test('an older evict, which takes the question for messages, is told of as such', async () => {
+test('reports an older evict that mistakes the request for messages', async () => {
   for (const answer of [
     { said: '{"errorMessage":"event.Records is not iterable"}', FunctionError: 'Unhandled' },
     { said: '{"batchItemFailures":[]}' },
@@ -52,7 +52,7 @@ test('an older evict, which takes the question for messages, is told of as such'
   }
 });
 
-test('who may not ask hears which right it takes', async () => {
+test('names the missing permission to invoke evict', async () => {
   const { client } = lambda(() => {
     throw new Error('not authorized');
   });

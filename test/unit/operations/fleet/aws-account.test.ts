@@ -8,7 +8,7 @@ import { AwsAccount } from '#shared/operations/fleet/aws-account.ts';
 type Input = Readonly<Record<string, unknown>>;
 type Answers = Readonly<Record<string, (input: Input) => object>>;
 
-/** The account of a stack `tw` that answers this, by command. */
+/** The account of a stack `tw` with these answers by command. */
 function account(answers: Answers) {
   const asked: string[] = [];
   const send = async (command: { readonly input: Input }) => {
@@ -47,7 +47,7 @@ const QUOTAS: Answers = {
   DescribeTable: () => ({ Table: { WarmThroughput: { WriteUnitsPerSecond: 4_000 } } }),
 };
 
-test('quotas are what is left of the account, what its functions may use, and what its table takes', async () => {
+test("returns the account's free concurrency, the concurrency of its functions, and the table's capacity", async () => {
   assert.deepEqual(await account(QUOTAS).account.quotas(), {
     invocations: 900,
     batches: { 'node-delta': 20, 'pod-delta': 20, evict: 50 },
@@ -57,7 +57,7 @@ test('quotas are what is left of the account, what its functions may use, and wh
   });
 });
 
-test('a limit of the table’s own counts where it is the lower one', async () => {
+test("uses the table's own limit if it is lower", async () => {
   const limited = (most: number) =>
     account({
       ...QUOTAS,
@@ -67,7 +67,7 @@ test('a limit of the table’s own counts where it is the lower one', async () =
   assert.deepEqual([(await limited(-1)).mostWrites, (await limited(-1)).writesAtOnce], [40_000, undefined]);
 });
 
-test('alarms are those of its name, on all pages, with whom they tell', async () => {
+test("returns the stack's alarms from all pages with the number of their receivers", async () => {
   const at = new Date(0);
   const { account: of, asked } = account({
     DescribeAlarms: ({ NextToken }) =>
@@ -106,7 +106,7 @@ test('alarms are those of its name, on all pages, with whom they tell', async ()
   assert.equal(asked[0], 'DescribeAlarms tw:');
 });
 
-test('what may not be asked is one sentence that names the right', async () => {
+test('names the missing permission in one sentence', async () => {
   const { account: of } = account({ ...QUOTAS, GetAccountSettings: refused, DescribeAlarms: refused });
   await assert.rejects(of.quotas(), {
     name: 'FleetError',

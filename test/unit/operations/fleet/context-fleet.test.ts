@@ -4,7 +4,7 @@ import { contextFleet } from '#shared/operations/fleet/context-fleet.ts';
 import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
-test('a cluster of a fleet that is named beside a context alone is refused, with what to add', async () => {
+test('rejects another cluster of a fleet next to a bare context and names the flags to add', async () => {
   const fleet = contextFleet({ kind: 'local-context', context: 'testbed' }, new DrivenClock(0));
   assert.equal(await clusterNamed('testbed', fleet), 'testbed');
   await assert.rejects(clusterNamed('prod', fleet), {

@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 const items = (count: number): readonly Item[] =>
   Array.from({ length: count }, (_, index) => toAttributes({ pk: `CLUSTER#${index}`, sk: 'REGISTRATION' }));
 
-/** Two tables: one with these pages of items, and one that leaves out of each batch what `leaves` says. */
+/** Two tables: one with these pages of items, and one that leaves this number of items of each batch unprocessed. */
 function tables(pages: readonly (readonly Item[])[], leaves: (batch: number) => number = () => 0) {
   const written: Item[] = [];
   let batches = 0;
@@ -34,7 +34,7 @@ function tables(pages: readonly (readonly Item[])[], leaves: (batch: number) => 
   return { client, written };
 }
 
-test('all items are put as they are, page by page, but leases', async () => {
+test('copies all items except leases unchanged, page by page', async () => {
   const lease = toAttributes({ pk: 'LEASE#prod', sk: 'LEASE', epoch: 1 });
   const [first = {}, ...rest] = items(61);
   const { client, written } = tables([[first, lease], [], rest]);
@@ -42,7 +42,7 @@ test('all items are put as they are, page by page, but leases', async () => {
   assert.deepEqual(written, [first, ...rest]);
 });
 
-test('what is left out of a batch is put again, until nothing is', async (t) => {
+test('retries unprocessed items until none remain', async (t) => {
   const time = driveTimers(t);
   const { client, written } = tables([items(30)], (batch) => (batch < 12 ? 4 : 0));
   const copied = copyTable(client, 'restored', 'used');
@@ -51,7 +51,7 @@ test('what is left out of a batch is put again, until nothing is', async (t) => 
   assert.equal(new Set(written.map(({ pk }) => pk?.S)).size, 30);
 });
 
-test('a table that takes nothing is said to be throttled, in the end', async (t) => {
+test('reports a table that accepts nothing as throttled after its retries', async (t) => {
   const time = driveTimers(t);
   const { client } = tables([items(1)], () => 1);
   const copied = assert.rejects(copyTable(client, 'restored', 'used'), {
@@ -63,7 +63,7 @@ test('a table that takes nothing is said to be throttled, in the end', async (t)
   await copied;
 });
 
-test('a table that is not there is named', async () => {
+test('names a missing table', async () => {
   const client = fakeClient(async () => {
     throw Object.assign(new Error('not found'), { name: 'ResourceNotFoundException' });
   });

@@ -17,7 +17,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 const NOW = Date.UTC(2026, 10, 21, 12);
 const PROD = clusterName('prod');
 
-/** In a directory in which an `npm start` was once given the context `prod`. */
+/** Creates a directory in which an `npm start` was once given the context `prod`. */
 async function here(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), 'open-fleet-'));
   const before = process.cwd();
@@ -40,7 +40,7 @@ async function here(t: TestContext) {
   return { deps, hints, state };
 }
 
-test('without a word the fleet is that of the npm start that runs here, and that is said', async (t) => {
+test('uses the fleet of a running npm start in the directory by default, and prints that', async (t) => {
   const { deps, hints, state } = await here(t);
   const fleet = openFleet({}, deps);
   t.after(() => fleet.close());
@@ -50,7 +50,7 @@ test('without a word the fleet is that of the npm start that runs here, and that
   state.release();
 });
 
-test('without a word the fleet is the table of a stack where no npm start runs', async (t) => {
+test('uses the table of a stack by default if no npm start runs', async (t) => {
   const { deps, hints, state } = await here(t);
   state.release();
   const onFailure: string[] = [];
@@ -60,7 +60,7 @@ test('without a word the fleet is the table of a stack where no npm start runs',
   assert.match(onFailure.join(), /^No npm start runs in this directory, so the command used table taintward/);
 });
 
-test('a state directory goes before a table, and a table before what runs here', async (t) => {
+test('prefers a state directory to a table, and a table to a running npm start', async (t) => {
   const { deps, state } = await here(t);
   const named = openFleet({ state: '.taintward', table: 'fleet' }, deps);
   t.after(() => named.close());
@@ -69,7 +69,7 @@ test('a state directory goes before a table, and a table before what runs here',
   state.release();
 });
 
-test('a context alone is a cluster of which nothing else is known, unless the npm start here manages it', async (t) => {
+test('uses a bare context without records unless the npm start in the directory manages it', async (t) => {
   const { deps, state } = await here(t);
   assert.equal((await openLive({ context: 'other' }, deps)).kind, 'context');
   const managed = await openLive({ context: 'prod' }, deps);
@@ -79,7 +79,7 @@ test('a context alone is a cluster of which nothing else is known, unless the np
   assert.equal((await openLive({ context: 'prod' }, deps)).kind, 'context');
 });
 
-test('a cluster of a state directory is asked by the context by which its process reaches it', async (t) => {
+test('reaches a cluster of a state directory by the context that its process uses', async (t) => {
   const { deps, state } = await here(t);
   state.release();
   const fleet = openFleet({ state: '.taintward' }, deps);
@@ -93,7 +93,7 @@ test('a cluster of a state directory is asked by the context by which its proces
   });
 });
 
-test('a kubeconfig without a context is refused', async (t) => {
+test('rejects a kubeconfig without a context', async (t) => {
   const { deps, state } = await here(t);
   state.release();
   await assert.rejects(openLive({ kubeconfig: 'k' }, deps), {
@@ -102,7 +102,7 @@ test('a kubeconfig without a context is refused', async (t) => {
   });
 });
 
-/** A kubeconfig whose user is had from a program, and a state directory that leads to it. */
+/** A kubeconfig whose user runs a program, and a state directory that refers to it. */
 async function hereWithAProgram(t: TestContext, user = '{exec: {command: ./run}}') {
   const opened = await here(t);
   const kubeconfig = resolve('hostile.kubeconfig');
@@ -140,13 +140,13 @@ for (const [what, user] of [
   ['an exec plugin', '{exec: {command: ./run}}'],
   ['an auth-provider', '{auth-provider: {name: gcp, config: {cmd-path: ./run}}}'],
 ] as const) {
-  test(`${what} of a kubeconfig that a found state directory leads to is not started`, async (t) => {
+  test(`does not run ${what} of a kubeconfig from an implicit state directory`, async (t) => {
     const { ask } = await hereWithAProgram(t, user);
     await assert.rejects(ask({}), REFUSED);
   });
 }
 
-test('an exec plugin is started where the state directory was named, or kubectl would read the same file', async (t) => {
+test('runs an exec plugin if the state directory was named or kubectl reads the same kubeconfig', async (t) => {
   const { ask, kubeconfig } = await hereWithAProgram(t, '{exec: {command: /nowhere/run}}');
   const started = /The credentials plugin \/nowhere\/run of context "prod" cannot be started \(ENOENT\)/;
   await assert.rejects(ask({ state: '.taintward' }), started);
@@ -154,7 +154,7 @@ test('an exec plugin is started where the state directory was named, or kubectl 
   await assert.rejects(ask({}), started);
 });
 
-test('a state directory here that others may write is passed over, and that is said', async (t) => {
+test('ignores a state directory that others may write, and prints that', async (t) => {
   const { deps, hints, state } = await here(t);
   chmodSync(state.path, 0o777);
   assert.equal(openFleet({}, deps).where, 'table taintward');
@@ -166,7 +166,7 @@ test('a state directory here that others may write is passed over, and that is s
   state.release();
 });
 
-test('a file clusters.json in the hands of somebody else is not believed', async (t) => {
+test('rejects a clusters.json that others may write', async (t) => {
   const { deps, state } = await here(t);
   state.release();
   const fleet = openFleet({ state: '.taintward' }, deps);
@@ -175,7 +175,7 @@ test('a file clusters.json in the hands of somebody else is not believed', async
   await assert.rejects(fleet.cluster(PROD), /clusters\.json may be written by other users/);
 });
 
-test('a link to a console elsewhere, or with more than a key, is not shown', async (t) => {
+test('prints no link to a console elsewhere or with more than a key', async (t) => {
   const { deps, state } = await here(t);
   let link = '';
   const socket = await listenOnSocket(

@@ -10,7 +10,10 @@ type Letter = {
   readonly group?: string;
 };
 
-/** The queues of a stack `tw` with these letters in the dead-letter queue of a queue; a command of these names fails. Of its agents edge-2 is gone. */
+/**
+ * The queues of a stack `tw` with these letters in one dead-letter queue. Commands in `faults` fail. The queues of
+ * agent edge-2 don't exist.
+ */
 function queues(
   letters: readonly Letter[],
   box = 'evictions-due-dlq',
@@ -69,18 +72,18 @@ function queues(
 
 const many = Array.from({ length: 12 }, (_, index) => ({ MessageId: `m${index}`, Body: '{}' }));
 
-test('dead letters are counted where there are some', async () => {
+test('counts dead letters per queue, without empty queues', async () => {
   assert.deepEqual([...(await queues(many).box.count())], [['evictions-due', 12]]);
 });
 
-test('a queue of an agent that may not be looked at is not taken for one that is not there', async () => {
+test("reports an agent's inaccessible queue as an error, not as missing", async () => {
   const { box } = queues([], undefined, {}, ['edge-2', 'denied']);
   const refused = { name: 'FleetError', message: /agent-denied-.* does not answer \(not authorized\)/ };
   await assert.rejects(box.count(), refused);
   await assert.rejects(box.backlog(), refused);
 });
 
-test('queues of agents are counted among the others, and what one has set aside is read and sent again by its name', async () => {
+test("includes agents' queues in counts, and reads and redrives their dead letters by name", async () => {
   const letters = [{ MessageId: 'm', Body: 'x' }];
   const [name, agents] = ['agent-edge-1-evictions-due', ['edge-1', 'edge-2']];
   const { box, of } = queues(letters, `${name}-dlq`, {}, agents);
@@ -102,7 +105,7 @@ test('queues of agents are counted among the others, and what one has set aside 
   ]);
 });
 
-test('dead letters are read page by page up to a limit, and given back at once', async () => {
+test('reads dead letters page by page up to a limit and returns them immediately', async () => {
   const { box, of } = queues([{ ...{ MessageId: 'm', Body: 'x' }, reason: 'nobody can read it' }, ...many]);
   const found = await box.list(11);
   assert.equal(found.length, 11);
@@ -117,7 +120,7 @@ test('dead letters are read page by page up to a limit, and given back at once',
   assert.equal(back.length, 11);
 });
 
-test('dead letters are moved to the queue that they are of, which is named', async () => {
+test('moves dead letters to their own queue, which it names', async () => {
   const { box, of } = queues(many);
   assert.equal(await box.redrive('evictions-due'), 12);
   assert.deepEqual(of('StartMessageMoveTaskCommand'), [
@@ -128,7 +131,7 @@ test('dead letters are moved to the queue that they are of, which is named', asy
   ]);
 });
 
-test('one letter is sent again as it was, and deleted; the others that were looked through are given back', async () => {
+test('sends one letter again unchanged, deletes it, and returns the others that it received', async () => {
   const { box, of } = queues([...many, { MessageId: 'm', Body: 'x', reason: 'it was given up' }]);
   await box.redriveOne({ id: 'm', queue: 'evictions-due' });
   assert.deepEqual(of('SendMessageCommand'), [
@@ -145,7 +148,7 @@ test('one letter is sent again as it was, and deleted; the others that were look
   assert.equal(back.length, many.length);
 });
 
-test('one of a FIFO queue keeps its group, and is not taken for one that was sent before', async () => {
+test('keeps the group of a FIFO letter and gives it a new deduplication ID', async () => {
   const letter = { MessageId: 'm', Body: 'x', group: 'a node' };
   const { box, of } = queues([letter], 'node-deltas-dlq.fifo');
   await box.redriveOne({ id: 'm', queue: 'node-deltas.fifo' });
@@ -153,7 +156,7 @@ test('one of a FIFO queue keeps its group, and is not taken for one that was sen
   assert.deepEqual([MessageGroupId, MessageDeduplicationId], ['a node', 'redrive-m']);
 });
 
-test('a letter that cannot be sent is not deleted, and one that is gone is said to be', async () => {
+test("keeps a letter that can't be sent, and reports a missing letter", async () => {
   const { box, of } = queues(many, 'evictions-due-dlq', { SendMessageCommand: 'not authorized' });
   await assert.rejects(box.redriveOne({ id: 'm3', queue: 'evictions-due' }), {
     name: 'FleetError',
@@ -168,7 +171,7 @@ test('a letter that cannot be sent is not deleted, and one that is gone is said 
   assert.equal(back.length, 10);
 });
 
-test('letters of a queue that are moved already are said to be: SQS has one task for each queue', async () => {
+test('reports a redrive that is already running, because SQS permits one task per queue', async () => {
   const running = 'There is already a task running. Only one active task is allowed for a source queue.';
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: running });
   await assert.rejects(box.redrive('evictions-due'), {
@@ -177,7 +180,7 @@ test('letters of a queue that are moved already are said to be: SQS has one task
   });
 });
 
-test('letters that cannot be moved can be sent one by one, which is said', async () => {
+test("recommends redriving letters one by one if they can't be moved", async () => {
   const { box } = queues(many, 'evictions-due-dlq', { StartMessageMoveTaskCommand: 'unsupported' });
   await assert.rejects(box.redrive('evictions-due'), {
     name: 'FleetError',
@@ -185,7 +188,7 @@ test('letters that cannot be moved can be sent one by one, which is said', async
   });
 });
 
-test('nothing is moved where there is nothing, and dead letters of expiry are not redriven', async () => {
+test('moves nothing from an empty queue, and rejects dead letters of expiry', async () => {
   const { box, of } = queues([]);
   assert.equal(await box.redrive('pod-deltas.fifo'), 0);
   await assert.rejects(box.redrive('expiry'), { name: 'FleetError', message: /can't be redriven/ });
@@ -193,7 +196,7 @@ test('nothing is moved where there is nothing, and dead letters of expiry are no
   assert.deepEqual(of('StartMessageMoveTaskCommand'), []);
 });
 
-test('purge deletes page by page until nothing is handed out, also of expiry', async () => {
+test('purges page by page until nothing is received, including expiry', async () => {
   for (const [queue, box] of [
     ['evictions-due', 'evictions-due-dlq'],
     ['expiry', 'expiry-dlq'],
@@ -214,7 +217,7 @@ test('purge deletes page by page until nothing is handed out, also of expiry', a
   }
 });
 
-test('purge deletes one letter, and gives the others back', async () => {
+test('purges one letter and returns the others', async () => {
   const { box, of } = queues([...many, { MessageId: 'm', Body: 'x' }]);
   await box.purgeOne({ id: 'm', queue: 'evictions-due' });
   assert.deepEqual(
@@ -226,7 +229,7 @@ test('purge deletes one letter, and gives the others back', async () => {
   assert.equal(back.length, many.length);
 });
 
-test('purge says what SQS keeps, and which right it lacks', async () => {
+test('reports messages that SQS keeps and a missing permission to purge', async () => {
   const kept = queues(many, 'evictions-due-dlq', {}, [], true).box;
   await assert.rejects(kept.purge('evictions-due'), {
     name: 'FleetError',

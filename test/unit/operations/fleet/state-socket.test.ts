@@ -25,7 +25,7 @@ function directory(t: TestContext) {
   return dir;
 }
 
-test('who may read the directory is answered, and nobody else, until it is closed', async (t) => {
+test('answers only users with access to the directory, until it is closed', async (t) => {
   const path = join(directory(t), 'service.sock');
   assert.equal(await askSocket(path, '/service'), undefined);
   const socket = await listenOnSocket(path, ({ url }, response) => end(response, { url }), log);
@@ -35,7 +35,7 @@ test('who may read the directory is answered, and nobody else, until it is close
   assert.equal(await askSocket(path, '/service'), undefined);
 });
 
-test('what a killed process left is taken away', async (t) => {
+test('replaces the socket of a killed process', async (t) => {
   const path = join(directory(t), 'service.sock');
   const killed = await listenOnSocket(path, () => undefined, log);
   renameSync(path, `${path}.kept`);
@@ -47,7 +47,7 @@ test('what a killed process left is taken away', async (t) => {
   await socket?.close();
 });
 
-test('what is no socket stays, and is named', async (t) => {
+test('keeps and names a file that is not a socket', async (t) => {
   const path = join(directory(t), 'service.sock');
   writeFileSync(path, 'precious', { mode: 0o600 });
   const why = { name: 'ForeignFileError', message: /service\.sock is no socket: move it away$/ };
@@ -59,7 +59,7 @@ test('what is no socket stays, and is named', async (t) => {
   assert.equal(readFileSync(path, 'utf8'), 'precious');
 });
 
-test('a socket in the hands of somebody else is not believed', async (t) => {
+test('rejects a socket that others may write', async (t) => {
   const path = join(directory(t), 'service.sock');
   const socket = await listenOnSocket(path, (_, response) => void response.end('{"link":"theirs"}'), log);
   chmodSync(path, 0o666);
@@ -72,14 +72,14 @@ test('a socket in the hands of somebody else is not believed', async (t) => {
   await socket?.close();
 });
 
-test('a question that is refused rejects', async (t) => {
+test('rejects a request with an error status', async (t) => {
   const path = join(directory(t), 'service.sock');
   const socket = await listenOnSocket(path, (_, response) => void response.writeHead(404).end(), log);
   await assert.rejects(askSocket(path, '/what'), /answers 404 to \/what$/);
   await socket?.close();
 });
 
-test('a path that is too long for a socket is told', async (t) => {
+test('reports a path that is too long for a socket', async (t) => {
   const path = join(directory(t), 'x'.repeat(120), 'service.sock');
   assert.equal(await listenOnSocket(path, () => undefined, log), undefined);
   assert.equal(await askSocket(path, '/service'), undefined);

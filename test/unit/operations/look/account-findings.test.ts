@@ -18,14 +18,14 @@ describe('quotas', () => {
     ...more,
   });
 
-  test('are enough for the default configuration of a small fleet', () => {
+  test('are sufficient for the default configuration of a small fleet', () => {
     assert.deepEqual(verdicts(quotaFindings(quotas(), 5_000)), [
       'ok: Lambda runs 1000 concurrent invocations of functions without reserved concurrency, and the service uses up to 92.',
       'ok: The table accepts up to 40000 writes per second when scaled, and immediately 4000 (2000 scheduled pods).',
     ]);
   });
 
-  test('count what is reserved for the service apart from what all functions share', () => {
+  test('count reserved concurrency separately from shared concurrency', () => {
     const reserved = { 'node-delta': 20, 'pod-delta': 20, evict: 55 };
     const [lambda, ...more] = quotaFindings(quotas({ invocations: 10, reserved }), 0);
     assert.deepEqual(
@@ -38,7 +38,7 @@ describe('quotas', () => {
     assert.equal(more.length, 1);
   });
 
-  test('are not where less is reserved for a function than its queue is to have', () => {
+  test('are insufficient if less is reserved for a function than its queue uses', () => {
     const [, throttled] = quotaFindings(quotas({ reserved: { evict: 49 } }), 0);
     assert.equal(throttled?.verdict, 'warn');
     assert.match(throttled?.message ?? '', /^Lambda runs 49 concurrent invocations of evict, .* 50: /);
@@ -47,13 +47,13 @@ describe('quotas', () => {
     assert.equal(table?.verdict, 'ok');
   });
 
-  test('are not where a new account runs ten invocations', () => {
+  test('are insufficient in a new account with ten concurrent invocations', () => {
     const [lambda] = quotaFindings(quotas({ invocations: 10 }), 0);
     assert.equal(lambda?.verdict, 'warn');
     assert.match(lambda?.remediation ?? '', /concurrent executions/);
   });
 
-  test('are judged by how many nodes there are', () => {
+  test('are compared with the number of nodes', () => {
     assert.deepEqual(fixes(quotaFindings(quotas(), 5_001)), ['Deploy with taintward:evictConcurrency 200.']);
     assert.deepEqual(fixes(quotaFindings(quotas(), 20_001)), [
       'Set a warm throughput of 20000 writes on the table before tainting many nodes together.',
@@ -74,13 +74,13 @@ describe('alarms', () => {
     ...more,
   });
 
-  test('are well that tell somebody and do not ring', () => {
+  test('are fine if they have receivers and do not fire', () => {
     assert.deepEqual(verdicts(alarmFindings([alarm('a'), alarm('b')])), [
       'ok: All 2 alarms have an action. Whether subscriptions of its topic are confirmed is not checked.',
     ]);
   });
 
-  test('that tell nobody are no use', () => {
+  test('are useless without receivers', () => {
     const [all] = alarmFindings([alarm('a', { receivers: 0 }), alarm('b', { receivers: 0 })]);
     assert.deepEqual([all?.verdict, all?.message], ['warn', '2 of 2 alarms have no subscribers.']);
     assert.match(all?.remediation ?? '', /taintward:alarmTopicArn/);
@@ -88,7 +88,7 @@ describe('alarms', () => {
     assert.equal(some?.message, '1 of 2 alarms have no subscribers.');
   });
 
-  test('that ring say what they mean', () => {
+  test('print their description when they fire', () => {
     const [rings] = alarmFindings([alarm('late evictions', { state: 'ALARM' })]);
     assert.deepEqual(rings, {
       check: 'alarms',
@@ -98,7 +98,7 @@ describe('alarms', () => {
     });
   });
 
-  test('without data, or removed, are told', () => {
+  test('are reported without data, or if none exist', () => {
     assert.equal(
       alarmFindings([alarm('a', { state: 'INSUFFICIENT_DATA' })]).at(-1)?.message,
       '1 of 1 alarms have no data yet, as in the first minutes after a deployment.',

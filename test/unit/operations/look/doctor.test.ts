@@ -25,7 +25,7 @@ const NOW = Date.UTC(2026, 10, 21, 12);
 const HOUR_MS = 3_600_000;
 const prod = clusterName('prod');
 
-/** A fleet of the cluster `prod`, which shows this, and what is found there. */
+/** A fleet of the cluster `prod` with these objects, and the findings of doctor. */
 function examined(t: TestContext, shown: Shown) {
   const clock = new DrivenClock(NOW);
   const found = embeddedFleet(
@@ -40,7 +40,7 @@ function examined(t: TestContext, shown: Shown) {
 const about = (what: string, findings: Awaited<ReturnType<typeof examine>>) =>
   findings.filter((finding) => finding.check === what).map(({ verdict, message }) => [verdict, message]);
 
-test('a pause that is over is told as what it is then: enforced', async (t) => {
+test('reports an expired pause as enforce mode', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce\n');
@@ -53,7 +53,7 @@ test('a pause that is over is told as what it is then: enforced', async (t) => {
   assert.deepEqual(about('built-in', await findings()), [['ok', `Disabled (${by}). Taintward evicts.`]]);
 });
 
-test('a cluster in which an agent runs is not entered, which is how it should be', async (t) => {
+test('does not connect to a cluster with an agent and reports that as fine', async (t) => {
   const { fleet, findings } = examined(t, {});
   const registry = { get: async () => ({ name: prod, access: { kind: 'agent', agent: 'edge-1' } }) };
   const found = await findings({
@@ -79,7 +79,7 @@ const podIn = (name: string, note?: string) => ({
 });
 const [KEY = ''] = POD_TAKEOVER.keys;
 const TAKEN = podIn('taken', `${KEY}=300+3600`);
-/** As the API server shows it: with defaults, and without what is empty. */
+/** The policy as the API server returns it: with defaults and without empty fields. */
 const shownPolicy = { ...POLICY, spec: { ...Object(POLICY?.['spec']), extra: 'a default' } };
 const atPods = (more: Shown = {}): Shown => ({
   ...controllerManager('on'),
@@ -93,7 +93,7 @@ const atPods = (more: Shown = {}): Shown => ({
 const enforced = async (fleet: Fleet, more = '') =>
   (await fleet.operator()).applyPolicy(prod, `mode: enforce\n${more}`);
 
-test('a takeover at pods is told with what it takes over, and the built-in controller that waits by it', async (t) => {
+test('reports a pod-level takeover with its pods and the waiting built-in controller', async (t) => {
   const { fleet, findings } = examined(t, atPods());
   await enforced(fleet);
   const found = await findings();
@@ -109,7 +109,7 @@ test('a takeover at pods is told with what it takes over, and the built-in contr
   );
 });
 
-test('what a takeover at pods lacks is told', async (t) => {
+test('reports the missing parts of a pod-level takeover', async (t) => {
   const { fleet, findings } = examined(
     t,
     atPods({
@@ -135,7 +135,7 @@ test('what a takeover at pods lacks is told', async (t) => {
   assert.equal(about('takeover', await findings()).length, 2);
 });
 
-test('a takeover at pods that is bound to nothing, or selects nothing, takes nothing over', async (t) => {
+test('reports a pod-level takeover without binding or namespaces as ineffective', async (t) => {
   const { [path(BINDING)]: _, ...unbound } = atPods({ '/api/v1/namespaces': [] });
   const { findings } = examined(t, unbound);
   assert.deepEqual(about('takeover', await findings()), [
@@ -160,7 +160,7 @@ const heartbeat = new Date(NOW - 10_000).toISOString();
 const ALIVE = { heartbeat, aliveSince: heartbeat };
 const VIRTUAL = `treatAsNoExecute: [${NODE_TAKEOVER.keys.join(', ')}]`;
 
-test('a takeover at nodes that is alive is well, and one that policy is about to end is not', async (t) => {
+test('reports an active node-level takeover as fine, unless the policy will end it', async (t) => {
   const { fleet, findings } = examined(t, atNodes(ALIVE));
   await enforced(fleet, VIRTUAL);
   const found = await findings();
@@ -180,7 +180,7 @@ test('a takeover at nodes that is alive is well, and one that policy is about to
   ]);
 });
 
-test('a version of Kubernetes on which nothing is proven is told of, and one that is is not', async (t) => {
+test('warns about a Kubernetes version that is not tested', async (t) => {
   for (const gitVersion of ['v1.36.3', 'v1.37.2-eks-1a2b3c4']) {
     const { findings } = examined(t, { '/version': { gitVersion } });
     assert.deepEqual(about('versions', await findings()), []);
@@ -193,14 +193,14 @@ test('a version of Kubernetes on which nothing is proven is told of, and one tha
   }
 });
 
-test('README and the page on versions name the versions of Kubernetes that are proven', () => {
+test('README and the page on versions list the tested Kubernetes versions', () => {
   for (const page of ['README.md', 'docs/reference/kubernetes-versions.md']) {
     const text = readFileSync(join(import.meta.dirname, '../../../..', page), 'utf8');
     assert.match(text, new RegExp(`proven on Kubernetes ${PROVEN_KUBERNETES.join(' and ')}\\b`), page);
   }
 });
 
-test('what a takeover at nodes takes is asked for where there is one, by name', async (t) => {
+test('checks the permissions of a node-level takeover by resource name, if there is one', async (t) => {
   const { fleet, findings } = examined(t, atNodes(ALIVE));
   await enforced(fleet, VIRTUAL);
   const live = shownCluster(atNodes(ALIVE), NOW);
@@ -214,7 +214,7 @@ test('what a takeover at nodes takes is asked for where there is one, by name', 
   ]);
 });
 
-test('a takeover at nodes whose relay could not prove it takes nothing over, though it has not lapsed yet', async (t) => {
+test('reports a suspended node-level takeover as ineffective before it expires', async (t) => {
   const { fleet, findings } = examined(t, atNodes({ ...ALIVE, withheld: 'a node kept its taint' }));
   await enforced(fleet);
   const found = await findings();
@@ -227,7 +227,7 @@ test('a takeover at nodes whose relay could not prove it takes nothing over, tho
   assert.match(String(about('built-in', found)), /^warn,Enabled .*, as Taintward is\. /);
 });
 
-test('a takeover at nodes that lapsed, or of which a part is gone, is told', async (t) => {
+test('reports an expired or incomplete node-level takeover', async (t) => {
   const { findings } = examined(t, atNodes({ heartbeat: new Date(NOW - 100_000).toISOString() }));
   assert.match(
     String(about('takeover', await findings())),
@@ -242,7 +242,7 @@ test('a takeover at nodes that lapsed, or of which a part is gone, is told', asy
   ]);
 });
 
-test('who may not look at a takeover is told so, and the rest all the same', async (t) => {
+test('reports a missing permission to read takeovers and continues', async (t) => {
   const { findings, fleet } = examined(t, {});
   const live = shownCluster(controllerManager('off'), NOW, (of) => of.includes('admissionregistration'));
   const found = await findings({ ...fleet, cluster: async () => live });
@@ -265,7 +265,7 @@ const ofAccount = (findings: Awaited<ReturnType<typeof examine>>) =>
     .filter(({ check }) => ['versions', 'quotas', 'alarms'].includes(check))
     .map(({ check, verdict }) => `${check} ${verdict}`);
 
-test('of a deployment, releases, quotas for all of its nodes, and alarms are looked at', async (t) => {
+test('checks releases, quotas for all nodes, and alarms of a deployment', async (t) => {
   const { fleet, leases, findings } = examined(t, {});
   const deployed: Fleet = { ...fleet, kind: 'deployed', account: WELL };
   assert.deepEqual(ofAccount(await findings(deployed)), [
@@ -282,14 +282,14 @@ test('of a deployment, releases, quotas for all of its nodes, and alarms are loo
   ]);
 });
 
-test('nobody evicts where the built-in controller is off and the policy only observes', async (t) => {
+test('reports that no controller evicts when the built-in controller is off and the policy observes', async (t) => {
   const { findings } = examined(t, controllerManager('off'));
   const [[verdict, says] = []] = about('built-in', await findings());
   assert.equal(verdict, 'bad');
   assert.match(String(says), /the policy mode is observe: no controller evicts/);
 });
 
-test('rules that cannot be read are bad, and keep nothing else back', async (t) => {
+test('reports unreadable rules as bad and continues', async (t) => {
   const { fleet, findings } = examined(t, controllerManager('off'));
   const rulesStore = Object.assign(Object.create(fleet.rulesStore), {
     fleetStop: async () => undefined,
@@ -300,7 +300,7 @@ test('rules that cannot be read are bad, and keep nothing else back', async (t) 
   assert.equal(about('permissions', found)[0]?.[0], 'ok');
 });
 
-test('a lease that nobody holds is of no release', async (t) => {
+test('does not report a release for a lease without a holder', async (t) => {
   const { fleet, leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
@@ -308,7 +308,7 @@ test('a lease that nobody holds is of no release', async (t) => {
   assert.equal(ofAccount(await findings({ ...fleet, kind: 'deployed', account: WELL }))[0], 'versions ok');
 });
 
-test('what of an account may not be looked at is one finding each, and none is bad for that', async (t) => {
+test('reports each inaccessible part of an account as one warning', async (t) => {
   const { fleet, findings } = examined(t, {});
   const refuse = () => Promise.reject(new FleetError("Can't read it from AWS."));
   const account: Account = { release: refuse, quotas: refuse, alarms: refuse };
@@ -317,7 +317,7 @@ test('what of an account may not be looked at is one finding each, and none is b
   ]);
 });
 
-test('a process of another release than this command is told of', async (t) => {
+test('warns about a process of another release', async (t) => {
   const { fleet, findings } = examined(t, {});
   const running = (version: string) => async () => ({ version, startedAt: NOW, clusters: {}, queues: {} });
   const told = async (version: string) =>
@@ -325,7 +325,7 @@ test('a process of another release than this command is told of', async (t) => {
   assert.deepEqual([await told(VERSION), await told('0.0.1')], ['ok', 'warn']);
 });
 
-test('a cluster that does not answer its relay is told of before it counts as deaf', async (t) => {
+test('reports an unresponsive cluster before it counts as disconnected', async (t) => {
   const { fleet, leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
@@ -339,7 +339,7 @@ test('a cluster that does not answer its relay is told of before it counts as de
   ]);
 });
 
-test('a process that is dead is bad, and of its clusters nothing is said that it knew', async (t) => {
+test('reports a dead process as bad and omits its reports', async (t) => {
   const { leases, findings } = examined(t, {});
   const lease = await leases.take(prod, undefined, 'relay-1', NOW);
   assert.ok(lease);
@@ -349,7 +349,7 @@ test('a process that is dead is bad, and of its clusters nothing is said that it
   assert.deepEqual(about('relay', found), []);
 });
 
-test('what stands among the registrations of clusters and is none is found', async (t) => {
+test('reports an invalid registration', async (t) => {
   const { fleet, findings } = examined(t, controllerManager('off'));
   const stray = 'The item NODE of x is not a valid cluster registration.';
   const registry = { list: async () => ({ clusters: [], strays: [stray] }) } as unknown as ClusterRegistry;
@@ -357,7 +357,7 @@ test('what stands among the registrations of clusters and is none is found', asy
   assert.deepEqual(about('registry', await findings()), []);
 });
 
-test('the right to the Eviction API is asked for where the policy evicts by it, and nowhere else', async (t) => {
+test('checks the permission for the Eviction API only if the policy uses it', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
   const limited = {
     ...fleet,
@@ -373,7 +373,7 @@ test('the right to the Eviction API is asked for where the policy evicts by it, 
   assert.deepEqual(await verdicts(), ['bad']);
 });
 
-describe('of a service in its cluster, the permissions of its account are examined:', () => {
+describe("permissions of an in-cluster service's account", () => {
   const NEEDED = 'ServiceAccount evictions/taintward';
   const inCluster = (
     t: TestContext,
@@ -405,7 +405,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     return { fleet, asked, found };
   };
 
-  test('it has them all', async (t) => {
+  test('are complete', async (t) => {
     const { asked, found } = inCluster(t, () => true);
     assert.deepEqual(about('permissions', await found()), [
       ['ok', `${NEEDED} has all permissions that the service needs.`],
@@ -421,7 +421,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     });
   });
 
-  test('it lacks some, and some that the policy needs', async (t) => {
+  test('lack some, including some that the policy needs', async (t) => {
     const { fleet, found } = inCluster(
       t,
       ({ verb, resource, subresource }) =>
@@ -434,7 +434,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     ]);
   });
 
-  test('the caller may not review them, and learns how to', async (t) => {
+  test("can't be reviewed by the caller, who gets a remedy", async (t) => {
     const { found } = inCluster(t, () => {
       throw new ApiError('Cannot create subjectaccessreviews: 403.', 403, 'Forbidden');
     });
@@ -451,7 +451,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     );
   });
 
-  test('it may not renew a takeover', async (t) => {
+  test('lack the renewal of a takeover', async (t) => {
     const lacks = inCluster(t, ({ name }) => name === undefined, atNodes(ALIVE));
     await enforced(lacks.fleet, VIRTUAL);
     assert.match(
@@ -468,7 +468,7 @@ describe('of a service in its cluster, the permissions of its account are examin
     assert.equal(about('permissions', await hidden.found()).length, 1);
   });
 
-  test('the API server does not answer', async (t) => {
+  test('are unknown when the API server fails', async (t) => {
     const { found } = inCluster(t, () => {
       throw new ApiError('Cannot create subjectaccessreviews: 500.', 500, 'InternalError');
     });
@@ -478,7 +478,7 @@ describe('of a service in its cluster, the permissions of its account are examin
   });
 });
 
-test('rights to the Leases of nodes that are missing are worth a word, and no fault', async (t) => {
+test('warns about missing permissions for node Leases', async (t) => {
   const { fleet, clock, findings } = examined(t, controllerManager('off'));
   const limited = {
     ...fleet,

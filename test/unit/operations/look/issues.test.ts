@@ -18,28 +18,28 @@ const kindsOf = (facts: Partial<ClusterFacts>) =>
     clusters: [{ cluster, holder: 'relay-1', renewedAt: NOW, connection: 'connected', ...facts }],
   }).map(({ type }) => type);
 
-test('a cluster is deaf when it was not heard for as long as the heartbeat waits', () => {
+test('reports a cluster as disconnected after the heartbeat timeout without contact', () => {
   assert.equal(connectionStatusOf(NOW - DISCONNECTED_AFTER_MS, NOW), 'connected');
   assert.equal(connectionStatusOf(NOW - DISCONNECTED_AFTER_MS - 1, NOW), 'disconnected');
   assert.equal(connectionStatusOf(undefined, NOW), 'never-connected');
   assert.deepEqual(kindsOf({ connection: 'disconnected' }), ['disconnected']);
 });
 
-test('a cluster that is not let in, or only now read, is not called deaf as well', () => {
+test('does not also report a denied or syncing cluster as disconnected', () => {
   assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'access-denied' } }), [
     'access-denied',
   ]);
   assert.deepEqual(kindsOf({ connection: 'disconnected', service: { ...VIEW, state: 'syncing' } }), []);
 });
 
-test('a cluster that is heard and does not answer needs somebody, whoever knows that', () => {
+test('reports a connected cluster with an open breaker, from any source', () => {
   assert.deepEqual(kindsOf({ breakerOpen: true }), ['api-server-unreachable']);
   assert.deepEqual(kindsOf({ service: { ...VIEW, state: 'live', breakerOpen: true } }), [
     'api-server-unreachable',
   ]);
 });
 
-test('clocks that differ need somebody, as does a taint that names a time in the future', () => {
+test('reports clock skew and taints with a future time', () => {
   const error = 'The clock is 60 s behind: evictions are held.';
   const faults = [
     { type: 'taint-time-in-future', since: NOW, error },
@@ -59,11 +59,11 @@ test('clocks that differ need somebody, as does a taint that names a time in the
   for (const { remediation } of needs) assert.match(remediation ?? '', /^Synchronize /);
 });
 
-test('of a cluster that cannot be read nothing else is said', () => {
+test('reports nothing else about an unreadable cluster', () => {
   assert.deepEqual(kindsOf({ error: 'It is away.', stuck: 1 }), ['unreadable']);
 });
 
-test('an eviction is late from its own moment on, and not while something holds it', () => {
+test("measures an eviction's delay from its own deadline, except while it is held", () => {
   const fireAt = NOW - 120_000;
   const of = (...records: Parameters<typeof aRecord>[0][]) =>
     latenessOf(

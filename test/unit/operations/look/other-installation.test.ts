@@ -15,7 +15,7 @@ import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 const PROD = clusterName('prod');
 const NOW = 1_000;
 
-/** A table, and all that stands on it. */
+/** A table and everything that uses it. */
 function installation(tableName: string) {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const table = new DynamoDbTable({
@@ -30,7 +30,7 @@ function installation(tableName: string) {
   };
 }
 
-test('an installation that takes the place of another has its clusters, stop, and countdowns, and evicts nothing before it is let', async () => {
+test('a replacement installation keeps clusters, stop, and countdowns, and evicts nothing until permitted', async () => {
   const [before, after] = ['taintward', 'taintward-2'].map(installation);
   assert.ok(before && after);
   const ref = aRef(PROD);

@@ -7,7 +7,7 @@ import { after, at, nodeDelta, recordIn } from '#test/unit/eviction/builders.ts'
 
 const by = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 } as const;
 
-test('a pod that is due while clocks differ is shown with these, and one that is not due is scheduled', () => {
+test('shows a due pod under clock skew as such, and an earlier one as scheduled', () => {
   const partition = after(nodeDelta(1));
   const record = recordIn(partition);
   assert.ok(record && partition.node);
@@ -18,7 +18,7 @@ test('a pod that is due while clocks differ is shown with these, and one that is
   assert.equal(pendingStateOf(look, undefined, at(59)).state, 'scheduled');
 });
 
-test('the console shows a pod that is held because its node is alive as such', () => {
+test("shows a pod of a live node as held by the node's Lease", () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
   const { state, note } = pendingStateOf({ record, gates: [by] }, undefined, at(61));

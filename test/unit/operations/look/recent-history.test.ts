@@ -9,7 +9,7 @@ import { embeddedFleet } from '#test/world/embedded-fleet.ts';
 const NOW = Date.UTC(2026, 10, 21, 12);
 const prod = clusterName('prod');
 
-test('what became of a pod is told for as long as it is kept, however long that is', async (t) => {
+test('reports the end of a pod for the whole retention, whatever its length', async (t) => {
   const { fleet, store } = embeddedFleet(t, { clusters: ['prod'], clock: new DrivenClock(NOW) });
   const monthAgo = NOW - 30 * 86_400_000;
   const record = aRecord({ name: 'web-9', startedAt: monthAgo, fireAt: monthAgo });

@@ -21,7 +21,7 @@ const prod = clusterName('prod');
 
 const aFault = (type: FaultType): Fault => ({ type, since: NOW, error: 'It is so' });
 
-/** A fleet of the cluster `prod`, which was heard a moment ago and is not asked. */
+/** A fleet of the cluster `prod` with a recent contact, whose API server is not called. */
 async function heard(t: TestContext) {
   const clock = new DrivenClock(NOW);
   const service = async () => ({ version: VERSION, startedAt: NOW, queues: {}, clusters: {} });
@@ -33,7 +33,7 @@ async function heard(t: TestContext) {
   return { ...found, lease, clock, status };
 }
 
-test('a fleet that goes on by itself needs nobody', async (t) => {
+test('reports no issue for a healthy fleet', async (t) => {
   const { status } = await heard(t);
   const { issues, clusters } = await status();
   assert.deepEqual(issues, []);
@@ -43,7 +43,7 @@ test('a fleet that goes on by itself needs nobody', async (t) => {
   assert.deepEqual(builtIn, { state: 'unknown', evidence: 'cluster prod was asked' });
 });
 
-test('a pause that is over is told as what it is then: enforced, until no moment', async (t) => {
+test('reports an expired pause as enforce mode without an end', async (t) => {
   const { status, fleet, clock } = await heard(t);
   const operator = await fleet.operator();
   await operator.applyPolicy(prod, 'mode: enforce');
@@ -57,7 +57,7 @@ test('a pause that is over is told as what it is then: enforced, until no moment
   assert.deepEqual(await told(), ['enforce', undefined]);
 });
 
-test('what needs somebody is told, the most urgent first', async (t) => {
+test('reports issues most urgent first', async (t) => {
   const { status, store, leases, lease, rulesStore, letters, fleet, clock } = await heard(t);
   const schedule = [
     aRecord({ name: 'delayed', fireAt: NOW - 2 * MINUTE_MS }),
@@ -87,7 +87,7 @@ test('what needs somebody is told, the most urgent first', async (t) => {
   assert.deepEqual([delayMs, nextAt], [5 * MINUTE_MS, NOW + 10 * MINUTE_MS]);
 });
 
-test('what cannot be read of one cluster, or of the queues, keeps nothing else back', async (t) => {
+test("reports everything else when one cluster or the queues can't be read", async (t) => {
   const { status, fleet } = await heard(t);
   const gone = () => Promise.reject(new StoreError('It is away.'));
   const { issues, unknown, clusters, deadLetters } = await status({
@@ -104,7 +104,7 @@ test('what cannot be read of one cluster, or of the queues, keeps nothing else b
   assert.deepEqual(unknown, ['It is away.']);
 });
 
-test('neither the stop of all clusters nor the queues keep anything back when they cannot be read', async (t) => {
+test('reports everything else when neither the stop of all clusters nor the queues can be read', async (t) => {
   const { status, fleet } = await heard(t);
   const { unknown, clusters, backlog, stop } = await status({
     ...fleet,
@@ -118,7 +118,7 @@ test('neither the stop of all clusters nor the queues keep anything back when th
   assert.deepEqual(unknown, ['No right to the queues.', 'The stop cannot be read.']);
 });
 
-test('a stop of all clusters that has expired needs nobody', async (t) => {
+test('reports no issue for an expired stop of all clusters', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await (await fleet.operator()).stopAll({ why: 'an incident', durationMs: MINUTE_MS });
   assert.deepEqual(
@@ -131,7 +131,7 @@ test('a stop of all clusters that has expired needs nobody', async (t) => {
   assert.deepEqual([stop, issues], [undefined, []]);
 });
 
-test('a stop of a cluster that has expired needs nobody', async (t) => {
+test('reports no issue for an expired stop of a cluster', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await (await fleet.operator()).stop(prod, { why: 'an incident', durationMs: MINUTE_MS });
   assert.equal((await status()).clusters[0]?.stop?.reason, 'an incident');
@@ -141,7 +141,7 @@ test('a stop of a cluster that has expired needs nobody', async (t) => {
   assert.deepEqual([clusters[0]?.stop, issues], [undefined, []]);
 });
 
-test('of the one process its own word counts, which is newer than what its lease says', async (t) => {
+test('prefers the state of the single process to its older lease', async (t) => {
   const { status, fleet } = await heard(t);
   const view = {
     nodes: 9,
@@ -162,7 +162,7 @@ test('of the one process its own word counts, which is newer than what its lease
   assert.deepEqual(await shown('syncing'), [7, true, NOW + 1], 'it has not listed them yet');
 });
 
-test('what was given up counts as that, and not as held', async (t) => {
+test('counts failed evictions as failed, not held', async (t) => {
   const { status, store } = await heard(t);
   const held = { by: { kind: 'observe' }, since: NOW } as const;
   const schedule = [aRecord({ held, gaveUpAt: NOW }), aRecord({ held })];
@@ -171,7 +171,7 @@ test('what was given up counts as that, and not as held', async (t) => {
   assert.deepEqual([counted, failed], [1, 1]);
 });
 
-test('relays are told with what they have on their hands, and the releases of all parts with them', async (t) => {
+test('reports relays with their nodes, and the releases of all parts', async (t) => {
   const { status, lease, leases, fleet } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, nodes: 7 });
   const account = { release: async () => '1.2.2', quotas: assert.fail, alarms: assert.fail };
@@ -184,7 +184,7 @@ test('relays are told with what they have on their hands, and the releases of al
   assert.deepEqual(versions, { cli: VERSION, functions: '1.2.2', relays: [VERSION] });
 });
 
-test('a cluster whose API server does not answer needs somebody before it counts as deaf', async (t) => {
+test('reports an unresponsive API server before the cluster counts as disconnected', async (t) => {
   const { status, lease, leases, store } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: true });
   const retry = { attempts: 1, nextTryAt: NOW, since: NOW, error: 'no answer', everything: true };
@@ -197,7 +197,7 @@ test('a cluster whose API server does not answer needs somebody before it counts
   assert.deepEqual([clusters[0]?.breakerOpen, clusters[0]?.retrying], [true, 1]);
 });
 
-test('an npm start that is dead needs somebody, and nothing that it said is shown as if it were so', async (t) => {
+test('reports a dead npm start and omits its reports', async (t) => {
   const { status, fleet, clock, lease, leases } = await heard(t);
   await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, faults: [aFault('store-failing')] });
   await clock.advanceTo(NOW + 3_000);
@@ -210,7 +210,7 @@ test('an npm start that is dead needs somebody, and nothing that it said is show
   assert.match(issues[0]?.message ?? '', /Its last lease renewal was 3s ago\.$/);
 });
 
-test('an npm start that does not answer is unknown while its lease is fresh, and then frozen', async (t) => {
+test('reports an unresponsive npm start as unknown while its lease is valid, then as frozen', async (t) => {
   const { status, fleet, clock } = await heard(t);
   const silent = {
     ...fleet,
@@ -231,7 +231,7 @@ test('an npm start that does not answer is unknown while its lease is fresh, and
   assert.equal(clusters[0]?.connection, 'stale');
 });
 
-test('a relay that renews no more is told once its lease is over, with the cluster that was heard', async (t) => {
+test('reports a relay that stopped renewing once its lease expired, with its cluster', async (t) => {
   const { fleet, clock } = await heard(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
   const seen = await look(deployed, [prod], { clock });
@@ -245,7 +245,7 @@ test('a relay that renews no more is told once its lease is over, with the clust
   assert.deepEqual([clusters[0]?.connection, clusters[0]?.faults], ['stale', undefined]);
 });
 
-test('a relay whose clock is behind is alive as long as its lease changes', async (t) => {
+test('treats a relay with a slow clock as alive while its lease changes', async (t) => {
   const { fleet, clock, lease, leases } = await heard(t);
   const deployed: Fleet = { ...fleet, kind: 'deployed', service: async () => undefined };
   const before = await look(deployed, [prod], { clock });
@@ -270,7 +270,7 @@ test('a relay whose clock is behind is alive as long as its lease changes', asyn
   assert.deepEqual(statusOf(await first).issues, []);
 });
 
-test('a cluster whose lease was just taken is not known yet, and is not called unheard', async (t) => {
+test('reports a recently acquired lease as unknown, not as disconnected', async (t) => {
   const clock = new DrivenClock(NOW);
   const { fleet, leases } = embeddedFleet(t, { clusters: ['prod'], clock }, { kind: 'deployed' });
   const told = async () => {
@@ -288,7 +288,7 @@ test('a cluster whose lease was just taken is not known yet, and is not called u
   assert.deepEqual(await told(), [['disconnected'], []]);
 });
 
-test('what a relay finds wrong is told with its remedy, and that an older one does not say it', async (t) => {
+test("reports a relay's faults with remedies, and that an older relay reports none", async (t) => {
   const { fleet, clock, lease, leases } = await heard(t);
   const told = async (report: Pick<LeaseReport, 'faults' | 'breakerOpen'>) => {
     await leases.renew(lease, { renewedAt: NOW, heardAt: NOW, breakerOpen: false, ...report });
@@ -318,7 +318,7 @@ test('what a relay finds wrong is told with its remedy, and that an older one do
   ]);
 });
 
-describe('of a bare context', () => {
+describe('a bare context', () => {
   const nodes = [{ spec: { taints: [{ key: 'a', effect: 'NoExecute' }] } }, { spec: {} }];
   const statusIn = async (live: LiveCluster) => {
     const clock = new DrivenClock(NOW);
@@ -329,7 +329,7 @@ describe('of a bare context', () => {
     return statusOf(await look(fleet, [prod], { clock }));
   };
 
-  test('what its cluster shows is told, and nobody is missed who was never asked', async () => {
+  test("reports the cluster's objects without missing records of relays", async () => {
     const shown = {
       ...controllerManager('on'),
       '/api/v1/nodes': nodes,
@@ -341,7 +341,7 @@ describe('of a bare context', () => {
     assert.deepEqual([all, tainted, kubernetes, builtIn?.state, mode], [2, 1, 'v1.36.3', 'on', undefined]);
   });
 
-  test('one that does not let us in needs somebody', async () => {
+  test('reports an issue when the cluster denies access', async () => {
     const { issues } = await statusIn(shownCluster({}, NOW, () => true));
     assert.deepEqual(
       issues.map(({ type }) => type),

@@ -9,7 +9,7 @@ import type { TakeoverState } from '#shared/operations/takeover/state.ts';
 const NOW = Date.UTC(2026, 10, 21, 12);
 const LAPSE_MS = 90_000;
 
-/** A takeover at the nodes whose heartbeat is so old. */
+/** A node-level takeover whose heartbeat has this age. */
 function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {}): TakeoverState {
   const heartbeat = heartbeatAgeMs === undefined ? {} : { heartbeat: NOW - heartbeatAgeMs };
   const takeover = { resourceVersion: '1', keys: [], lapseMs: LAPSE_MS, ...heartbeat, ...live };
@@ -24,8 +24,8 @@ function atNodes(heartbeatAgeMs: number | undefined, live: Partial<Takeover> = {
 
 const saidOf = (state: TakeoverState) => takeoverFindings(state, undefined).map(({ message }) => message);
 
-describe('the built-in controller rests', () => {
-  test('while the heartbeat of the takeover is fresh', () => {
+describe('the built-in controller does not evict', () => {
+  test("while the takeover's heartbeat is valid", () => {
     assert.match(saidOf(atNodes(LAPSE_MS - 1)).join(), /the built-in controller does not evict/);
   });
 
@@ -35,7 +35,7 @@ describe('the built-in controller rests', () => {
     ['was never renewed', atNodes(undefined)],
     ['is withheld', atNodes(1, { withheld: 'an eviction is overdue by 70 s' })],
   ] as const) {
-    test(`by no finding whose heartbeat ${why}`, () => {
+    test(`according to no finding about a heartbeat that ${why}`, () => {
       assert.doesNotMatch(saidOf(state).join(), /rests|alive/);
     });
   }
@@ -46,7 +46,7 @@ for (const [mode, told] of [
   ['observe', /Until then, no controller evicts 2 pods/],
   ['paused', /Until then, no controller evicts 2 pods/],
 ] as const) {
-  test(`that the built-in controller waits longer for pods is told as what it means where the policy is ${mode}`, () => {
+  test(`explains the longer wait of the built-in controller in policy mode ${mode}`, () => {
     const faults = { missing: [], changed: [] };
     const pods = {
       by: 'the API server',

@@ -10,7 +10,7 @@ import {
 const LABEL = 'taintward.dev/takeover';
 const chosen = [{ key: 'team', operator: 'In', values: ['web'] }] as const;
 
-test('the namespaces that were chosen are read from the selector of this release, and of one from before its label was renamed', () => {
+test('reads the chosen namespaces from the current selector and from that with the former label values', () => {
   assert.deepEqual(chosenNamespaces(selectedNamespaces(chosen)), chosen);
   const former = [
     { key: 'kubernetes.io/metadata.name', operator: 'NotIn', values: ['kube-system'] },
@@ -20,7 +20,7 @@ test('the namespaces that were chosen are read from the selector of this release
   assert.deepEqual(chosenNamespaces(former), [former[2]]);
 });
 
-test('both values of the label opt in, and both opt out', () => {
+test('accepts both the current and former label values for opting in and out', () => {
   const [, out, into] = selectedNamespaces(POD_TAKEOVER.namespaces);
   assert.deepEqual(
     [out, into],

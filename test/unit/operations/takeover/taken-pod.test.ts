@@ -7,7 +7,7 @@ import { projectTakenPod } from '#shared/operations/takeover/taken-pod.ts';
 import { json, scriptedServer, status } from '#test/unit/kubernetes/scripted-server.ts';
 
 const MOVING = 'taintward.dev/takeover-in-progress';
-/** Of a release from before it was renamed. */
+/** Annotation of releases before it was renamed. */
 const FORMER = 'taintward.dev/takeover-moving';
 const podWith = (annotations: object, tolerations: readonly object[] = []) => ({
   metadata: { namespace: 'shop', name: 'web-0', resourceVersion: '5', annotations },
@@ -15,7 +15,7 @@ const podWith = (annotations: object, tolerations: readonly object[] = []) => ({
 });
 
 describe('a pod between two patches', () => {
-  test('is to be what its annotation says', () => {
+  test('is completed from its annotation', () => {
     const next = { tolerations: [{ key: 'a', tolerationSeconds: 60 }], note: 'a=60+3600' };
     for (const name of [MOVING, FORMER]) {
       const { moving, movingBy } = projectTakenPod(podWith({ [name]: JSON.stringify(next) }));
@@ -23,7 +23,7 @@ describe('a pod between two patches', () => {
     }
   });
 
-  test('is to be what the present annotation says, where it has the former one, too', () => {
+  test('is completed from the current annotation if it also has the former one', () => {
     const [next, other] = ['a=60+3600', 'b=1+2'].map((note) => ({ tolerations: [], note }));
     const { moving, movingBy } = projectTakenPod(
       podWith({ [FORMER]: JSON.stringify(other), [MOVING]: JSON.stringify(next) }),
@@ -32,13 +32,13 @@ describe('a pod between two patches', () => {
   });
 
   for (const text of ['{', 'null', '7', '{"tolerations":"x"}', '{"note":"x"}']) {
-    test(`is between none when its annotation is ${text}: nobody of us wrote that`, () => {
+    test(`is not recognized with the annotation ${text}, which Taintward never writes`, () => {
       assert.equal(projectTakenPod(podWith({ [MOVING]: text })).moving, undefined);
     });
   }
 });
 
-test('a pod is to stay as it is if it is one of ours, or opted out', () => {
+test("excludes Taintward's own pods and pods that opted out", () => {
   const labelled = (labels: object) => ({ metadata: { labels } });
   for (const [untouchable, labels] of [
     [true, { 'app.kubernetes.io/name': 'taintward' }],
@@ -50,7 +50,7 @@ test('a pod is to stay as it is if it is one of ours, or opted out', () => {
     assert.equal(projectTakenPod(labelled(labels)).untouchable, untouchable, JSON.stringify(labels));
 });
 
-test('a pod that tolerates as long as an int64 counts is moved by patches that say so exactly', async (t) => {
+test('moves a pod with int64 toleration seconds by exact patches', async (t) => {
   const pod = projectTakenPod(
     parseInt64Json(
       '{"metadata":{"namespace":"shop","name":"web-0"},"spec":{"nodeName":"n1","tolerations":[{"key":"a","tolerationSeconds":9223372036854775807}]}}',

@@ -6,11 +6,11 @@ import type { SimulatedApiServer } from '#simulator/api/server.ts';
 export interface Answer {
   readonly code: number;
   readonly text: string;
-  /** The body, when it is one JSON document. */
+  /** The body, if it is one JSON document. */
   readonly body: unknown;
 }
 
-/** What stands at a place in parsed JSON; `undefined` when there is nothing. */
+/** Returns the value at a path in parsed JSON, or `undefined`. */
 export function at(json: unknown, ...path: readonly (string | number)[]): unknown {
   let value = json;
   for (const name of path) {
@@ -19,7 +19,7 @@ export function at(json: unknown, ...path: readonly (string | number)[]): unknow
   return value;
 }
 
-/** What stands at a place in each item of a list. */
+/** Returns the value at a path in each item of a list. */
 export const each = (list: unknown, ...path: readonly (string | number)[]): unknown[] =>
   Array.isArray(list) ? list.map((item) => at(item, ...path)) : [];
 
@@ -29,7 +29,7 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Talks to the simulated API server as its clients do: over TLS, with its token. */
+/** Client of the simulated API server that connects as real clients do: over TLS, with the server's token. */
 export class ApiClient {
   readonly #server: SimulatedApiServer;
 
@@ -53,7 +53,7 @@ export class ApiClient {
   patch = (path: string, type: string, body: unknown) =>
     this.call('PATCH', path, { body, type: `application/${type}-patch+json` });
 
-  /** The events of a watch, one by one, until the server ends it. */
+  /** Yields the events of a watch until the server ends it. */
   async *watch(path: string): AsyncGenerator<unknown> {
     const response = await this.open(path);
     let unfinished = '';
@@ -64,7 +64,7 @@ export class ApiClient {
     }
   }
 
-  /** A GET's answer, to be read. */
+  /** Returns the response to a GET, unread. */
   open = (path: string) => this.#send('GET', path, {});
 
   async #send(method: string, path: string, { body, type, headers }: CallOptions): Promise<IncomingMessage> {

@@ -22,13 +22,13 @@ describe('a strategic merge patch of a Deployment', () => {
     );
   });
 
-  test('keeps of its strategy what is to be retained', () => {
+  test('keeps only the retained keys of its strategy', () => {
     const before = { spec: { strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1 } } } };
     const patch = { spec: { strategy: { $retainKeys: ['type'], type: 'Recreate' } } };
     assert.deepEqual(strategicMergePatch(before, patch), { spec: { strategy: { type: 'Recreate' } } });
   });
 
-  test('merges lists of texts as sets, and takes out what is to go', () => {
+  test('merges lists of strings as sets and removes deleted strings', () => {
     const before = { metadata: { finalizers: ['a', 'b'] } };
     const patch = { metadata: { '$deleteFromPrimitiveList/finalizers': ['a'], finalizers: ['c', 'b'] } };
     assert.deepEqual(strategicMergePatch(before, patch), { metadata: { finalizers: ['b', 'c'] } });
@@ -80,7 +80,7 @@ describe('a strategic merge patch', () => {
     assert.deepEqual(typesAfter(conditions('A', 'B'), replaces), ['C']);
   });
 
-  test('replaces taints and tolerations whole, and removes what is null', () => {
+  test('replaces taints and tolerations as a whole and removes null fields', () => {
     const node = { spec: { taints: [{ key: 'a', effect: 'NoExecute' }], podCIDR: 'x' } };
     const taints = [{ key: 'b', effect: 'NoSchedule' }];
     assert.deepEqual(strategicMergePatch(node, { spec: { taints } }), { spec: { taints, podCIDR: 'x' } });
@@ -94,7 +94,7 @@ describe('a strategic merge patch', () => {
     });
   });
 
-  test('is refused when it is no object, lacks a merge key, or uses directives unknown here', () => {
+  test('is rejected if it is not an object, lacks a merge key, or uses unknown directives', () => {
     assert.throws(() => strategicMergePatch({}, []), refusedWith(400));
     assert.throws(
       () => strategicMergePatch({}, { status: { conditions: [{ status: 'x' }] } }),
@@ -104,7 +104,7 @@ describe('a strategic merge patch', () => {
     assert.throws(() => strategicMergePatch({}, { spec: { $patch: 'mangle' } }), refusedWith(400));
   });
 
-  test('does not change what it is applied to', () => {
+  test('does not modify its input', () => {
     const before = Object.freeze({ status: Object.freeze({ conditions: Object.freeze([]) }) });
     strategicMergePatch(before, conditions('A'));
     assert.deepEqual(before, { status: { conditions: [] } });
@@ -172,12 +172,12 @@ describe('a JSON patch (RFC 6902)', () => {
     ['a path through __proto__', { op: 'add', path: '/__proto__/polluted', value: 1 }],
     ['a path that is no pointer', { op: 'remove', path: 'spec' }],
   ] as const) {
-    test(`${name} is refused with 422`, () => {
+    test(`rejects ${name} with 422`, () => {
       assert.throws(() => jsonPatch(node, [patch]), refusedWith(422));
     });
   }
 
-  test('what was copied is changed without the original', () => {
+  test('changes a copied value without the original', () => {
     const patch = [
       { op: 'copy', from: '/spec/taints', path: '/spec/copy' },
       { op: 'replace', path: '/spec/copy/0/key', value: 'z' },
@@ -185,7 +185,7 @@ describe('a JSON patch (RFC 6902)', () => {
     assert.deepEqual(jsonPatch(node, patch), { spec: { ...node.spec, copy: [{ key: 'z' }, { key: 'b' }] } });
   });
 
-  test('64-bit integers are tested and copied exactly', () => {
+  test('tests and copies 64-bit integers exactly', () => {
     const pod = { seconds: 9223372036854775807n };
     const patch = (value: bigint) => [
       { op: 'test', path: '/seconds', value },
@@ -195,13 +195,13 @@ describe('a JSON patch (RFC 6902)', () => {
     assert.throws(() => jsonPatch(pod, patch(9223372036854775806n)), refusedWith(422));
   });
 
-  test('does not change what it is applied to', () => {
+  test('does not modify its input', () => {
     const before = Object.freeze({ spec: Object.freeze({ taints: Object.freeze([]) }) });
     jsonPatch(before, [{ op: 'add', path: '/spec/taints/-', value: 'x' }]);
     assert.deepEqual(before, { spec: { taints: [] } });
   });
 
-  test('one that is no list is refused with 422', () => {
+  test('rejects a patch that is not a list with 422', () => {
     assert.throws(() => jsonPatch(node, {}), refusedWith(422));
   });
 });

@@ -4,7 +4,7 @@ import { parseProtobuf } from '#simulator/api/protobuf.ts';
 import { parseJson } from '#simulator/objects/json.ts';
 import { StatusError } from '#simulator/objects/status.ts';
 
-/** As `k8s.io/apimachinery/pkg/runtime/serializer/protobuf` encodes it. */
+/** Encoded by `k8s.io/apimachinery/pkg/runtime/serializer/protobuf`. */
 const EVICTION =
   'azhzAAoVCglwb2xpY3kvdjESCEV2aWN0aW9uEi4KHAoFd2ViLTASABoHZGVmYXVsdCIAKgAyADgAQgASDggAEgUKA3UtMSoDQWxs' +
   'GgAiAA==';
@@ -52,7 +52,7 @@ const DEPLOYMENT_JSON = `
 "maxSurge":"25%"}}},
 "status":{}}`;
 
-/** Go leaves numbers and flags that are zero out of JSON, and not out of protobuf. */
+/** Removes zero values. Go omits zero numbers and flags in JSON, but not in protobuf. */
 function withoutZeros(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutZeros);
   if (typeof value !== 'object' || value === null) return value;
@@ -72,7 +72,7 @@ const decoded = (base64: string) => parseProtobuf(Buffer.from(base64, 'base64'))
 const refused = (error: unknown) => error instanceof StatusError && error.code === 400;
 
 describe('protobuf', () => {
-  test('of an Eviction with its options is read, also what is zero', () => {
+  test('decodes an Eviction with its options, including zero values', () => {
     assert.deepEqual(decoded(EVICTION), {
       apiVersion: 'policy/v1',
       kind: 'Eviction',
@@ -81,11 +81,11 @@ describe('protobuf', () => {
     });
   });
 
-  test('of a Deployment is read as its JSON: maps, quantities, shares, 64-bit integers, embedded messages', () => {
+  test('decodes a Deployment like its JSON: maps, quantities, shares, 64-bit integers, embedded messages', () => {
     assert.deepEqual(withoutZeros(decoded(DEPLOYMENT)), withoutZeros(parseJson(DEPLOYMENT_JSON)));
   });
 
-  test('that is cut off anywhere is refused, or read as far as it goes', () => {
+  test('rejects truncated input or decodes its complete part', () => {
     const bytes = Buffer.from(DEPLOYMENT, 'base64');
     for (let length = 0; length < bytes.length; length += 1) {
       try {
@@ -96,7 +96,7 @@ describe('protobuf', () => {
     }
   });
 
-  test('of a kind that is not known is refused', () => {
+  test('rejects an unknown kind', () => {
     const secret = Buffer.from('k8s\0\n\x0c\n\x02v1\x12\x06Secret');
     assert.throws(() => parseProtobuf(secret), /Secret in version "v1" is not known/);
   });

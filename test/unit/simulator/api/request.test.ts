@@ -37,18 +37,18 @@ describe('a field selector', () => {
     assert.ok(fieldSelector('nodes', 'spec.unschedulable=false')(node));
   });
 
-  test('selects an Event by what it is about and by its source', () => {
+  test('selects an Event by its object and its source', () => {
     const selector = 'involvedObject.kind=Pod,involvedObject.name=web,source=kubelet,type=Normal';
     assert.ok(fieldSelector('events', selector)(event));
   });
 
-  test('selects a pod that is not bound by the empty name', () => {
+  test('selects an unbound pod by the empty node name', () => {
     const unbound = store.create('pods', 'default', aPod('unbound'));
     assert.ok(fieldSelector('pods', 'spec.nodeName=')(unbound));
     store.delete('pods', inDefault('unbound'));
   });
 
   for (const selector of ['spec.hostname=x', 'spec.nodeName', 'spec.nodeName>1', '=x']) {
-    test(`"${selector}" is refused`, () => assert.throws(() => fieldSelector('pods', selector), refused));
+    test(`rejects "${selector}"`, () => assert.throws(() => fieldSelector('pods', selector), refused));
   }
 });

@@ -21,8 +21,8 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-describe('who may call', () => {
-  test('nobody without the token, and is told as by the real server', async () => {
+describe('the API server', () => {
+  test('rejects callers without the token like the real server', async () => {
     for (const authorization of ['', 'Bearer wrong', `Basic ${server.token}`, server.token]) {
       const { code, body } = await client.get(NODES, { authorization });
       assert.equal(code, 401);
@@ -30,20 +30,20 @@ describe('who may call', () => {
     }
   });
 
-  test('anybody asks for its health', async () => {
+  test('answers health checks without the token', async () => {
     for (const path of ['/readyz', '/livez', '/healthz']) {
       const { code, text } = await client.get(path, { authorization: '' });
       assert.deepEqual([code, text], [200, 'ok']);
     }
   });
 
-  test('over TLS with its own certificate only, on the loopback interface', async () => {
+  test('listens on the loopback interface over TLS with its own certificate only', async () => {
     assert.match(server.url, /^https:\/\/127\.0\.0\.1:[0-9]+$/);
     const [error] = await once(get(`${server.url}/readyz`), 'error');
     assert.match(String(error), /self-signed/);
   });
 
-  test('whoever holds the token may do everything, says an access review', async () => {
+  test('allows everything to holders of the token in access reviews', async () => {
     const spec = { resourceAttributes: { verb: 'delete', resource: 'pods' } };
     const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
       spec,
@@ -54,7 +54,7 @@ describe('who may call', () => {
 });
 
 describe('discovery', () => {
-  test('tells of every resource and subresource', async () => {
+  test('lists every resource and subresource', async () => {
     const { body } = await client.get('/api/v1');
     const names = each(at(body, 'resources'), 'name');
     assert.deepEqual(names, [
@@ -73,7 +73,7 @@ describe('discovery', () => {
     ]);
   });
 
-  test('tells of its release as the real server does', async () => {
+  test('returns its version as the real server does', async () => {
     const { code, body } = await client.get('/version');
     assert.equal(code, 200);
     assert.deepEqual([at(body, 'major'), at(body, 'minor'), at(body, 'gitVersion')], ['1', '36', 'v1.36.3']);
@@ -100,7 +100,7 @@ describe('discovery', () => {
     '/api/v1/nodes/',
     '/%',
   ]) {
-    test(`knows no ${path}`, async () => {
+    test(`does not find ${path}`, async () => {
       const { code, body } = await client.get(path);
       assert.deepEqual([code, at(body, 'reason')], [404, 'NotFound']);
     });
@@ -108,7 +108,7 @@ describe('discovery', () => {
 });
 
 describe('objects', () => {
-  test('are made, read, replaced and deleted', async () => {
+  test('are created, read, replaced, and deleted', async () => {
     const made = await client.post(NODES, aNode('node-1'));
     assert.equal(made.code, 201);
     const replaced = await client.call('PUT', `${NODES}/node-1`, {
@@ -125,7 +125,7 @@ describe('objects', () => {
     assert.equal((await client.get(`${NODES}/node-1`)).code, 404);
   });
 
-  test('are not replaced in place of others of their name: a conflict', async () => {
+  test('do not replace an object of the same name with another UID, with a conflict', async () => {
     const { body } = await client.post(NODES, aNode('node-1'));
     store.delete('nodes', unscoped('node-1'));
     store.create('nodes', '', aNode('node-1'));
@@ -134,7 +134,7 @@ describe('objects', () => {
     assert.deepEqual([replaced.code, at(replaced.body, 'reason')], [409, 'Conflict']);
   });
 
-  test('are selected by field and label, of one namespace or all', async () => {
+  test('are selected by field and label, in one namespace or all', async () => {
     store.create('namespaces', '', { metadata: { name: 'other' } });
     store.create('pods', 'default', aPod('a', { nodeName: 'node-1' }, { labels: { app: 'x' } }));
     store.create('pods', 'default', aPod('b', { nodeName: 'node-2' }, { labels: { app: 'x' } }));
@@ -146,7 +146,7 @@ describe('objects', () => {
     assert.deepEqual(await names('/api/v1/pods?labelSelector=app%3Dx'), ['a', 'b']);
   });
 
-  test('keep 64-bit integers exact on their way in and out', async () => {
+  test('keep 64-bit integers exact in both directions', async () => {
     const pod = JSON.stringify(
       aPod('web', { tolerations: [{ operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 0 }] }),
     );
@@ -159,7 +159,7 @@ describe('objects', () => {
 });
 
 describe('a patch', () => {
-  test('of a node, in each of the three kinds', async () => {
+  test('changes a node in each of the three formats', async () => {
     store.create('nodes', '', aNode('node-1'));
     const taints = [{ key: 'a', effect: 'NoExecute' }];
     const node = `${NODES}/node-1`;
@@ -171,7 +171,7 @@ describe('a patch', () => {
     assert.deepEqual(at(again.body, 'spec'), { taints });
   });
 
-  test('of taints makes its sender their owner: by fieldManager, or else by user agent', async () => {
+  test('makes the sender of taints their owner, by fieldManager or else by user agent', async () => {
     store.create('nodes', '', aNode('node-1'));
     const ownerAfter = async (method: string, query: string, agent: string | undefined, effect: string) => {
       const { body } = await client.call(method, `${NODES}/node-1${query}`, {
@@ -192,8 +192,8 @@ describe('a patch', () => {
   });
 });
 
-describe('a deletion', () => {
-  test('of a pod answers with the pod, marked or gone', async () => {
+describe('a delete', () => {
+  test('answers with the pod, terminating or removed', async () => {
     store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
     const marked = await client.delete(`${PODS}/web`, { kind: 'DeleteOptions', apiVersion: 'v1' });
     assert.equal(at(marked.body, 'metadata', 'deletionGracePeriodSeconds'), 30);
@@ -209,7 +209,7 @@ describe('an answer', () => {
     ['of a watch', `${NODES}?watch=1`],
     ['that refuses', `${NODES}/nowhere`],
   ] as const) {
-    test(`${name} says the time of the server`, async () => {
+    test(`${name} has a Date header`, async () => {
       const { headers } = await client.open(path);
       const date = Date.parse(headers.date ?? '');
       assert.ok(Math.abs(Date.now() - date) < 60_000, String(headers.date));
@@ -217,8 +217,8 @@ describe('an answer', () => {
   }
 });
 
-describe('a request that is wrong', () => {
-  test('is refused with the status the real server gives it', async () => {
+describe('an invalid request', () => {
+  test('is rejected with the status of the real server', async () => {
     store.create('nodes', '', aNode('node-1'));
     const wrong: [string, string, object | string | undefined, string | undefined, number][] = [
       ['POST', NODES, '{"kind":', undefined, 400],
@@ -253,7 +253,7 @@ describe('a request that is wrong', () => {
     assert.equal((await client.get(NODES, { accept: 'text/html' })).code, 406);
   });
 
-  test('by a fault of our own is told without its details, and the server goes on', async () => {
+  test('is answered without details of an internal error, and the server continues', async () => {
     const events: string[] = [];
     const failing = aStore({
       save: ({ resource }) => {
@@ -322,14 +322,14 @@ describe('a watch', () => {
     return `${at(event, 'type')} ${at(metadata, 'name') ?? ''} ${at(metadata, 'resourceVersion')}`;
   };
 
-  test('without bookmarks says nothing more at its end', async () => {
+  test('sends nothing at its end without bookmarks', async () => {
     const lines: string[] = [];
     const path = `${NODES}?watch=true&resourceVersion=1&timeoutSeconds=1`;
     for await (const event of client.watch(path)) lines.push(line(event));
     assert.deepEqual(lines, []);
   });
 
-  test('without a version begins with what is there', async () => {
+  test('starts with the existing objects if it has no version', async () => {
     store.create('nodes', '', aNode('node-1'));
     for (const version of ['', '&resourceVersion=0']) {
       const { value } = await client.watch(`${NODES}?watch=1${version}`).next();
@@ -337,7 +337,7 @@ describe('a watch', () => {
     }
   });
 
-  test('shows rows to kubectl, the columns with the first one only', async () => {
+  test('sends rows to kubectl, with the columns in the first row only', async () => {
     store.create('nodes', '', aNode('node-1'));
     store.create('nodes', '', aNode('node-2'));
     const { text } = await client.get(`${NODES}?watch=1&timeoutSeconds=1`, {
@@ -352,7 +352,7 @@ describe('a watch', () => {
     assert.equal(at(second, 'object', 'rows', 0, 'cells', 0), 'node-2');
   });
 
-  test('of a client that does not read is cut, not buffered without bound', async () => {
+  test('is closed if its client does not read, instead of unlimited buffering', async () => {
     const unread = await client.open(`${NODES}?watch=1`);
     const cut = once(unread, 'error');
     store.create('nodes', '', aNode('node-1'));

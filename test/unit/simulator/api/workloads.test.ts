@@ -27,7 +27,7 @@ const web = (spec: object = {}) => ({
 });
 
 describe('a workload', () => {
-  test('is made with the defaults of the real server', async () => {
+  test('is created with the defaults of the real server', async () => {
     const { code, body } = await client.post(DEPLOYMENTS, web());
     assert.equal(code, 201);
     assert.deepEqual(at(body, 'spec', 'strategy'), {
@@ -38,7 +38,7 @@ describe('a workload', () => {
     assert.equal(at(body, 'metadata', 'generation'), 1);
   });
 
-  test('whose labels its selector does not select is refused', async () => {
+  test('is rejected if its selector does not match its labels', async () => {
     const { code, body } = await client.post(
       DEPLOYMENTS,
       web({ selector: { matchLabels: { app: 'other' } } }),
@@ -47,7 +47,7 @@ describe('a workload', () => {
     assert.equal(at(body, 'details', 'causes', 0, 'field'), 'spec.template.metadata.labels');
   });
 
-  test('does not change its selector', async () => {
+  test('rejects a change of its selector', async () => {
     store.create('deployments', 'default', web());
     const { code, body } = await client.patch(`${DEPLOYMENTS}/web`, 'merge', {
       spec: podsOf('other'),
@@ -55,7 +55,7 @@ describe('a workload', () => {
     assert.deepEqual([code, at(body, 'details', 'causes', 0, 'field')], [422, 'spec.selector']);
   });
 
-  test('is scaled by itself', async () => {
+  test('has a scale subresource', async () => {
     store.create('deployments', 'default', web());
     const scale = await client.get(`${DEPLOYMENTS}/web/scale`);
     assert.deepEqual(at(scale.body, 'status'), { replicas: 0, selector: 'app=web' });
@@ -70,7 +70,7 @@ describe('a workload', () => {
     assert.equal(negative.code, 422);
   });
 
-  test('is shown as kubectl prints it', async () => {
+  test('is printed as by kubectl', async () => {
     store.create('deployments', 'default', web());
     const { body } = await client.get(DEPLOYMENTS, {
       accept: 'application/json;as=Table;v=v1;g=meta.k8s.io,application/json',
@@ -87,7 +87,7 @@ describe('a workload', () => {
     ]);
   });
 
-  test('that is to be orphaned lets go of what it owned', async () => {
+  test('keeps its dependents when orphaned', async () => {
     const { metadata } = store.create('deployments', 'default', web());
     const owner = {
       apiVersion: 'apps/v1',
@@ -104,21 +104,21 @@ describe('a workload', () => {
     assert.deepEqual(store.get('replicasets', inDefault('web-1')).metadata.ownerReferences, []);
   });
 
-  test('is deleted with Background or Orphan only, which is said', async () => {
+  test('accepts only Background or Orphan deletion and reports that', async () => {
     store.create('deployments', 'default', web());
     const { code, body } = await client.delete(`${DEPLOYMENTS}/web`, { propagationPolicy: 'Foreground' });
     assert.equal(code, 400);
     assert.match(String(at(body, 'message')), /propagationPolicy: must be Background or Orphan/);
   });
 
-  test('in a dry run is answered as it would be, and not kept', async () => {
+  test('is answered but not stored in a dry run', async () => {
     const { code, body } = await client.post(`${DEPLOYMENTS}?dryRun=All`, web());
     assert.deepEqual([code, at(body, 'spec', 'revisionHistoryLimit')], [201, 10]);
     assert.equal(store.find('deployments', inDefault('web')), undefined);
   });
 });
 
-test('server-side apply is refused, with what is taken instead', async () => {
+test('rejects server-side apply and names the accepted media types', async () => {
   const { code, body } = await client.call('PATCH', `${DEPLOYMENTS}/web?fieldManager=me`, {
     body: web(),
     type: 'application/apply-patch+yaml',
@@ -147,20 +147,20 @@ describe('an eviction', () => {
     }));
   });
 
-  test('is answered with success, and the pod is on its way out', async () => {
+  test('is answered with success and makes the pod terminate', async () => {
     const { code, body } = await evict(eviction({ deleteOptions: { gracePeriodSeconds: 5 } }));
     assert.deepEqual([code, at(body, 'status')], [201, 'Success']);
     assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionGracePeriodSeconds, 5);
   });
 
-  test('in a dry run, by its options or by the request, leaves the pod', async () => {
+  test('keeps the pod in a dry run, by its options or by the request', async () => {
     assert.equal((await evict(eviction({ deleteOptions: { dryRun: ['All'] } }))).code, 201);
     const asked = await client.post(`${PODS}/web-0/eviction?dryRun=All`, eviction());
     assert.equal(asked.code, 201);
     assert.equal(store.get('pods', inDefault('web-0')).metadata.deletionTimestamp, undefined);
   });
 
-  test('of another name, of no pod, or of another kind is refused', async () => {
+  test('is rejected for another name, a missing pod, or another kind', async () => {
     assert.equal((await evict(eviction({ metadata: { name: 'other' } }))).code, 400);
     assert.equal((await evict(eviction({ kind: 'Pod' }))).code, 400);
     assert.equal((await evict(eviction({ metadata: { name: 'none' } }), 'none')).code, 404);
@@ -168,14 +168,14 @@ describe('an eviction', () => {
   });
 });
 
-describe('what only a container could answer', () => {
+describe('a request that only a container could answer', () => {
   for (const [name, method] of [
     ['log', 'GET'],
     ['exec', 'POST'],
     ['attach', 'GET'],
     ['portforward', 'POST'],
   ] as const) {
-    test(`is refused in one sentence: ${name}`, async () => {
+    test(`is rejected in one sentence: ${name}`, async () => {
       store.create('pods', 'default', aPod('web'));
       const { code, body } = await client.call(method, `${PODS}/web/${name}`);
       assert.equal(code, 405);
@@ -185,8 +185,8 @@ describe('what only a container could answer', () => {
   }
 });
 
-describe('what the server says of itself', () => {
-  test('has the groups of all kinds, and the subresources that belong to another one', async () => {
+describe("the server's description of its API", () => {
+  test('lists the groups of all kinds, and subresources of other groups', async () => {
     const groups = await client.get('/apis');
     assert.deepEqual(each(at(groups.body, 'groups'), 'name'), ['apps', 'policy', 'authorization.k8s.io']);
     const { body } = await client.get('/api/v1');
@@ -198,13 +198,13 @@ describe('what the server says of itself', () => {
     );
   });
 
-  test('has kubectl send manifests without a look at them', async () => {
+  test('makes kubectl send manifests without client-side validation', async () => {
     const { body } = await client.get('/openapi/v3/apis/apps/v1');
     const deployment = at(body, 'paths', '/apis/apps/v1/namespaces/{namespace}/deployments/{name}', 'patch');
     assert.equal(at(deployment, 'parameters', 0, 'name'), 'fieldValidation');
   });
 
-  test('says what its client may do: everything', async () => {
+  test('allows everything in a rules review', async () => {
     const { code, body } = await client.post('/apis/authorization.k8s.io/v1/selfsubjectrulesreviews', {});
     assert.equal(code, 201);
     assert.deepEqual(at(body, 'status', 'resourceRules'), [

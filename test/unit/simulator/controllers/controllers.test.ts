@@ -10,7 +10,7 @@ const SECOND_MS = 1000;
 const MAINTENANCE = { key: 'maintenance', effect: 'NoExecute' };
 const TOLERATED = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute' };
 
-/** A workload to be made, as `kubectl create` would send it. */
+/** A workload as `kubectl create` sends it. */
 interface Wanted {
   readonly resource: 'deployments' | 'statefulsets' | 'daemonsets';
   readonly body: { readonly metadata: { readonly name: string }; readonly spec: object };
@@ -45,7 +45,7 @@ function run(...workloads: readonly Wanted[]): void {
   pass(SECOND_MS);
 }
 
-/** Lets time pass, a second at a time, as timers set in one second may be due in the next. */
+/** Advances the time second by second, because timers set in one second may fire in the next. */
 function pass(ms: number): void {
   for (let passed = 0; passed < ms; passed += SECOND_MS) mock.timers.tick(SECOND_MS);
 }
@@ -80,7 +80,7 @@ describe('the scheduler', () => {
     assert.deepEqual(nodesOf('web'), ['node-1', 'node-1', 'node-2', 'node-2', 'node-3', 'node-3']);
   });
 
-  test('keeps pods off nodes whose NoSchedule and NoExecute taints they do not tolerate, and off cordoned ones', () => {
+  test('keeps pods off cordoned nodes and nodes with untolerated NoSchedule and NoExecute taints', () => {
     taint('node-1', MAINTENANCE);
     taint('node-2', { key: 'gpu', effect: 'NoSchedule' });
     run(deployment('web', 3));
@@ -91,7 +91,7 @@ describe('the scheduler', () => {
     assert.deepEqual(nodesOf('late'), ['']);
   });
 
-  test('says why a pod finds no node, once, and binds it when one becomes free', () => {
+  test('reports once why a pod is unschedulable, and binds it when a node is free', () => {
     for (const name of ['node-1', 'node-2', 'node-3']) taint(name, MAINTENANCE);
     run(deployment('web', 1));
     const [pending] = pods('web');
@@ -112,7 +112,7 @@ describe('the scheduler', () => {
     assert.equal(pods('web')[0]?.status.conditions?.[0]?.status, 'True');
   });
 
-  test('prefers nodes from which the pod need not soon go again, and nodes without a PreferNoSchedule taint', () => {
+  test("prefers nodes from which the pod isn't soon evicted, and nodes without a PreferNoSchedule taint", () => {
     taint('node-1', MAINTENANCE);
     taint('node-2', { key: 'slow', effect: 'PreferNoSchedule' });
     run(deployment('checkout', 2, [{ ...TOLERATED, tolerationSeconds: 30 }]));
@@ -124,7 +124,7 @@ describe('the scheduler', () => {
     assert.deepEqual(nodesOf('last'), ['node-1']);
   });
 
-  test('obeys a node selector, and leaves pods of other schedulers alone', () => {
+  test('honors a node selector and ignores pods of other schedulers', () => {
     store.update('nodes', unscoped('node-2'), 'main', (node) => ({
       ...node,
       metadata: { ...node.metadata, labels: { disk: 'ssd' } },
@@ -137,7 +137,7 @@ describe('the scheduler', () => {
 });
 
 describe('the kubelet', () => {
-  test('runs a bound pod after a moment, ready and with an address', () => {
+  test('runs a bound pod within two seconds, ready and with an address', () => {
     store.create('pods', 'default', aPod('web'));
     run();
     assert.equal(store.get('pods', inDefault('web')).status.phase, 'Pending');
@@ -157,7 +157,7 @@ describe('the kubelet', () => {
     assert.match(String(status['podIP']), /^10\.244\.\d+\.\d+$/);
   });
 
-  test('keeps a condition that somebody else set', () => {
+  test('keeps conditions of other clients', () => {
     store.create('pods', 'default', aPod('web'));
     run();
     const disrupted = { type: 'DisruptionTarget', status: 'True', reason: 'DeletionByTaintManager' };
@@ -170,7 +170,7 @@ describe('the kubelet', () => {
     assert.deepEqual([status.phase, status.conditions?.[0]], ['Running', disrupted]);
   });
 
-  test('finishes a pod a few seconds after its deletion, and never later than its grace period', () => {
+  test('finishes a pod a few seconds after its deletion, within its grace period', () => {
     for (const name of ['slow', 'fast']) store.create('pods', 'default', aPod(name));
     run();
     pass(3 * SECOND_MS);
@@ -187,7 +187,7 @@ describe('the kubelet', () => {
     assert.equal(reasons().filter((reason) => reason === 'Killing').length, 2);
   });
 
-  test('finishes after a restart what was to end before it', () => {
+  test('finishes terminating pods after a restart', () => {
     store.create('pods', 'default', aPod('web'));
     run();
     pass(3 * SECOND_MS);
@@ -199,7 +199,7 @@ describe('the kubelet', () => {
     assert.deepEqual(pods(), []);
   });
 
-  test('of a node that is gone does nothing: its pods are collected after 40 s', () => {
+  test('does nothing for a deleted node, whose pods are garbage-collected after 40 s', () => {
     store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
     run();
     pass(3 * SECOND_MS);
@@ -213,7 +213,7 @@ describe('the kubelet', () => {
 });
 
 describe('a Deployment', () => {
-  test('replaces a pod as soon as it is on its way out, under another name', () => {
+  test('replaces a terminating pod immediately, under another name', () => {
     run(deployment('web', 2));
     pass(3 * SECOND_MS);
     const [first] = pods('web');
@@ -227,7 +227,7 @@ describe('a Deployment', () => {
     assert.ok(!names.includes(first.metadata.name));
   });
 
-  test('knows its pods again after a restart', () => {
+  test('adopts its pods again after a restart', () => {
     run(deployment('web', 2));
     const before = pods('web').map(({ metadata }) => metadata.uid);
     controllers?.stop();
@@ -240,7 +240,7 @@ describe('a Deployment', () => {
 });
 
 describe('a StatefulSet', () => {
-  test('replaces a pod under its own name once it is gone, as another pod', () => {
+  test('replaces a removed pod under the same name with another UID', () => {
     run(DB);
     pass(3 * SECOND_MS);
     const before = store.get('pods', inDefault('db-0'));
@@ -269,7 +269,7 @@ describe('a DaemonSet', () => {
     assert.deepEqual(nodesOf('logs'), ['node-1', 'node-2', 'node-3', 'node-4']);
   });
 
-  test('comes back to its node, and stays away from one whose taint it does not tolerate', () => {
+  test('restores its pod on a node, but not on a node with an untolerated taint', () => {
     taint('node-1', MAINTENANCE);
     run(logs());
     assert.deepEqual(nodesOf('logs'), ['node-2', 'node-3']);
@@ -279,7 +279,7 @@ describe('a DaemonSet', () => {
     assert.deepEqual(nodesOf('logs'), ['node-2', 'node-3']);
   });
 
-  test('that tolerates everything runs anywhere, for ever, also while its node is unreachable', () => {
+  test('runs on every node indefinitely if it tolerates everything, even on an unreachable node', () => {
     taint('node-1', MAINTENANCE, { key: 'gpu', effect: 'NoSchedule' });
     run(logs([{ operator: 'Exists' }]));
     assert.deepEqual(nodesOf('logs'), ['node-1', 'node-2', 'node-3']);
@@ -290,8 +290,8 @@ describe('a DaemonSet', () => {
   });
 });
 
-describe('all of them', () => {
-  test('come to rest: nothing is changed while nothing happens', () => {
+describe('all controllers', () => {
+  test('change nothing while nothing happens', () => {
     run(deployment('web', 4), DB);
     pass(10 * SECOND_MS);
     const { version } = store;
@@ -299,7 +299,7 @@ describe('all of them', () => {
     assert.equal(store.version, version);
   });
 
-  test('forget Events after an hour', () => {
+  test('delete Events after an hour', () => {
     run(deployment('web', 1));
     pass(5 * SECOND_MS);
     assert.ok(reasons().length > 0);
@@ -307,7 +307,7 @@ describe('all of them', () => {
     assert.deepEqual(reasons(), []);
   });
 
-  test('do nothing any more once stopped', () => {
+  test('do nothing after they are stopped', () => {
     run();
     controllers?.stop();
     store.create('pods', 'default', aPod('web'));

@@ -22,7 +22,7 @@ const nodes = () =>
     .sort();
 
 describe('a DaemonSet', () => {
-  test('tells on how many nodes it runs', () => {
+  test('reports the number of its nodes', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     assert.deepEqual(status(), {
@@ -63,7 +63,7 @@ describe('a DaemonSet', () => {
     assert.deepEqual(new Set(images), new Set(['x:2']));
   });
 
-  test('leaves a node with a NoExecute taint that it does not tolerate by itself, as upstream', () => {
+  test('keeps a pod on a node with an untolerated NoExecute taint, as upstream', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     cluster.store.update('nodes', unscoped('node-1'), 'main', (node) => ({

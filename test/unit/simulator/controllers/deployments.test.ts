@@ -40,7 +40,7 @@ describe('a Deployment', () => {
     assert.equal(pod?.metadata.labels?.['pod-template-hash'], set?.metadata.name.slice(4));
   });
 
-  test('tells how many of its pods are there, ready and up to date', () => {
+  test('reports how many of its pods exist, are ready, and are up to date', () => {
     create();
     cluster.pass(SECOND_MS);
     assert.equal(deployment().status['unavailableReplicas'], 4);
@@ -62,7 +62,7 @@ describe('a Deployment', () => {
     );
   });
 
-  test('is scaled up and down', () => {
+  test('scales up and down', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     change({ replicas: 6 });
@@ -74,7 +74,7 @@ describe('a Deployment', () => {
     assert.equal(sets().length, 1);
   });
 
-  test('moves to another template without ever having fewer than 75 % available or more than 125 % there', () => {
+  test('changes its template with at least 75 % of pods available and at most 125 % of pods', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     anotherImage('example.com/main:2');
@@ -92,7 +92,7 @@ describe('a Deployment', () => {
     assert.equal(deployment().metadata.annotations?.['deployment.kubernetes.io/revision'], '2');
   });
 
-  test('goes back to an earlier template as a new revision, with the ReplicaSet it had', () => {
+  test('returns to an earlier template as a new revision with the same ReplicaSet', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     anotherImage('example.com/main:2');
@@ -104,7 +104,7 @@ describe('a Deployment', () => {
     assert.deepEqual(new Set(images()), new Set(['example.com/main:1']));
   });
 
-  test('of the strategy Recreate starts new pods when the old ones are gone', () => {
+  test('starts new pods after the old ones are removed with strategy Recreate', () => {
     create({ strategy: { type: 'Recreate' } });
     cluster.pass(5 * SECOND_MS);
     anotherImage('example.com/main:2');
@@ -115,7 +115,7 @@ describe('a Deployment', () => {
     assert.deepEqual(images(), Array(4).fill('example.com/main:2'));
   });
 
-  test('that is paused leaves its pods as they are', () => {
+  test('keeps its pods while it is paused', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     change({ paused: true });
@@ -124,7 +124,7 @@ describe('a Deployment', () => {
     assert.deepEqual(images(), Array(4).fill('example.com/main:1'));
   });
 
-  test('that gets nowhere for ten minutes says so', () => {
+  test('reports a lack of progress after ten minutes', () => {
     create({ ...podsOf('web', { nodeSelector: { disk: 'ssd' } }) });
     cluster.pass(5 * SECOND_MS);
     assert.equal(deployment().status.conditions?.[1]?.status, 'True');
@@ -132,7 +132,7 @@ describe('a Deployment', () => {
     assert.equal(deployment().status.conditions?.[1]?.reason, 'ProgressDeadlineExceeded');
   });
 
-  test('whose pods are refused says why, once', () => {
+  test('reports rejected pods once', () => {
     create({ ...podsOf('web', { tolerations: [{ key: 'a', operator: 'Exists', value: 'x' }] }) });
     cluster.pass(10 * SECOND_MS);
     const [set] = sets();
@@ -140,7 +140,7 @@ describe('a Deployment', () => {
     assert.equal(cluster.reasons().filter((reason) => reason === 'FailedCreate').length, 1);
   });
 
-  test('takes what it made with it, and leaves it when it is to', () => {
+  test('deletes its dependents, or keeps them when orphaned', () => {
     create();
     cluster.pass(5 * SECOND_MS);
     const { object } = cluster.store.delete('deployments', inDefault('web'));

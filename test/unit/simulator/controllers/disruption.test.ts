@@ -53,7 +53,7 @@ describe('a disruption budget', () => {
     [{ minAvailable: 9 }, [4, 9, 4, 0]],
     [{}, [4, 0, 0, 0]],
   ] as const) {
-    test(`of ${JSON.stringify(spec)} counts four pods as upstream`, () => {
+    test(`${JSON.stringify(spec)} counts four pods as upstream`, () => {
       deploy(4);
       budget(spec);
       cluster.pass(5 * SECOND_MS);
@@ -67,7 +67,7 @@ describe('a disruption budget', () => {
     });
   }
 
-  test('that cannot tell how many pods there should be lets none go', () => {
+  test('allows no disruption if the expected number of pods is unknown', () => {
     const stray = {
       ownerReferences: [{ apiVersion: 'x/v1', kind: 'X', name: 'x', uid: 'u', controller: true }],
     };
@@ -100,7 +100,7 @@ describe('an eviction', () => {
     });
   });
 
-  test('is refused while the budget forbids it, and granted when a new pod is ready', () => {
+  test('is rejected while the budget forbids it, and succeeds when a new pod is ready', () => {
     deploy(3);
     budget({ minAvailable: 2 });
     cluster.pass(5 * SECOND_MS);
@@ -133,7 +133,7 @@ describe('an eviction', () => {
     evict(cluster.store, aPodOfWeb(), {});
   });
 
-  test('waits for a budget that nobody has looked at yet', () => {
+  test('is rejected until the budget was processed', () => {
     deploy(3);
     cluster.pass(5 * SECOND_MS);
     budget({ minAvailable: 0 });
@@ -151,7 +151,7 @@ describe('an eviction', () => {
     return pod;
   };
 
-  test('of a pod that is not ready goes while the others suffice, and costs the budget nothing', () => {
+  test('succeeds for an unready pod without using the budget while the other pods suffice', () => {
     deploy(3);
     budget({ minAvailable: 2 });
     cluster.pass(5 * SECOND_MS);
@@ -162,7 +162,7 @@ describe('an eviction', () => {
     assert.equal(status().disruptedPods, undefined);
   });
 
-  test('of a pod that is not ready is refused while the others do not suffice, unless AlwaysAllow', () => {
+  test("is rejected for an unready pod while the other pods don't suffice, unless AlwaysAllow", () => {
     deploy(3);
     budget({ minAvailable: 3 });
     cluster.pass(5 * SECOND_MS);
@@ -177,7 +177,7 @@ describe('an eviction', () => {
     evict(cluster.store, pod, {});
   });
 
-  test('of a pod that is pending, has ended or is leaving needs no budget', () => {
+  test('ignores the budget for a pending, finished, or terminating pod', () => {
     budget({ minAvailable: 9 });
     for (const phase of ['Pending', 'Failed', 'Succeeded']) {
       const pod = inDefault(`web-${phase.toLowerCase()}`);
@@ -192,7 +192,7 @@ describe('an eviction', () => {
     }
   });
 
-  test('that is a dry run says what would be, and changes nothing', () => {
+  test('changes nothing in a dry run', () => {
     deploy(3);
     budget({ minAvailable: 2 });
     cluster.pass(5 * SECOND_MS);
@@ -204,7 +204,7 @@ describe('an eviction', () => {
     refusal(() => evict(cluster.store, aPodOfWeb(), { dryRun: true }));
   });
 
-  test('that is granted but does not happen counts again after two minutes', () => {
+  test('counts again after two minutes if it had no effect', () => {
     deploy(2);
     budget({ minAvailable: 1 });
     cluster.pass(5 * SECOND_MS);

@@ -6,14 +6,14 @@ describe('a reconcile loop', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 0 }));
   afterEach(() => mock.timers.reset());
 
-  /** Step by step: within one tick, the mocked clock shows its end. */
+  /** Advances in steps, because within one tick the mocked clock shows its end. */
   const pass = (ms: number) => {
     for (let passed = 0; passed < ms; passed += 100) mock.timers.tick(100);
   };
   const loopOf = (reconcile: (now: number) => number | undefined) =>
     new ReconcileLoop({ name: 'test', reconcile }, () => Date.now());
 
-  test('looks once for any number of changes at a time', () => {
+  test('reconciles once for any number of simultaneous changes', () => {
     let looks = 0;
     const loop = loopOf(() => {
       looks += 1;
@@ -28,7 +28,7 @@ describe('a reconcile loop', () => {
     assert.equal(looks, 1);
   });
 
-  test('looks again when its moment comes, or sooner for a change', () => {
+  test('reconciles at the requested time, or earlier after a change', () => {
     const looks: number[] = [];
     const loop = loopOf((now) => {
       looks.push(now);
@@ -44,7 +44,7 @@ describe('a reconcile loop', () => {
     assert.equal(looks.length, 3);
   });
 
-  test('that is triggered by what it does looks at that, too, before it waits', () => {
+  test('reconciles again before waiting if it triggered itself', () => {
     let looks = 0;
     const loop: ReconcileLoop = loopOf(() => {
       looks += 1;
@@ -56,7 +56,7 @@ describe('a reconcile loop', () => {
     assert.equal(looks, 3);
   });
 
-  test('tries again a second after a failure, whatever was triggered before it', () => {
+  test('retries one second after a failure, regardless of earlier triggers', () => {
     let looks = 0;
     const loop: ReconcileLoop = loopOf(() => {
       looks += 1;

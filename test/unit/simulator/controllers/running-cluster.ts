@@ -6,7 +6,7 @@ import { aNode, aStore, NOW } from '../builders.ts';
 
 export const SECOND_MS = 1000;
 
-/** Three nodes and all controllers, on a clock that stands still until it is told to go on. */
+/** Three nodes and all controllers, on a clock that advances only on request. */
 export class RunningCluster {
   readonly store: ObjectStore;
   readonly #controllers: Controllers;
@@ -28,7 +28,7 @@ export class RunningCluster {
     mock.timers.reset();
   }
 
-  /** Lets time pass, a second at a time, as timers set in one second may be due in the next. */
+  /** Advances the time second by second, because timers set in one second may fire in the next. */
   pass(ms: number): void {
     for (let passed = 0; passed < ms; passed += SECOND_MS) mock.timers.tick(SECOND_MS);
   }

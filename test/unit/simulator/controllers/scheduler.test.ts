@@ -8,7 +8,7 @@ import * as arbitrary from '#test/unit/taints/arbitraries.ts';
 const options = { comparisonOperators: false };
 const taints = fc.array(arbitrary.taint, { maxLength: 5 });
 
-test('a pod is kept away by exactly the NoSchedule and NoExecute taints it does not tolerate', () => {
+test('excludes nodes with exactly the untolerated NoSchedule and NoExecute taints', () => {
   fc.assert(
     fc.property(taints, arbitrary.tolerations, arbitrary.options, (given, tolerations, gates) => {
       const verdict = schedulerVerdict(given, tolerations, gates);
@@ -22,7 +22,7 @@ test('a pod is kept away by exactly the NoSchedule and NoExecute taints it does 
   );
 });
 
-test('the first taint in the order of the node is named, whatever its effect', () => {
+test("names the first untolerated taint in the node's order, whatever its effect", () => {
   const given = [
     { key: 'a', effect: 'PreferNoSchedule' },
     { key: 'b', effect: 'NoExecute' },
@@ -31,22 +31,22 @@ test('the first taint in the order of the node is named, whatever its effect', (
   assert.equal(schedulerVerdict(given, [], options).firstUntolerated, given[1]);
 });
 
-test('a toleration for ten seconds lets a pod onto the node: seconds do not count here', () => {
+test('ignores tolerationSeconds', () => {
   const tolerations = [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 10n }];
   const verdict = schedulerVerdict([{ key: 'a', effect: 'NoExecute' }], tolerations, options);
   assert.equal(verdict.firstUntolerated, undefined);
 });
 
-test('scores divide in integers, as upstream does', () => {
+test('divides scores in integers, as upstream', () => {
   assert.deepEqual(normaliseScores([0, 1, 2, 3]), [100, 67, 34, 0]);
   assert.deepEqual(normaliseScores([]), []);
 });
 
-test('all nodes score 100 when none has an untolerated preference', () => {
+test('scores all nodes 100 if none has an untolerated preference', () => {
   assert.deepEqual(normaliseScores([0, 0, 0]), [100, 100, 100]);
 });
 
-test('the worst node scores 0, and fewer untolerated taints never score less', () => {
+test('scores the worst node 0, and never scores fewer untolerated taints lower', () => {
   const counts = fc
     .array(fc.nat({ max: 50 }), { minLength: 1 })
     .filter((given) => given.some((count) => count > 0));

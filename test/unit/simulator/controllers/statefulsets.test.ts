@@ -38,13 +38,13 @@ describe('a StatefulSet', () => {
     assert.equal(cluster.pods('db-1')[0]?.metadata.labels?.['apps.kubernetes.io/pod-index'], '1');
   });
 
-  test('of the policy Parallel starts them together', () => {
+  test('starts its pods together with policy Parallel', () => {
     create({ podManagementPolicy: 'Parallel' });
     cluster.pass(SECOND_MS);
     assert.deepEqual(names(), ['db-0', 'db-1', 'db-2']);
   });
 
-  test('tells how many of its pods are there and ready', () => {
+  test('reports how many of its pods exist and are ready', () => {
     create();
     cluster.pass(12 * SECOND_MS);
     const { currentRevision, updateRevision, ...status } = set().status;
@@ -60,7 +60,7 @@ describe('a StatefulSet', () => {
     assert.equal(currentRevision, updateRevision);
   });
 
-  test('is scaled down from the highest ordinal, one at a time', () => {
+  test('scales down from the highest ordinal, one at a time', () => {
     create();
     cluster.pass(12 * SECOND_MS);
     change({ replicas: 1 });
@@ -74,7 +74,7 @@ describe('a StatefulSet', () => {
     assert.deepEqual(names(), ['db-0']);
   });
 
-  test('moves to another template from the highest ordinal, down to the partition', () => {
+  test('changes its template from the highest ordinal down to the partition', () => {
     create({ updateStrategy: { rollingUpdate: { partition: 1 } } });
     cluster.pass(12 * SECOND_MS);
     change({ template: podsOf('db', { containers: [{ name: 'main', image: 'x:2' }] }).template });

@@ -16,11 +16,11 @@ const UNREACHABLE = { ...NOT_READY, key: 'node.kubernetes.io/unreachable' };
 const admit = (tolerations: Parameters<typeof admitTolerations>[1]) =>
   admitTolerations(create, tolerations, UPSTREAM_DEFAULT_TOLERATION_SECONDS);
 
-test('a pod without tolerations gets both, not-ready first', () => {
+test('adds both default tolerations to a pod without tolerations, not-ready first', () => {
   assert.deepEqual(admit([]), [NOT_READY, UNREACHABLE]);
 });
 
-test('an update is admitted like a creation', () => {
+test('adds default tolerations in an update as in a create', () => {
   const update = { ...create, operation: 'UPDATE' };
   assert.deepEqual(admitTolerations(update, [], UPSTREAM_DEFAULT_TOLERATION_SECONDS), [
     NOT_READY,
@@ -28,14 +28,14 @@ test('an update is admitted like a creation', () => {
   ]);
 });
 
-test('a toleration of every key counts for both, whatever its operator', () => {
+test('counts a toleration of every key for both, whatever its operator', () => {
   for (const operator of ['Exists', 'Equal', 'In']) {
     const wildcard = [{ operator, effect: 'NoExecute' }];
     assert.deepEqual(admit(wildcard), wildcard);
   }
 });
 
-test('the flags are handed on as they are', () => {
+test("uses the flags' values unchanged", () => {
   const given = admitTolerations(create, [], { notReady: -1n, unreachable: 0n });
   assert.deepEqual(
     given.map(({ tolerationSeconds }) => tolerationSeconds),
@@ -49,12 +49,12 @@ for (const request of [
   { ...create, resource: 'nodes' },
   { ...create, subresource: 'status' },
 ]) {
-  test(`${request.operation} of ${request.resource}/${request.subresource} changes nothing`, () => {
+  test(`ignores ${request.operation} of ${request.resource}/${request.subresource}`, () => {
     assert.deepEqual(admitTolerations(request, [], UPSTREAM_DEFAULT_TOLERATION_SECONDS), []);
   });
 }
 
-test('what was there stays in front, and admitting again adds nothing', () => {
+test('keeps existing tolerations in front and is idempotent', () => {
   fc.assert(
     fc.property(arbitrary.tolerations, (tolerations) => {
       const once = admit(tolerations);

@@ -25,13 +25,13 @@ describe('a label selector of a request', () => {
     ['zone in (a)', false],
     ['', true],
   ] as const) {
-    test(`"${selector}" ${selects ? 'selects' : 'leaves out'} what is labelled app=web`, () => {
+    test(`"${selector}" ${selects ? 'selects' : 'leaves out'} an object labeled app=web`, () => {
       assert.equal(parseLabelSelector(selector)(LABELS), selects);
     });
   }
 
   for (const selector of ['==', 'app in web', 'app in (web', '=web', 'app>1']) {
-    test(`"${selector}" is refused`, () => assert.throws(() => parseLabelSelector(selector), refused));
+    test(`rejects "${selector}"`, () => assert.throws(() => parseLabelSelector(selector), refused));
   }
 });
 
@@ -44,17 +44,17 @@ describe('a label selector of an object', () => {
     assert.deepEqual([selectsLabels({}, {}), selectsLabels(undefined, LABELS)], [true, false]);
   });
 
-  test('asks for all labels and all expressions', () => {
+  test('requires all labels and all expressions', () => {
     assert.ok(selectsLabels({ matchLabels: { app: 'web' }, ...one('In', ['web']) }, LABELS));
     assert.ok(!selectsLabels({ matchLabels: { app: 'web' }, ...one('DoesNotExist') }, LABELS));
     assert.ok(!selectsLabels({ matchLabels: { zone: 'a' }, ...one('Exists') }, LABELS));
   });
 
-  test('with an operator that is none selects nothing', () => {
+  test('selects nothing with an unknown operator', () => {
     assert.ok(!selectsLabels(one('Near', ['web']), LABELS));
   });
 
-  test('is written as kubectl writes it', () => {
+  test('is printed as by kubectl', () => {
     const selector = { matchLabels: { tier: 'x' }, ...one('NotIn', ['a', 'b']) };
     assert.equal(selectorText(selector), 'tier=x,app notin (a,b)');
     assert.equal(selectorText({}), '<none>');

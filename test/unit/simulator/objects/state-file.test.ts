@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** A cluster with a node and a pod, kept in the file. */
+/** Stores a cluster with a node and a pod in the file. */
 function keepSome(): void {
   const { save, close } = openStateFile(path);
   const store = aStore({ save });
@@ -32,7 +32,7 @@ describe('the state file', () => {
     close();
   });
 
-  test('gives back what was kept: objects, versions and exact 64-bit integers', () => {
+  test('restores objects, versions, and exact 64-bit integers', () => {
     const first = openStateFile(path);
     const store = aStore({ save: first.save });
     const toleration = { operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 9223372036854775807n };
@@ -55,7 +55,7 @@ describe('the state file', () => {
     close();
   });
 
-  test('that was torn at any place is begun anew: the start never fails, and half a cluster is never shown', () => {
+  test('is recreated if it was truncated anywhere, and never yields part of a cluster', () => {
     keepSome();
     const whole = readFileSync(path);
     for (let size = 1; size < whole.length; size += 511) {
@@ -71,7 +71,7 @@ describe('the state file', () => {
     }
   });
 
-  test('that holds what we never wrote is put aside with a warning', () => {
+  test('is moved aside with a warning if its content is invalid', () => {
     for (const damage of [
       "UPDATE objects SET json = '{' WHERE resource = 'nodes'",
       "UPDATE objects SET json = '{}' WHERE resource = 'nodes'",
@@ -100,7 +100,7 @@ describe('the state file', () => {
     }
   });
 
-  test('that cannot be opened is an error', () => {
+  test("fails if it can't be opened", () => {
     assert.throws(() => openStateFile(join(directory, 'nowhere', 'state.db')), /unable to open/);
   });
 });

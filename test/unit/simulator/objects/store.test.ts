@@ -17,7 +17,7 @@ const refused =
 const EXISTS_60 = { key: 'maintenance', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60 };
 
 describe('a new object', () => {
-  test('gets what only the server gives, whatever the client sends', () => {
+  test('gets server-set fields, whatever the client sends', () => {
     const store = aStore();
     const forged = {
       uid: 'mine',
@@ -35,7 +35,7 @@ describe('a new object', () => {
     assert.equal(metadata.namespace, 'default');
   });
 
-  test('may have its name generated', () => {
+  test('can have a generated name', () => {
     const store = aStore();
     const made = new Set(
       Array.from({ length: 20 }, () => {
@@ -51,7 +51,7 @@ describe('a new object', () => {
     assert.equal(made.size, 20);
   });
 
-  test('of a taken name is a conflict', () => {
+  test('conflicts with an existing name', () => {
     const store = aStore();
     store.create('nodes', '', aNode('node-1'));
     assert.throws(
@@ -60,7 +60,7 @@ describe('a new object', () => {
     );
   });
 
-  test('needs its namespace, and the one of the request', () => {
+  test('requires its namespace to exist and to be that of the request', () => {
     const store = aStore();
     assert.throws(
       () => store.create('pods', 'nowhere', aPod('web')),
@@ -70,14 +70,14 @@ describe('a new object', () => {
     assert.throws(() => store.create('pods', 'default', elsewhere), refused(400, 'BadRequest', /namespace/));
   });
 
-  test('needs a name that is a DNS subdomain', () => {
+  test('requires a DNS subdomain as name', () => {
     const store = aStore();
     for (const name of ['', 'Web', 'a_b', '-a', 'a..b', 'a'.repeat(254)]) {
       assert.throws(() => store.create('nodes', '', aNode(name)), refused(422, 'Invalid', /metadata\.name/));
     }
   });
 
-  test('of another kind, or of another shape, is refused', () => {
+  test('is rejected if it has another kind or shape', () => {
     const store = aStore();
     assert.throws(
       () => store.create('nodes', '', { kind: 'Pod', metadata: { name: 'x' } }),
@@ -89,7 +89,7 @@ describe('a new object', () => {
     );
   });
 
-  test('null means absent, as Go clients write it', () => {
+  test('treats null as absent, as Go clients write it', () => {
     const store = aStore();
     const { spec } = store.create('nodes', '', aNode('node-1', { taints: null }));
     assert.deepEqual(spec, {});
@@ -116,7 +116,7 @@ describe('admission', () => {
     ]);
   });
 
-  test('refuses taints that the real server refuses, one cause for each', () => {
+  test('rejects taints that the real server rejects, with one cause each', () => {
     const taints = [{ key: 'a b', effect: 'NoExecute' }, { key: 'x', effect: 'No' }, { key: 'z' }];
     assert.throws(
       () => aStore().create('nodes', '', aNode('node-1', { taints })),
@@ -136,7 +136,7 @@ describe('admission', () => {
     );
   });
 
-  test('refuses a pod without containers, and tolerations that are wrong', () => {
+  test('rejects a pod without containers or with invalid tolerations', () => {
     const store = aStore();
     const create = (spec: object) => () => store.create('pods', 'default', aPod('web', spec));
     assert.throws(create({ containers: [] }), refused(422, 'Invalid', /spec\.containers: Required value/));
@@ -146,7 +146,7 @@ describe('admission', () => {
     );
   });
 
-  test('lets a live pod only gain tolerations and change their seconds', () => {
+  test('permits only added tolerations and changed seconds in a live pod', () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web', { tolerations: [EXISTS_60] }));
     const withTolerations = (tolerations: readonly object[]) => () =>
@@ -163,7 +163,7 @@ describe('admission', () => {
     assert.equal(pod.metadata.generation, 2);
   });
 
-  test('does not let a pod be moved by an update', () => {
+  test('rejects an update that moves a pod', () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web'));
     assert.throws(
@@ -176,7 +176,7 @@ describe('admission', () => {
     );
   });
 
-  test("refuses an Event about another namespace's pod", () => {
+  test('rejects an Event about a pod in another namespace', () => {
     const event = {
       metadata: { name: 'e' },
       involvedObject: { kind: 'Pod', namespace: 'other', name: 'web' },
@@ -189,7 +189,7 @@ describe('admission', () => {
 });
 
 describe('an update', () => {
-  test('of a stale version is a conflict, without a version it is not', () => {
+  test('conflicts with a stale version, but not without a version', () => {
     const store = aStore();
     const node = store.create('nodes', '', aNode('node-1'));
     const tainted = (resourceVersion: string | undefined) => ({
@@ -205,7 +205,7 @@ describe('an update', () => {
     assert.equal(updated.metadata.resourceVersion, '3');
   });
 
-  test('that names another uid is refused as the real server refuses it: 422, metadata.uid', () => {
+  test('is rejected if it names another UID, with 422 and metadata.uid as the real server', () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web'));
     for (const part of ['main', 'status'] as const) {
@@ -220,7 +220,7 @@ describe('an update', () => {
     }
   });
 
-  test('of the status leaves the rest alone, and the other way round', () => {
+  test('to the status keeps the rest, and the reverse', () => {
     const store = aStore();
     store.create('nodes', '', aNode('node-1'));
     const taints = [{ key: 'a', effect: 'NoExecute' }];
@@ -234,14 +234,14 @@ describe('an update', () => {
     assert.deepEqual([main.spec, main.status], [{ taints }, { phase: 'x' }]);
   });
 
-  test('that changes nothing makes no version', () => {
+  test('creates no version if it changes nothing', () => {
     const store = aStore();
     store.create('nodes', '', aNode('node-1'));
     store.update('nodes', unscoped('node-1'), 'main', (node) => ({ ...node }));
     assert.equal(store.version, 2);
   });
 
-  test('cannot bring back what is being deleted', () => {
+  test("can't restore a terminating object", () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
     store.delete('pods', inDefault('web'));
@@ -276,7 +276,7 @@ describe("the owner of a node's taints", () => {
     fieldsV1: { 'f:spec': { 'f:taints': {} } },
   });
 
-  test('is who changed them last, since then, to the second', () => {
+  test('is their last writer, with a time in whole seconds', () => {
     const { taint } = setup();
     assert.deepEqual(taint('kubectl-taint', A), [entry('kubectl-taint', '2026-11-21T12:00:01Z')]);
     const changed = { ...A, value: 'x' };
@@ -284,21 +284,21 @@ describe("the owner of a node's taints", () => {
     assert.deepEqual(taint('other', changed, { ...A, key: 'b' }), [entry('other', '2026-11-21T12:00:04Z')]);
   });
 
-  test('is nobody when there are none', () => {
+  test('is absent without taints', () => {
     const { taint } = setup();
     taint('first', A);
     assert.equal(taint('second'), undefined);
     assert.deepEqual(taint('third', A), [entry('third', '2026-11-21T12:00:04Z')]);
   });
 
-  test('is who made the node with them, and "unknown" when that is not told', () => {
+  test('is the creator of the node, or "unknown" without a manager', () => {
     const { store, taint } = setup();
     const { metadata } = store.create('nodes', '', aNode('node-2', { taints: [A] }), { manager: 'kubelet' });
     assert.deepEqual(metadata.managedFields, [entry('kubelet', '2026-11-21T12:00:00Z')]);
     assert.deepEqual(taint('', A), [entry('unknown', '2026-11-21T12:00:01Z')]);
   });
 
-  test('cannot be forged', () => {
+  test("can't be forged", () => {
     const { store } = setup();
     const forge = (node: object) => ({
       ...node,
@@ -313,7 +313,7 @@ describe("the owner of a node's taints", () => {
   });
 });
 
-test("the owner of a pod's mark of eviction is who set it last, whoever writes the rest of its status", () => {
+test("the owner of a pod's DisruptionTarget condition is its last writer, regardless of other status writers", () => {
   const store = aStore();
   store.create('pods', 'default', aPod('web'), { manager: 'creator' });
   const write = (manager: string, ...conditions: readonly object[]) =>
@@ -330,7 +330,7 @@ test("the owner of a pod's mark of eviction is who set it last, whoever writes t
 });
 
 describe('a binding', () => {
-  test('sets the node and says when', () => {
+  test('sets the node and the time', () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web'));
     const pod = store.bind(inDefault('web'), 'node-1');
@@ -340,7 +340,7 @@ describe('a binding', () => {
     ]);
   });
 
-  test('happens once', () => {
+  test('succeeds once', () => {
     const store = aStore();
     store.create('pods', 'default', aPod('web'));
     store.bind(inDefault('web'), 'node-1');
@@ -348,10 +348,10 @@ describe('a binding', () => {
   });
 });
 
-describe('a deletion', () => {
+describe('a delete', () => {
   const bound = (store: ObjectStore) => store.create('pods', 'default', aPod('web', { nodeName: 'node-1' }));
 
-  test('marks a bound pod with its own grace period, and leaves it', () => {
+  test('makes a bound pod terminating with its own grace period', () => {
     const store = aStore();
     bound(store);
     const { object, gone } = store.delete('pods', inDefault('web'));
@@ -361,7 +361,7 @@ describe('a deletion', () => {
     assert.equal(object.metadata.generation, 2);
   });
 
-  test('again changes nothing; a shorter grace period counts from the first request', () => {
+  test('again changes nothing, and a shorter grace period counts from the first request', () => {
     const clock = settableClock();
     const store = aStore({ clock });
     bound(store);
@@ -374,7 +374,7 @@ describe('a deletion', () => {
     assert.equal(metadata.generation, 2);
   });
 
-  test('without grace removes at once, and so does that of a pod that runs nowhere or has ended', () => {
+  test('removes immediately without grace period, and also an unbound or finished pod', () => {
     const store = aStore();
     bound(store);
     assert.equal(store.delete('pods', inDefault('web'), { gracePeriodSeconds: 0 }).gone, true);
@@ -396,7 +396,7 @@ describe('a list', () => {
   const names = (items: readonly { metadata: { name: string } }[]) =>
     items.map(({ metadata }) => metadata.name);
 
-  test('in pages shows the cluster as of the first page', () => {
+  test('shows the cluster as of its first page in all pages', () => {
     const store = withNodes(5);
     const first = store.list('nodes', { ...allOf, limit: 2 });
     assert.deepEqual(names(first.items), ['node-0', 'node-1']);
@@ -414,7 +414,7 @@ describe('a list', () => {
     assert.equal(rest.continue, undefined);
   });
 
-  test('whose next page comes too late has expired', () => {
+  test('expires before a late next page', () => {
     const store = withNodes(4, 3);
     const { continue: token = '' } = store.list('nodes', { ...allOf, limit: 1 });
     for (let n = 0; n < 3; n += 1) store.create('nodes', '', aNode(`more-${n}`));
@@ -426,7 +426,7 @@ describe('a list', () => {
     );
   });
 
-  test('does not accept what is no continue token', () => {
+  test('rejects an invalid continue token', () => {
     for (const token of ['zzz', Buffer.from('{"version":-1}').toString('base64url')]) {
       assert.throws(
         () => withNodes(1).list('nodes', { ...allOf, continue: token }),
@@ -440,7 +440,7 @@ describe('a watch', () => {
   const told = (changes: readonly WatchedChange[]) =>
     changes.map(({ type, object }) => `${type} ${object.metadata.name} ${object.metadata.resourceVersion}`);
 
-  test('tells what was and what comes, of its kind only, until it is ended', () => {
+  test('sends past and new changes of its kind until it is ended', () => {
     const store = aStore();
     store.create('nodes', '', aNode('node-1'));
     const changes: WatchedChange[] = [];
@@ -453,7 +453,7 @@ describe('a watch', () => {
     assert.deepEqual(told(changes), ['ADDED node-1 2', 'MODIFIED node-1 4', 'DELETED node-1 5']);
   });
 
-  test('with a selector tells of an object that starts or stops being selected', () => {
+  test('with a selector sends objects that become selected or unselected', () => {
     const store = aStore();
     const changes: WatchedChange[] = [];
     const selects = fieldSelector('pods', 'spec.nodeName=node-1,status.phase!=Succeeded');
@@ -465,7 +465,7 @@ describe('a watch', () => {
     assert.deepEqual(told(changes), ['ADDED web 3', 'DELETED web 4']);
   });
 
-  test('resumes from any version the history reaches, without loss', () => {
+  test('resumes without loss from any version in the history', () => {
     const store = aStore({ historyLimit: 3 });
     for (let n = 0; n < 5; n += 1) store.create('nodes', '', aNode(`node-${n}`));
     const changes: WatchedChange[] = [];
@@ -477,13 +477,13 @@ describe('a watch', () => {
     );
   });
 
-  test('cannot begin at a version that is yet to come: it belongs to another life of the cluster', () => {
+  test("can't start at a future version, which belongs to another cluster state", () => {
     assert.throws(() => aStore().watch('nodes', { ...allOf, version: 2 }, () => {}), refused(410, 'Expired'));
   });
 });
 
-describe('what is kept', () => {
-  test('has not happened when it could not be kept', () => {
+describe('a change', () => {
+  test("is not applied if it can't be saved", () => {
     const full = new Error('disk full');
     let fails = false;
     const store = aStore({

@@ -21,7 +21,7 @@ permitsContract('DynamoDbPermits', async () => {
   return { open, close: async () => undefined };
 });
 
-test('what was permitted is removed by its time to live, and not before it has lapsed', async () => {
+test('removes permits by time to live, after they have expired', async () => {
   const { open, fake, clock } = tableInMemory();
   const take = (pod: string) => {
     const limit = { count: 1, windowMs: 86_400_000 };

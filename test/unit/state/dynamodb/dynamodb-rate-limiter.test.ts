@@ -7,7 +7,7 @@ import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contra
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
-/** A table in memory, and how often it was asked. */
+/** An in-memory table and the number of its calls. */
 function counted() {
   const fake = new FakeDynamoDb(new DrivenClock(NOW));
   let calls = 0;
@@ -27,7 +27,7 @@ rateLimiterContract(
   },
 );
 
-test('permits are taken by two calls, and by two more for each time that others took some in between', async () => {
+test('takes permits with two calls, and two more per concurrent taker', async () => {
   const { open, calls } = counted();
   const cluster = aCluster();
   await open().take(cluster, asking(20), { rate: 1, drain: 50 }, NOW);
@@ -36,7 +36,7 @@ test('permits are taken by two calls, and by two more for each time that others 
   assert.equal(calls(), 8);
 });
 
-test('turns that an earlier release gave out come first', async () => {
+test('serves turns that an earlier release assigned first', async () => {
   const { open, fake } = counted();
   const cluster = aCluster();
   const table = new DynamoDbTable({

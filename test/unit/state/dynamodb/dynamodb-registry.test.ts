@@ -10,7 +10,7 @@ import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 const access: Access = { kind: 'eks', clusterName: 'prod', region: 'eu-west-1' };
 const prod = { name: clusterName('prod'), access, addedAt: NOW };
 
-/** A registry of `prod`, and of items that another hand wrote. */
+/** A registry of `prod` and of items that another writer changed. */
 async function aRegistry(...items: readonly Readonly<Record<string, unknown>>[]) {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const client = fakeClient(async (command) => fake.perform(command));
@@ -22,7 +22,7 @@ async function aRegistry(...items: readonly Readonly<Record<string, unknown>>[])
 
 const ofTorn = { pk: 'CLUSTER#torn', sk: 'REGISTRATION', clusterKey: 'CLUSTERS', clusterSort: 'torn' };
 
-describe('an item of the registry that another hand changed hides no other:', () => {
+describe('an invalid registry item', () => {
   for (const [what, item, why] of [
     ['no moment', { access }, 'addedAt: is missing'],
     [
@@ -37,7 +37,7 @@ describe('an item of the registry that another hand changed hides no other:', ()
       'access: Invalid input: expected object, received array',
     ],
   ] as const)
-    test(`of ${what}, that cluster alone cannot be reached`, async () => {
+    test(`makes only its own cluster unreachable: ${what}`, async () => {
       const registry = await aRegistry({ ...ofTorn, ...item });
       const { clusters, strays } = await registry.list();
       const [first, torn] = clusters;
@@ -49,7 +49,7 @@ describe('an item of the registry that another hand changed hides no other:', ()
       assert.equal(await registry.remove(clusterName('torn')), 'removed');
     });
 
-  test('a cluster is the one of its key, whatever the index sorts it by', async () => {
+  test('uses the cluster name in its key, whatever the index sorts by', async () => {
     const registry = await aRegistry({ ...ofTorn, clusterSort: 'prod', access, addedAt: NOW });
     const { clusters } = await registry.list();
     assert.deepEqual(
@@ -58,7 +58,7 @@ describe('an item of the registry that another hand changed hides no other:', ()
     );
   });
 
-  test('what has the key of no cluster is told of, and is none', async () => {
+  test('is reported and skipped if its key names no cluster', async () => {
     const stray = { clusterKey: 'CLUSTERS', access, addedAt: NOW };
     const registry = await aRegistry(
       { ...stray, pk: 'prod#n1', sk: 'NODE', clusterSort: 'a' },

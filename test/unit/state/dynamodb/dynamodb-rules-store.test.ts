@@ -29,10 +29,10 @@ rulebookContract('DynamoDbRulesStore over the fake DynamoDB', async () => ({
 
 const [prod, other] = [clusterName('prod'), clusterName('other')];
 
-/** An item of which a newer release wrote one attribute. */
+/** An item with one attribute of a newer release. */
 const newer = (pk: string, sk: string, attributes: object) => toAttributes({ pk, sk, ...attributes });
 
-test('what a newer release ordered is not taken for nothing: that cluster alone cannot be read', async () => {
+test('rejects unknown settings of a newer release for the affected cluster only', async () => {
   for (const item of [
     newer('CLUSTER#prod', 'POLICY', { revision: 1, freeze: true }),
     newer('CLUSTER#prod', 'POLICY', { revision: 1, holds: [{ id: 'h', target: { kind: 'zone' } }] }),
@@ -45,7 +45,7 @@ test('what a newer release ordered is not taken for nothing: that cluster alone 
   }
 });
 
-test('a stop of all clusters that cannot be read leaves no cluster readable', async () => {
+test("rejects every cluster if the stop of all clusters can't be read", async () => {
   const { fake, rulesStore } = aRulebook();
   const item = newer('FLEET', 'STOP', { stop: { scope: 'region' }, stoppedAt: 1 });
   fake.set(item, item);
@@ -53,14 +53,14 @@ test('a stop of all clusters that cannot be read leaves no cluster readable', as
   await assert.rejects(rulesStore.readAll([prod]), { name: 'StoreError' });
 });
 
-test('a cluster takes one call to read, and so do 49', async () => {
+test('reads one cluster, or 49, with one call', async () => {
   const { commands, rulesStore } = aRulebook();
   await rulesStore.read(prod);
   await rulesStore.readAll(Array.from({ length: 49 }, (_, index) => clusterName(`c${index}`)));
   assert.deepEqual(commands, ['BatchGetItemCommand', 'BatchGetItemCommand']);
 });
 
-test('what is known of all clusters is not read again with one of them', async () => {
+test('does not reread known fleet-wide items with a cluster', async () => {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const asked: unknown[] = [];
   const client = fakeClient(async (command) => {
@@ -75,7 +75,7 @@ test('what is known of all clusters is not read again with one of them', async (
   assert.deepEqual(asked, ['CLUSTER#prod', 'LEASE#prod']);
 });
 
-test('of orders only what changed is written, so that who may hold need not be allowed to write a policy', async () => {
+test('writes only changed parts of the rules, so that holds need no permission for policies', async () => {
   const { fake, rulesStore } = aRulebook();
   const { orders } = await rulesStore.read(prod);
   const hold = {
@@ -98,7 +98,7 @@ const daysKept = (fake: FakeDynamoDb) =>
     .filter(({ sk }) => sk?.S?.startsWith('AUDIT#'))
     .map(({ ttl }) => (Number(ttl?.N) - Math.ceil(NOW / 1000)) / 86_400);
 
-test('the audit is kept for as long as the table is tagged with, which is read once', async () => {
+test("keeps audit entries for the table's retention tag, which is read once", async () => {
   const { fake, commands, rulesStore } = aRulebook();
   fake.tags = [
     { Key: 'team', Value: 'platform' },
@@ -110,7 +110,7 @@ test('the audit is kept for as long as the table is tagged with, which is read o
   assert.equal(commands.filter((name) => name === 'DescribeTableCommand').length, 1);
 });
 
-test('who may not read tags, or finds none of use, keeps the audit for a week: what he says counts', async () => {
+test('keeps audit entries for a week without a usable tag', async () => {
   for (const tags of [[], [{ Key: 'taintward:history-days', Value: 'for ever' }]]) {
     const { fake, rulesStore } = aRulebook();
     fake.tags = tags;

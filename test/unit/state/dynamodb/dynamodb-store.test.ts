@@ -11,7 +11,7 @@ import { type Answer, type Request, scriptedDynamoDb } from './scripted-dynamodb
 const REF: NodeRef = { cluster: clusterName('prod'), node: nodeName('node-1') };
 const CHANGE = { node: aNode(), schedule: [aRecord()], end: [], live: true };
 
-/** Lets `work` talk to a DynamoDB that gives these answers; returns what it was asked. */
+/** Runs `work` against a DynamoDB with these answers and returns the requests. */
 async function against(
   answers: readonly Answer[],
   work: (store: DynamoDbStore) => Promise<void>,
@@ -33,14 +33,14 @@ const cancelled = (...codes: readonly string[]): Answer => ({
 });
 
 describe('DynamoDbStore.load', () => {
-  test('reads the node before all else, and all else in one query', async () => {
+  test('reads the node first, and everything else in one query', async () => {
     const requests = await against([{ result: {} }], async (store) => {
       await store.load(REF, NOW);
     });
     assert.deepEqual(operations(requests), ['GetItem', 'Query']);
   });
 
-  test('of some pods reads the node before their records and what ended lately', async () => {
+  test('reads, for some pods, the node before their records and recent ends', async () => {
     const requests = await against([{ result: {} }], async (store) => {
       await store.load(REF, NOW, [podUid('a'), podUid('a')]);
     });
@@ -48,7 +48,7 @@ describe('DynamoDbStore.load', () => {
     assert.deepEqual(operations(requests.slice(1)).toSorted(), ['BatchGetItem', 'Query']);
   });
 
-  test('of no pods reads the node alone', async () => {
+  test('reads only the node for no pods', async () => {
     const requests = await against([{ result: {} }], async (store) => {
       await store.load(REF, NOW, []);
     });
@@ -72,7 +72,7 @@ describe('DynamoDbStore.load', () => {
     });
   });
 
-  test('refuses an item that cannot be read, naming it and the field', async () => {
+  test('rejects an unreadable item and names the item and field', async () => {
     const Item = toAttributes({
       ...nodeItemKey(REF),
       ...aNode(),
@@ -94,7 +94,7 @@ describe('DynamoDbStore.commit', () => {
     ['TransactionConflict', 'None'],
     ['None', 'TransactionConflict'],
   ]) {
-    test(`is a conflict when the transaction is cancelled for ${codes}`, async () => {
+    test(`reports a conflict when the transaction is canceled for ${codes}`, async () => {
       const requests = await against([cancelled(...codes)], async (store) => {
         assert.equal(await store.commit(REF, 1, CHANGE, NOW), 'conflict');
       });
@@ -102,7 +102,7 @@ describe('DynamoDbStore.commit', () => {
     });
   }
 
-  test('has a node end by itself only when nothing is live on it', async () => {
+  test("sets a node's time to live only if nothing is live on it", async () => {
     for (const live of [true, false]) {
       const [{ input } = assert.fail('nothing was asked')] = await against(
         [{ result: {} }],
@@ -116,7 +116,7 @@ describe('DynamoDbStore.commit', () => {
     }
   });
 
-  test('has a node change with the last of many records alone: what was cut off is done by the same delta again', async () => {
+  test('updates the node only with the last of many records, so that a retried delta completes an interrupted commit', async () => {
     const requests = await against([{ result: {} }], async (store) => {
       await store.commit(REF, 1, { ...CHANGE, schedule: someRecords(150) }, NOW);
     });
@@ -127,13 +127,13 @@ describe('DynamoDbStore.commit', () => {
     assert.deepEqual(changes, [false, true]);
   });
 
-  test('is a conflict while an earlier attempt of the same call is still under way', async () => {
+  test('reports a conflict while an earlier attempt of the call is in progress', async () => {
     await against([{ error: 'TransactionInProgressException' }], async (store) => {
       assert.equal(await store.commit(REF, 1, CHANGE, NOW), 'conflict');
     });
   });
 
-  test('fails when the transaction is cancelled for another reason', async () => {
+  test('fails when the transaction is canceled for another reason', async () => {
     await against([cancelled('ThrottlingError', 'None')], (store) =>
       assert.rejects(store.commit(REF, 1, CHANGE, NOW), {
         name: 'StoreError',
@@ -151,7 +151,7 @@ describe('DynamoDbStore.commit', () => {
     assert.equal(requests.length, 2);
   });
 
-  test('has no transaction of more than 100 actions, and ends records in the one that says so', async () => {
+  test('limits transactions to 100 actions and deletes records in the transaction that records their end', async () => {
     const end = someRecords(130).map((record) => anEnding(record));
     const requests = await against([{ result: {} }], async (store) => {
       await store.commit(REF, 1, { ...CHANGE, schedule: someRecords(130), end }, NOW);
@@ -172,7 +172,7 @@ describe('DynamoDbStore.commit', () => {
   });
 });
 
-/** The little that is looked at of a transaction's action. */
+/** The fields of a transaction's action that the test reads. */
 interface Action {
   readonly Put?: { readonly Item: Record<string, { readonly L?: { readonly M: { uid: { S: string } } }[] }> };
   readonly Delete?: { readonly Key: Record<string, { readonly S: string }> };
@@ -181,13 +181,13 @@ interface Action {
 describe('DynamoDbStore.end', () => {
   const ends = someRecords(60).map((record) => anEnding(record));
 
-  test('says how records ended, in one item, raises the revision, and then deletes them, 25 at a time', async () => {
+  test('writes the ends in one item, increments the revision, and then deletes the records, 25 at a time', async () => {
     const requests = await against([{ result: {} }], (store) => store.end(REF, ends, NOW));
     const deletes = Array(3).fill('BatchWriteItem');
     assert.deepEqual(operations(requests), ['PutItem', 'UpdateItem', ...deletes]);
   });
 
-  test('insists while a transaction holds the node', async () => {
+  test('retries while a transaction locks the node', async () => {
     const held: Answer = { error: 'TransactionConflictException' };
     const requests = await against([{ result: {} }, held, held, { result: {} }], (store) =>
       store.end(REF, ends.slice(0, 1), NOW),
@@ -210,7 +210,7 @@ describe('DynamoDbStore.end', () => {
 });
 
 describe('DynamoDbStore.taintedNodes', () => {
-  test('leaves out what the index still names and the table no longer holds as tainted', async () => {
+  test('omits nodes that the index still lists but the table no longer holds as tainted', async () => {
     const key = nodeItemKey(REF);
     const untainted = toAttributes({ ...key, ...aNode({ taints: [] }), revision: 2 });
     const [clusterKey] = taintedKeys(REF.cluster);
@@ -226,7 +226,7 @@ describe('DynamoDbStore.taintedNodes', () => {
   });
 });
 
-describe('a DynamoDbStore that cannot do its work says why and what to do', () => {
+describe('a failing DynamoDbStore reports cause and remedy', () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     [
       'ResourceNotFoundException',
@@ -274,7 +274,7 @@ describe('a DynamoDbStore that cannot do its work says why and what to do', () =
     });
   });
 
-  test('when nothing listens at the endpoint', async () => {
+  test('without a listener at the endpoint', async () => {
     const { client, close } = await scriptedDynamoDb([]);
     await close();
     const store = new DynamoDbStore(new DynamoDbTable({ client, tableName: 'taintward' }));

@@ -4,7 +4,7 @@ import { DynamoDbTable, fromAttributes, toAttributes } from '#shared/state/dynam
 import { inNoTime } from '#test/world/driven-timers.ts';
 import { type Answer, type Request, scriptedDynamoDb } from './scripted-dynamodb.ts';
 
-/** Lets `work` talk to a DynamoDB that gives these answers; returns what it was asked. */
+/** Runs `work` against a DynamoDB with these answers and returns the requests. */
 async function against(
   answers: readonly Answer[],
   work: (table: DynamoDbTable) => Promise<void>,
@@ -21,24 +21,24 @@ async function against(
 const key = (sk: string) => ({ pk: 'c#n', sk });
 
 describe('plain values as attributes', () => {
-  test('numbers are written in full', () => {
+  test('contain numbers in full', () => {
     assert.deepEqual(toAttributes({ at: 8.64e15 }), { at: { N: '8640000000000000' } });
   });
 
-  test('a field that is undefined is left out', () => {
+  test('omit undefined fields', () => {
     assert.deepEqual(toAttributes({ a: undefined, b: { c: undefined, d: 'x' } }), {
       b: { M: { d: { S: 'x' } } },
     });
   });
 
-  test('come back as they were', () => {
+  test('read back unchanged', () => {
     const item = { ...key('x'), list: [1, 'two', { three: 3 }], empty: '', none: [] };
     assert.deepEqual(fromAttributes(toAttributes(item)), item);
   });
 });
 
 describe('a batch of reads', () => {
-  test('asks again for what DynamoDB left out of its answer, and for nothing twice', async () => {
+  test('requests unprocessed keys again, and no key twice', async () => {
     const [one, two] = [toAttributes(key('1')), toAttributes(key('2'))];
     const left = { taintward: { Keys: [two] } };
     const answers = [
@@ -58,7 +58,7 @@ describe('a batch of reads', () => {
     );
   });
 
-  test('gives up after some time, saying what to do', async (t) => {
+  test('fails after several attempts with a remedy', async (t) => {
     const left = { taintward: { Keys: [toAttributes(key('1'))] } };
     const answer = { result: { Responses: {}, UnprocessedKeys: left } };
     const requests = await inNoTime(t, () =>
@@ -75,7 +75,7 @@ describe('a batch of reads', () => {
 });
 
 describe('an update', () => {
-  test('sets, removes and adds in one expression, whatever the attributes are called', async () => {
+  test('sets, removes, and adds in one expression, whatever the attribute names', async () => {
     const set = { holder: 'a', expiresAt: undefined };
     const [request] = await against([{ result: {} }], async (table) => {
       await table.update({
@@ -96,7 +96,7 @@ describe('an update', () => {
     });
   });
 
-  test('gives nothing when the stored item is not as expected', async () => {
+  test('returns nothing if the stored item is not as expected', async () => {
     await against([{ error: 'ConditionalCheckFailedException' }], async (table) => {
       assert.equal(await table.update({ key: key('x'), set: { a: 1 }, expected: { a: 2 } }), undefined);
     });
@@ -109,7 +109,7 @@ describe('a batch of deletes', () => {
     taintward: of.map((each) => ({ DeleteRequest: { Key: toAttributes(each) } })),
   });
 
-  test('goes in chunks, and again for what DynamoDB left out', async () => {
+  test('is split into chunks and repeated for unprocessed items', async () => {
     const answers = [
       { result: {} },
       { result: { UnprocessedItems: deletes(keys.slice(0, 2)) } },
@@ -129,7 +129,7 @@ describe('a batch of deletes', () => {
     assert.deepEqual(asked[2], deletes(keys.slice(0, 2)));
   });
 
-  test('tries again when a transaction holds one of the items', async () => {
+  test('retries when a transaction locks an item', async () => {
     const answers = [{ error: 'TransactionConflictException' }, { result: {} }];
     const requests = await against(answers, (table) => table.batchDelete(keys.slice(0, 3)));
     assert.deepEqual(
@@ -139,13 +139,13 @@ describe('a batch of deletes', () => {
   });
 });
 
-test('a number that JavaScript does not hold exactly stays a text, so that its field alone cannot be read', () => {
+test("keeps a number that JavaScript can't represent exactly as a string, so that only its field is unreadable", () => {
   for (const text of ['1E+125', '9007199254740993', '-123456789012345678901234567890']) {
     assert.deepEqual(fromAttributes({ at: { N: text }, beside: { N: '1.5' } }), { at: text, beside: 1.5 });
   }
 });
 
-test('what people name may be called as a class is', () => {
+test('reads names that are properties of every object', () => {
   const item = { seconds: { constructor: 60, toString: 5 } };
   assert.deepEqual(fromAttributes(toAttributes(item)), item);
 });

@@ -10,20 +10,20 @@ import { at, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { World } from '#test/world/world.ts';
 import { itemBytes } from './item-bytes.ts';
 
-/** One read unit reads this much, strongly consistent. */
+/** Bytes per read unit of a strongly consistent read. */
 const READ_UNIT_BYTES = 4 * 1024;
-/** A pod tolerates the taint for ten seconds, and is there again a second after it was evicted. */
+/** A pod tolerates the taint for ten seconds and is recreated one second after its eviction. */
 const ROUND_SECONDS = 11;
 const ROUNDS_IN_WINDOW = Math.ceil(ENDED_WINDOW_MS / 1000 / ROUND_SECONDS);
 
 const REF = { cluster: clusterName('c1'), node: nodeName('n1') };
-/** Names as long as they are on EKS, for what is stored of it. */
+/** Names as long as on EKS, for the size of stored items. */
 const EKS = {
   cluster: clusterName('prod-eu-west-1'),
   node: nodeName('ip-10-0-12-34.eu-west-1.compute.internal'),
 };
 
-/** A node on which a pod is evicted and put back for ever (kubernetes/kubernetes 117520). */
+/** A node on which a pod is evicted and recreated indefinitely (kubernetes/kubernetes 117520). */
 async function endlessLoop(): Promise<World> {
   const world = new World(at(0), rules.matching);
   world.cluster.putNode(liveNode('n1', 'a'));
@@ -52,7 +52,7 @@ async function endlessLoop(): Promise<World> {
   return world;
 }
 
-/** The read units of a load from DynamoDB that gives this partition. */
+/** Returns the read units of a load of this partition from DynamoDB. */
 function readUnits({ scheduled, ended }: Partition): number {
   const passes = Map.groupBy(ended.values(), ({ endedAt }) => endedAt);
   const items = [
@@ -65,7 +65,7 @@ function readUnits({ scheduled, ended }: Partition): number {
   return Math.ceil(bytes / READ_UNIT_BYTES);
 }
 
-test('where a pod is evicted and put back for ever, a load costs no more than its last minutes', async (t) => {
+test('limits the cost of a load to the ends of recent minutes when a pod is evicted and recreated indefinitely', async (t) => {
   const world = await endlessLoop();
   const loadAfter = async (minutes: number) => {
     await world.clock.advanceTo(at(minutes * 60));

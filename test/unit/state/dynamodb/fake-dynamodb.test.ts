@@ -17,7 +17,7 @@ function freshTable(whims?: Partial<Whims>) {
   return tableOf(new FakeDynamoDb({ now: () => Date.now() }, { ...NO_WHIMS, ...whims }));
 }
 
-/** Once in so many times. */
+/** Returns a function that returns `true` on every `times`-th call. */
 function nowAndThen(times: number): () => boolean {
   let asked = 0;
   return () => ++asked % times === 0;
@@ -48,7 +48,7 @@ leaseContract('DynamoDbLeases over the fake DynamoDB', async () => ({
   close,
 }));
 
-test('the index of the fake DynamoDB lags behind', async () => {
+test('updates the index with a lag', async () => {
   let now = 0;
   const store = new DynamoDbStore(
     tableOf(new FakeDynamoDb({ now: () => now }, { ...NO_WHIMS, indexLagMs: () => 100 })),
@@ -60,7 +60,7 @@ test('the index of the fake DynamoDB lags behind', async () => {
   assert.equal((await Array.fromAsync(store.taintedNodes(ref.cluster))).length, 1);
 });
 
-test('what has outlived its time to live goes when the fake DynamoDB gets to it, and only that', async () => {
+test('removes only items whose time to live has expired, with a lag', async () => {
   let now = 0;
   const fake = new FakeDynamoDb({ now: () => now }, { ...NO_WHIMS, removalLagMs: () => 60_000 });
   const store = new DynamoDbStore(tableOf(fake));

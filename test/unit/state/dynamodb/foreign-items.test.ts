@@ -13,15 +13,15 @@ import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builder
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
 /*
- * Who may write what the table has of one cluster may name in it what the index finds it by: IAM divides writes by partition
- * keys, and not by those of an index.
+ * A writer with access to one cluster's partitions can set any index attributes in them. IAM restricts writes by
+ * partition keys, but not by index keys.
  */
 
 const [PROD, EDGE] = [clusterName('prod'), clusterName('edge')];
 const ref = { cluster: PROD, node: nodeName('n1') };
 
 let table: DynamoDbTable;
-/** Partition keys of all that was read in batches. */
+/** Partition keys of all items that were read in batches. */
 let read: string[];
 beforeEach(async () => {
   read = [];
@@ -38,15 +38,15 @@ beforeEach(async () => {
   await store.commit(ref, 0, change, NOW);
 });
 
-/** What whoever may write of the cluster `edge` has the index list under that key. */
+/** Adds an item as a writer of cluster `edge` that the index lists under `clusterKey`. */
 const plant = (
   clusterKey: string,
   fields: object = {},
   pk = nodeKey({ cluster: EDGE, node: nodeName('n1') }),
 ) => table.add({ pk, sk: `PLANTED#${clusterKey}`, clusterKey, clusterSort: `${padded(NOW)}#n1`, ...fields });
 
-describe('what somebody put among the items of another cluster', () => {
-  test('is no tainted node of that, and is not even read, which he may not who reads that cluster alone', async () => {
+describe("an item that a foreign writer added to another cluster's index", () => {
+  test("is neither listed nor read as the cluster's tainted node, so readers of one cluster need no other permission", async () => {
     for (const key of taintedKeys(PROD)) await plant(key, { revision: 1, taints: 'nonsense' });
     const found = await Array.fromAsync(new DynamoDbStore(table).taintedNodes(PROD));
     assert.deepEqual(
@@ -56,7 +56,7 @@ describe('what somebody put among the items of another cluster', () => {
     assert.deepEqual(new Set(read), new Set(['prod#n1']));
   });
 
-  test('is no history of it', async () => {
+  test("is not read as the cluster's history", async () => {
     for (const key of [...historyKeys(PROD), ...taintedKeys(PROD)]) await plant(key);
     const history = new DynamoDbHistory(table);
     await history.nodesEvictedFrom(PROD, 0);
@@ -65,20 +65,20 @@ describe('what somebody put among the items of another cluster', () => {
     assert.deepEqual(new Set(read), new Set(['prod#n1']));
   });
 
-  test('is no registration', async () => {
+  test('is not listed as a registration', async () => {
     await plant('CLUSTERS', { addedAt: NOW, access: { kind: 'agent', agent: 'edge-1' } });
     const { clusters, strays } = await new DynamoDbClusterRegistry(table).list();
     assert.deepEqual([clusters, strays.length], [[], 1]);
   });
 });
 
-describe('in the audit', () => {
+describe('the audit log', () => {
   const query = { from: NOW, to: NOW + 1 };
   const entry: AuditEntry = { cluster: PROD, who: 'anna', at: NOW, kind: 'retry', what: 'tried again' };
   const plantEntry = (fields: object, pk?: string) =>
     plant('AUDIT', { ...entry, ...fields }, ...(pk === undefined ? [] : ([pk] as const)));
 
-  test('nobody speaks for others: an entry counts where those stand who may write it', async () => {
+  test('accepts entries only from partitions whose writers may write them', async () => {
     const rulesStore = new DynamoDbRulesStore(table);
     await rulesStore.note(entry);
     await plantEntry({ who: 'forged' }, 'LEASE#edge');
@@ -89,7 +89,7 @@ describe('in the audit', () => {
     );
   });
 
-  test('a guard speaks for its own cluster', async () => {
+  test("accepts a guard's entry about its own cluster", async () => {
     await plantEntry({ cluster: EDGE, who: 'relay', kind: 'guard-tripped' }, 'LEASE#edge');
     const found = await new DynamoDbRulesStore(table).audit(query);
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('in the audit', () => {
     );
   });
 
-  test('what nobody can read keeps nobody from reading of the others, unless people wrote it', async () => {
+  test('skips unreadable entries of relays, but not those of operators', async () => {
     const rulesStore = new DynamoDbRulesStore(table);
     await rulesStore.note(entry);
     await plantEntry({ at: 'nonsense' }, 'LEASE#edge');

@@ -1,8 +1,9 @@
 import type { AttributeValue } from '@aws-sdk/client-dynamodb';
 
 /**
- * What DynamoDB counts an item as (Developer Guide, "Item sizes and formats"): names and text as UTF-8, a number as a
- * byte for every two digits and one more, a list or map as three bytes and one for each element.
+ * Returns the size of an item in DynamoDB (Developer Guide, "Item sizes and formats"). Names and text count as UTF-8. A
+ * number counts as one byte for every two digits plus one. A list or map counts as three bytes plus one for each
+ * element.
  */
 export const itemBytes = (item: Record<string, AttributeValue>): number =>
   sum(Object.entries(item).map(([name, value]) => Buffer.byteLength(name) + valueBytes(value)));

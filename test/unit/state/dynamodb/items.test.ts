@@ -36,10 +36,10 @@ import { itemBytes } from './item-bytes.ts';
 const moment = fc.integer({ min: 0, max: 8.64e15 });
 const name = fc.string({ minLength: 1 }).filter((text) => !text.includes('#'));
 
-/** As it comes back from the table. */
+/** Returns an item as the table returns it. */
 const stored = (item: Item): Item => fromAttributes(toAttributes(item));
 
-/** As they are on EKS. */
+/** Names as on EKS. */
 const ORDINARY = aRef(
   clusterName('arn:aws:eks:eu-west-1:123456789012:cluster/production-1'),
   'ip-10-0-112-234.eu-west-1.compute.internal',
@@ -54,19 +54,19 @@ const ordinaryRecord = (index: number) =>
   });
 
 describe('a scheduled record', () => {
-  test('comes back as it was', () => {
+  test('reads back unchanged', () => {
     const record = ordinaryRecord(1);
     const item = scheduledItem(ORDINARY, record, NOW);
     assert.deepEqual(parseScheduledItem(stored(item)), record);
     assert.deepEqual(refOfItem(item), ORDINARY);
   });
 
-  test('of ordinary names costs one write unit', () => {
+  test('uses one write unit with ordinary names', () => {
     const bytes = itemBytes(toAttributes(scheduledItem(ORDINARY, ordinaryRecord(1), NOW)));
     assert.ok(bytes <= 700, `${bytes} bytes`);
   });
 
-  test('that cannot be read is refused, naming it and the field', () => {
+  test("is rejected if it can't be read, with its item and field", () => {
     const item = { ...scheduledItem(aRef(clusterName('c'), 'n'), aRecord(), NOW), fireAt: 'tomorrow' };
     assert.throws(() => parseScheduledItem(item), {
       name: 'StoreError',
@@ -75,8 +75,8 @@ describe('a scheduled record', () => {
   });
 });
 
-describe('what ended', () => {
-  test('comes back as it was, with what pods have in common and what they do not', () => {
+describe('ended evictions', () => {
+  test('read back unchanged, with shared and individual fields of the pods', () => {
     const pods = [
       anEnding(ordinaryRecord(1), { lateMs: 0 }),
       anEnding(ordinaryRecord(2), { outcome: 'cancelled', cancelled: 'pod-gone' }),
@@ -91,13 +91,13 @@ describe('what ended', () => {
     assert.deepEqual(refOfItem(item), ORDINARY);
   });
 
-  test('costs about 150 bytes a pod, and a full node of 110 less than 17 KB', () => {
+  test('use about 150 bytes per pod, and less than 17 KB for a full node of 110 pods', () => {
     const pods = Array.from({ length: 110 }, (_, index) => anEnding(ordinaryRecord(index), { lateMs: 123 }));
     const bytes = itemBytes(toAttributes(endedItem(AT_NOW, pods)));
     assert.ok(bytes / pods.length < 150, `${bytes / pods.length} bytes a pod`);
   });
 
-  test('that cannot be read is refused, naming it and the field', () => {
+  test("are rejected if they can't be read, with their item and field", () => {
     const ref = aRef(clusterName('c'), 'n');
     const item = stored(endedItem({ ...AT_NOW, ref }, [anEnding()]));
     for (const [spoilt, field] of [
@@ -112,7 +112,7 @@ describe('what ended', () => {
     }
   });
 
-  test('stands in the order of its moments, and before what is scheduled', () => {
+  test('are sorted by time, before scheduled records', () => {
     const key = (at: number) => String(endedItem({ ...AT_NOW, at }, [])['sk']);
     fc.assert(
       fc.property(moment, moment, (a, b) => {
@@ -124,13 +124,13 @@ describe('what ended', () => {
   });
 });
 
-describe('what became of evictions that are still to come', () => {
+describe('changes of scheduled evictions', () => {
   const noted = (index: number): Noted => {
     const { uid, namespace, name, fireAt, reasons } = ordinaryRecord(index);
     return { uid, namespace, name, fireAt, reasons, what: 'would-have', by: { kind: 'observe' } };
   };
 
-  test('comes back as it was, with what pods have in common and what they do not', () => {
+  test('read back unchanged, with shared and individual fields of the pods', () => {
     const { uid, namespace, name, fireAt, reasons } = aRecord({ reasons: [] });
     const other = { uid, namespace, name, fireAt, reasons };
     const by = { kind: 'guard', scope: 'zone', trippedAt: NOW, revision: 1, guardRevision: 1 } as const;
@@ -146,19 +146,19 @@ describe('what became of evictions that are still to come', () => {
     assert.deepEqual([refOfItem(item), momentOfHistory(item)], [ORDINARY, NOW]);
   });
 
-  test('costs less than 140 bytes a pod', () => {
+  test('use less than 140 bytes per pod', () => {
     const notes = Array.from({ length: 50 }, (_, index) => noted(index));
     const bytes = itemBytes(toAttributes(changedItem(AT_NOW, notes)));
     assert.ok(bytes / notes.length < 140, `${bytes / notes.length} bytes a pod`);
   });
 
-  test('stands before all that a load reads, and is in the index as what ended is', () => {
+  test('are sorted before the items that a load reads, and are in the index like ended evictions', () => {
     const [changed, ended] = [changedItem(AT_NOW, [noted(1)]), endedItem(AT_NOW, [anEnding()])];
     assert.ok(String(changed['sk']) < endedSince(0));
     for (const field of ['clusterKey', 'clusterSort', 'ttl']) assert.equal(changed[field], ended[field]);
   });
 
-  test('that cannot be read is refused, naming it and the field', () => {
+  test("are rejected if they can't be read, with their item and field", () => {
     const item = stored(changedItem({ ...AT_NOW, ref: aRef(clusterName('c'), 'n') }, [noted(1)]));
     for (const [spoilt, field] of [
       [{ ...item, brakes: [] }, 'by'],
@@ -172,7 +172,7 @@ describe('what became of evictions that are still to come', () => {
   });
 });
 
-describe('when pods were gone', () => {
+describe('removal times of pods', () => {
   /** The UID of a static pod's mirror. */
   const HASH = fc.uuid().map((uuid) => uuid.replaceAll('-', ''));
   const goneItem = (pods: readonly { readonly uid: PodUid; readonly at: number }[]): Item => {
@@ -180,7 +180,7 @@ describe('when pods were gone', () => {
     return { pk: 'LEASE#prod', sk: `${goneSince(last)}#pass`, ...goneAttributes(last, pods, 7) };
   };
 
-  test('reads back, whatever their UIDs look like', () => {
+  test('read back unchanged, whatever the format of the UIDs', () => {
     const uid = fc.oneof(fc.uuid(), name, HASH).map(podUid);
     const pods = fc.uniqueArray(
       fc.record({ uid, at: fc.integer({ min: NOW, max: NOW + 2_000 }) }, { noNullPrototype: true }),
@@ -197,13 +197,13 @@ describe('when pods were gone', () => {
     );
   });
 
-  test('takes two writes for 50 pods', () => {
+  test('need two writes for 50 pods', () => {
     const pods = someRecords(50).map(({ uid }, index) => ({ uid, at: NOW + 40 * index }));
     assert.ok(itemBytes(toAttributes(goneItem(pods))) <= 2_048);
   });
 });
 
-describe('the index', () => {
+describe('index keys', () => {
   const keysOf = (node: string) => {
     const ref = aRef(clusterName('c'), node);
     return [nodeAttributes(ref, aNode()), endedItem({ ...AT_NOW, ref }, [])].map((item) =>
@@ -211,7 +211,7 @@ describe('the index', () => {
     );
   };
 
-  test('has a node and what ended there in the same shard, and nodes in all of them', () => {
+  test('put a node and its ended evictions in the same shard, and nodes in all shards', () => {
     const keys = Array.from({ length: 500 }, (_, index) => keysOf(`node-${index}`));
     for (const [tainted = '', ended = ''] of keys) {
       assert.equal(tainted.replace('TAINTED', ''), ended.replace('HISTORY', ''));
@@ -219,7 +219,7 @@ describe('the index', () => {
     assert.deepEqual(new Set(keys.map(([tainted]) => tainted)), new Set(taintedKeys(clusterName('c'))));
   });
 
-  test('names what ended by its moment', () => {
+  test('sort ended evictions by time', () => {
     const item = endedItem(
       { ...AT_NOW, ref: aRef(clusterName('c'), 'n') },
       someRecords(1).map((record) => anEnding(record)),
@@ -227,14 +227,14 @@ describe('the index', () => {
     assert.equal(item['clusterSort'], `${String(NOW).padStart(16, '0')}#n#pass`);
   });
 
-  test('does not name what is scheduled, or a node without a taint', () => {
+  test('omit scheduled evictions and untainted nodes', () => {
     const ref = aRef();
     assert.equal('clusterKey' in scheduledItem(ref, aRecord(), NOW), false);
     assert.equal(nodeAttributes(ref, aNode({ taints: [] }))['clusterKey'], undefined);
   });
 });
 
-test('the key of a node gives it back', () => {
+test('the partition key contains cluster and node', () => {
   fc.assert(
     fc.property(name, name, (cluster, node) => {
       const ref = { cluster: clusterName(cluster), node: nodeName(node) };
@@ -244,14 +244,14 @@ test('the key of a node gives it back', () => {
 });
 
 describe('times to live', () => {
-  test('of a record that is written when it is overdue already runs from now', () => {
+  test('start now for a record that is overdue when written', () => {
     assert.equal(
       scheduledTtl(aRecord({ fireAt: NOW - 7_200_000 }), NOW),
       scheduledTtl(aRecord({ fireAt: NOW }), NOW),
     );
   });
 
-  test('are whole seconds, never before the time they stand for, and a date to whoever reads them', () => {
+  test('are whole seconds, never too early, and valid dates', () => {
     fc.assert(
       fc.property(moment, (at) => {
         for (const [ttl, seconds] of [

@@ -6,7 +6,7 @@ import { after, at, nodeDelta, recordIn, ref } from '#test/unit/eviction/builder
 
 const by = { kind: 'node-alive', renewedAt: at(50), until: at(90), revision: 1, guardRevision: 0 } as const;
 
-test('a pod that is held because its node is alive is stored, read and counted as such', async () => {
+test('stores, reads, and counts a pod that is held by its live node as such', async () => {
   const record = recordIn(after(nodeDelta(1)));
   assert.ok(record);
   const held = { ...record, held: { by, since: at(61), until: at(90) } };

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 
-/** One answer: a result, or the error of this name. */
+/** An answer: a result, or an error of this name. */
 export type Answer = { readonly result: unknown } | { readonly error: string; readonly fields?: object };
 
 export interface Request {
@@ -12,7 +12,7 @@ export interface Request {
   readonly input: unknown;
 }
 
-/** A DynamoDB that gives the given answers in order, the last one for ever, and remembers what it was asked. */
+/** A DynamoDB that gives these answers in order, the last one indefinitely, and records its requests. */
 export async function scriptedDynamoDb(answers: readonly Answer[]) {
   const requests: Request[] = [];
   const server = createServer(async (request, response) => {

@@ -5,10 +5,10 @@ import { ConfigMapQueue } from '#shared/state/objects/config-map-queue.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = 'taintward-asked-in-cluster';
-/** Does not become less when it is packed. */
+/** Random text, which compression does not shorten. */
 const large = (bytes: number) => randomBytes(bytes).toString('base64');
 
-describe('what operators ask of the replica that leads', () => {
+describe('requests of operators to the leader', () => {
   let objects: FakeObjects;
   let asked: ConfigMapQueue;
   beforeEach(() => {
@@ -16,7 +16,7 @@ describe('what operators ask of the replica that leads', () => {
     asked = new ConfigMapQueue(objects, own);
   });
 
-  test('is taken once, in the order in which it was asked, by whoever leads then', async () => {
+  test('are taken once, in order, by the current leader', async () => {
     await asked.send([{ body: 'a' }, { body: 'b' }]);
     await new ConfigMapQueue(objects, own).send([{ body: 'c' }]);
     assert.deepEqual(await asked.take(), [{ body: 'a' }, { body: 'b' }, { body: 'c' }]);
@@ -25,19 +25,19 @@ describe('what operators ask of the replica that leads', () => {
     assert.deepEqual(await asked.take(), [{ body: 'd' }]);
   });
 
-  test('two that take at once do not take the same', async () => {
+  test('are not taken twice by concurrent callers', async () => {
     await asked.send([{ body: 'a' }]);
     const taken = await Promise.all([asked.take(), new ConfigMapQueue(objects, own).take()]);
     assert.deepEqual(taken.flat(), [{ body: 'a' }]);
   });
 
-  test('looking for it writes nothing', async () => {
+  test('are looked up without a write', async () => {
     await asked.take();
     await asked.send([]);
     assert.equal(objects.writes, 0);
   });
 
-  test('what has no room is refused as a whole, and nothing of what waits is lost', async () => {
+  test('are rejected as a whole without room, and waiting requests remain', async () => {
     await asked.send([{ body: 'a' }]);
     const failures = await asked.send([{ body: 'b' }, { body: large(700_000) }]);
     assert.deepEqual(

@@ -17,7 +17,7 @@ function underTest() {
 
 historyContract('KubernetesHistory', async () => ({ ...underTest(), close: async () => undefined }));
 
-test('of more pods that are gone than one object holds, the last ones are known', async () => {
+test('keeps the latest removed pods when there are more than one object holds', async () => {
   const { store, history } = underTest();
   const ref = aRef(own);
   const [first, last] = [aRecord({ name: 'first' }), aRecord({ name: 'last' })];

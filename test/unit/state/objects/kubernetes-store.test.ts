@@ -39,7 +39,7 @@ describe('KubernetesStore', () => {
 
   const status = async () => fieldsOf(fieldsOf(await objects.get('node-7'))['status']);
 
-  test('an object has the name of its node, and says in words what is to come', async () => {
+  test('names an object after its node and summarizes its evictions in plain text', async () => {
     const held = { by: { kind: 'hold', id: 'h1' }, since: NOW } as const;
     const schedule = [
       aRecord({ fireAt: NOW + 2_000 }),
@@ -62,13 +62,13 @@ describe('KubernetesStore', () => {
     [110, 6_000],
     [500, 24_000],
   ] as const) {
-    test(`of ${pods} scheduled pods it has less than ${bytes} bytes`, async () => {
+    test(`stores ${pods} scheduled pods in less than ${bytes} bytes`, async () => {
       await store.commit(ref, 0, { ...none, node: aNode(), schedule: someRecords(pods) }, NOW);
       assert.ok(JSON.stringify(await objects.get('node-7')).length < bytes);
     });
   }
 
-  test('a commit that says nothing new is a write all the same, so that of two writers one loses', async () => {
+  test('writes a commit without changes, so that one of two writers gets a conflict', async () => {
     await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
     const other = new KubernetesStore({ objects, own });
     for (const each of [store, other]) await each.load(ref, NOW);
@@ -77,7 +77,7 @@ describe('KubernetesStore', () => {
     assert.equal((await other.load(ref, NOW)).revision, 2);
   });
 
-  test('a load, a commit and an end cost two writes', async () => {
+  test('writes twice for a load, a commit, and an end', async () => {
     const records = someRecords(30);
     const { revision } = await store.load(ref, NOW);
     await store.commit(ref, revision, { ...none, node: aNode(), schedule: records }, NOW);
@@ -89,7 +89,7 @@ describe('KubernetesStore', () => {
     assert.equal(objects.writes, 2);
   });
 
-  test('who leads reads an object once, and goes by what he wrote', async () => {
+  test('reads an object once as the leader and then uses its own writes', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     const [first, second] = someRecords(2);
     assert.ok(first && second);
@@ -108,7 +108,7 @@ describe('KubernetesStore', () => {
     assert.equal(gets, 1);
   });
 
-  test('who leads unpacks an object once, however often its node is asked for', async () => {
+  test('unpacks an object once as the leader, however often its node is requested', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: someRecords(50) }, NOW);
     const first = await leader.keptOf(ref);
@@ -117,7 +117,7 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.keptOf(ref)).scheduled.length, 49);
   });
 
-  test('who leads finds what another hand changed when he writes, and reads it then', async () => {
+  test("detects another writer's change as the leader at its next write and then rereads the object", async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
     const object = (await objects.get('node-7')) as { metadata: { resourceVersion: string } };
@@ -126,7 +126,7 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.load(ref, NOW)).revision, 0);
   });
 
-  test('what happened is ended by who leads also where another hand changed the object meanwhile', async () => {
+  test("records an end as the leader despite another writer's change", async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     const [first, second] = someRecords(2);
     assert.ok(first && second);
@@ -137,7 +137,7 @@ describe('KubernetesStore', () => {
     assert.deepEqual([scheduled.size, [...ended.keys()]], [0, [first.uid, second.uid]]);
   });
 
-  test('who leads does not go by what stood before a write whose answer was lost', async () => {
+  test('rereads an object as the leader after a write whose answer was lost', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     const record = aRecord();
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: [record] }, NOW);
@@ -150,7 +150,7 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.load(ref, NOW)).scheduled.size, 0);
   });
 
-  test('commits, ends and loads of a node at once take turns: none is in conflict, and no load goes back', async () => {
+  test('serializes concurrent commits, ends, and loads of a node, without conflicts or older revisions', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     const records = someRecords(20);
     await leader.commit(ref, 0, { ...none, node: aNode(), schedule: records }, NOW);
@@ -170,7 +170,7 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.load(ref, NOW)).scheduled.size, 0);
   });
 
-  test('history has an end: the oldest is forgotten first, and what ended lately never', async () => {
+  test('limits history by forgetting the oldest entries, but never recent ends', async () => {
     for (let minute = 0; minute < 60; minute++) {
       const ends = someRecords(80).map((record) => anEnding(record, { outcome: 'cancelled' }));
       await store.end(ref, ends, NOW + minute * 60_000);
@@ -184,7 +184,7 @@ describe('KubernetesStore', () => {
     assert.equal((await store.load(ref, NOW + 59 * 60_000)).ended.size, 22 * 80);
   });
 
-  test('history older than its days is left out of the next write', async () => {
+  test('omits expired history from the next write', async () => {
     await store.end(ref, [anEnding()], NOW);
     await store.end(ref, [anEnding()], NOW + DAY_MS);
     await store.end(ref, [anEnding()], NOW + HISTORY_DAYS * DAY_MS);
@@ -192,7 +192,7 @@ describe('KubernetesStore', () => {
     assert.deepEqual(days, [1, HISTORY_DAYS]);
   });
 
-  test('purging removes nodes on which nothing was live for long, and of which nothing is told', async () => {
+  test('purges nodes that were idle for long and have no history', async () => {
     const [idle, told, live] = [aRef(own, 'idle'), aRef(own, 'told'), aRef(own, 'live')];
     const over = NOW + NODE_SECONDS * 1000;
     const untainted = { ...none, node: aNode({ taints: [] }), live: false };
@@ -208,7 +208,7 @@ describe('KubernetesStore', () => {
     assert.deepEqual(await left(over + 1), ['live']);
   });
 
-  test('purging leaves a node on which something is scheduled, however long nothing was live', async () => {
+  test('does not purge a node with scheduled evictions, however long it was idle', async () => {
     await store.commit(
       ref,
       0,
@@ -219,14 +219,14 @@ describe('KubernetesStore', () => {
     assert.equal((await store.load(ref, NOW)).scheduled.size, 1);
   });
 
-  test('who leads remembers nothing of a node that was purged', async () => {
+  test('forgets a purged node as the leader', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await leader.commit(ref, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
     await leader.purge(NOW + NODE_SECONDS * 1000);
     assert.equal((await leader.load(ref, NOW)).revision, 0);
   });
 
-  test('who loses the lease while he purges removes nothing more', async () => {
+  test('stops a purge when it loses the lease', async () => {
     const refs = [aRef(own, 'one'), aRef(own, 'two')];
     for (const each of refs)
       await store.commit(each, 0, { ...none, node: aNode({ taints: [] }), live: false }, NOW);
@@ -243,7 +243,7 @@ describe('KubernetesStore', () => {
     assert.equal((await Array.fromAsync(store.kept())).length, 1);
   });
 
-  test('a tainted node is of the cluster that its state names, whatever its labels say', async () => {
+  test('assigns a tainted node to the cluster in its state, whatever its labels', async () => {
     await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
     const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
     const labels = { ...object.metadata.labels, 'taintward.dev/cluster': 'other' };
@@ -251,7 +251,7 @@ describe('KubernetesStore', () => {
     assert.deepEqual(await Array.fromAsync(store.taintedNodes(clusterName('other'))), []);
   });
 
-  test('who may not write writes nothing', async () => {
+  test('rejects writes without the lease', async () => {
     const idle = new KubernetesStore({ objects, own, leads: () => false });
     const refusal = { name: 'StoreError', message: /does(n.t| not) hold the lease/ };
     await assert.rejects(idle.commit(ref, 0, { ...none, node: aNode() }, NOW), refusal);
@@ -259,7 +259,7 @@ describe('KubernetesStore', () => {
     assert.equal(objects.writes, 0);
   });
 
-  test('what an object cannot hold is refused, and the node named', async () => {
+  test("rejects a state that exceeds an object's size limit and names the node", async () => {
     const noise = () => Array.from({ length: 400 }, () => Math.random().toString(36)).join('');
     const schedule = someRecords(600).map((record) => ({
       ...record,
@@ -276,7 +276,7 @@ describe('KubernetesStore', () => {
     ['records that are no gzip', { records: 'AAAA' }],
     ['a revision that is none', { revision: 'many' }],
   ] as const) {
-    test(`an object with ${what} is refused`, async () => {
+    test(`rejects an object with ${what}`, async () => {
       await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
       const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
       await objects.replace({ ...object, status: { ...(await status()), ...change } } as typeof object);
@@ -284,7 +284,7 @@ describe('KubernetesStore', () => {
     });
   }
 
-  test('who leads is told of an object that cannot be read, and goes on with those that can', async () => {
+  test('reports an unreadable object as the leader and continues with the others', async () => {
     const told: string[] = [];
     const unreadable = ({ message }: Error) => void told.push(message);
     const leader = new KubernetesStore({ objects, own, leads: () => true, unreadable });
@@ -299,7 +299,7 @@ describe('KubernetesStore', () => {
     await assert.rejects(Array.fromAsync(store.upcoming()), { name: 'StoreError' });
   });
 
-  test('who leads sees that an object that cannot be read was deleted', async () => {
+  test('detects as the leader that an unreadable object was deleted', async () => {
     const leader = new KubernetesStore({ objects, own, leads: () => true });
     await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
     const object = (await objects.get('node-7')) as Parameters<FakeObjects['replace']>[0];
@@ -310,7 +310,7 @@ describe('KubernetesStore', () => {
     assert.equal((await leader.load(ref, NOW)).revision, 0);
   });
 
-  test('a node of another cluster has an object of its own, whatever it is called', async () => {
+  test('stores nodes of different clusters in different objects, whatever their names', async () => {
     const refs = [ref, aRef(aCluster(), 'node-7'), aRef(aCluster(), 'node-7'), aRef(aCluster(), '--- !')];
     for (const each of refs) await store.commit(each, 0, { ...none, node: aNode() }, NOW);
     for (const each of refs) assert.deepEqual((await store.load(each, NOW)).ref, each);

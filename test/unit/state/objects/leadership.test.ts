@@ -34,7 +34,7 @@ describe('a leadership', () => {
     leadership = new Leadership({ leases, clock: { now: () => at, stopwatch: () => stopwatchMs } });
   });
 
-  test('begins with the lease, and lasts for as long as nobody else can have it', async () => {
+  test('begins with the lease and lasts until another process could acquire it', async () => {
     assert.equal(leadership.mayAct(), false);
     await took();
     await leadership.begun;
@@ -45,7 +45,7 @@ describe('a leadership', () => {
     assert.equal(await isOver(), false, 'nobody has taken it yet');
   });
 
-  test('is counted from when the lease was asked for, however late the answer comes', async () => {
+  test('is measured from the request of the lease, however late the answer', async () => {
     const late = async <T>(answer: Promise<T>): Promise<T> => {
       const given = await answer;
       pass(5_000);
@@ -68,7 +68,7 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), false);
   });
 
-  test('stands still while it is not known to last, and goes on when the lease could be renewed', async () => {
+  test('is suspended while its lease may have expired, and continues after a renewal', async () => {
     const lease = await took();
     pass(60_000);
     assert.equal(leadership.mayAct(), false);
@@ -76,7 +76,7 @@ describe('a leadership', () => {
     assert.equal(leadership.mayAct(), true);
   });
 
-  test('says that the lease had run out and is its own again, once for each time', async () => {
+  test('reports once that an expired lease was renewed', async () => {
     const lease = await took();
     let times = 0;
     leadership.whenRegained(() => times++);
@@ -93,7 +93,7 @@ describe('a leadership', () => {
     ['a host that slept, whose stopwatch stood', { clock: 60_000, stopwatch: 0 }],
     ['a clock that was set back', { clock: -60_000, stopwatch: LEASE_TTL_MS }],
   ] as const) {
-    test(`is over for certain by the longer of both clocks: ${what}`, async () => {
+    test(`expires by the longer of both clocks: ${what}`, async () => {
       await took();
       at += leap.clock;
       stopwatchMs += leap.stopwatch;
@@ -101,7 +101,7 @@ describe('a leadership', () => {
     });
   }
 
-  test('ends when another one has the lease, and says so once and for all', async () => {
+  test('ends once when another process holds the lease', async () => {
     const lease = await took();
     await leases.take(own, await leases.look(own), 'b', NOW);
     assert.equal(await leadership.renew(lease, { renewedAt: at }), undefined);
@@ -117,7 +117,7 @@ describe('a leadership', () => {
     assert.equal((await leases.look(own))?.holder, undefined);
   });
 
-  test('the leases are within reach for as long after an answer as one lasts', async () => {
+  test('reports leases as reachable for the lease duration after an answer', async () => {
     assert.equal(leadership.reachesLeases(), false);
     await leadership.look(own);
     pass(LEASE_TTL_MS - 1);
@@ -128,7 +128,7 @@ describe('a leadership', () => {
     assert.equal(leadership.reachesLeases(), false);
   });
 
-  test('a renewal counts from when it was asked for', async () => {
+  test('measures a renewal from its request', async () => {
     const lease = await took();
     const renewing = leadership.renew(lease, { renewedAt: at });
     pass(LEASE_TTL_MS);

@@ -16,7 +16,7 @@ leaseContract('ObjectLeases', async () => ({
 
 type LeaseObject = KubernetesObject & { readonly spec: Readonly<Record<string, unknown>> };
 
-test('a Lease says to everybody who holds it, since when, and how often it went from hand to hand', async () => {
+test('shows holder, acquisition time, and number of transitions in the Lease', async () => {
   const objects = new FakeObjects();
   const leases = new ObjectLeases({ objects });
   const lease = await leases.take(own, undefined, 'pod-a', NOW);
@@ -34,7 +34,7 @@ test('a Lease says to everybody who holds it, since when, and how often it went 
   assert.deepEqual([holderIdentity, leaseTransitions], ['pod-b', 2]);
 });
 
-test('a Lease that somebody made beforehand, and that says nothing, is taken', async () => {
+test('acquires an empty Lease that was created in advance', async () => {
   const objects = new FakeObjects();
   const leases = new ObjectLeases({ objects });
   await objects.create({
@@ -45,7 +45,7 @@ test('a Lease that somebody made beforehand, and that says nothing, is taken', a
   assert.equal((await leases.take(own, undefined, 'pod-a', NOW))?.holder, 'pod-a');
 });
 
-test('a Lease whose report was changed beyond reading is refused', async () => {
+test('rejects a Lease with an unreadable report', async () => {
   const objects = new FakeObjects();
   const leases = new ObjectLeases({ objects });
   await leases.take(own, undefined, 'pod-a', NOW);

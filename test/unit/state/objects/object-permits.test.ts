@@ -18,7 +18,7 @@ permitsContract('ObjectPermits, in SQLite,', async () => {
   return { open: () => sqlitePermits(database), close: async () => database.close() };
 });
 
-test('a pod that gets none costs no write, and what has lapsed is forgotten with the next that does', async () => {
+test('writes nothing without granting a permit, and removes expired permits with the next grant', async () => {
   const objects = new FakeObjects();
   const permits = new ObjectPermits(objects);
   const limit = { count: 1, windowMs: 60_000 };

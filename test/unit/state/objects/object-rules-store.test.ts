@@ -30,7 +30,7 @@ describe('ObjectRulesStore', () => {
   });
   const audited = async () => (await rulesStore.audit({ from: 0, to: NOW * 2 })).map(({ at }) => at - NOW);
 
-  test('an object has the name of its cluster, and says in words what stands', async () => {
+  test('names an object after its cluster and summarizes its rules in plain text', async () => {
     const { orders } = await rulesStore.read(own);
     const stop = { who: 'anna', at: NOW, why: 'an incident', scope: 'cluster' } as const;
     await rulesStore.changeOrders(own, orders, { ...orders, stop }, entry(NOW));
@@ -38,7 +38,7 @@ describe('ObjectRulesStore', () => {
     assert.deepEqual({ mode, stopped, holds, trips }, { mode: 'observe', stopped: true, holds: 0, trips: 0 });
   });
 
-  test('who is overtaken by what concerns something else tries again, and both stand', async () => {
+  test('retries after a concurrent change of another part, and keeps both changes', async () => {
     const { orders, guard } = await rulesStore.read(own);
     const trip = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
     const results = await Promise.all([
@@ -52,7 +52,7 @@ describe('ObjectRulesStore', () => {
     assert.deepEqual(await audited(), [1, 0]);
   });
 
-  test('of two processes that apply their files, the one that read before the other wrote is in conflict', async () => {
+  test('returns a conflict to the second of two processes that apply their files', async () => {
     const { orders } = await rulesStore.read(own);
     const found = { orders, file: await rulesStore.appliedFile(own) };
     const file = (hash: string) => ({ hash, writtenAt: NOW });
@@ -61,7 +61,7 @@ describe('ObjectRulesStore', () => {
     assert.deepEqual(await rulesStore.appliedFile(own), file('a'));
   });
 
-  test('orders leave what was released of the guard as it is', async () => {
+  test('keeps released guard trips when operator controls change', async () => {
     const { orders, guard } = await rulesStore.read(own);
     const released = { scope: 'people', trippedAt: NOW, nodes: 6, outOf: 10, upTo: 7 } as const;
     await rulesStore.changeGuard(own, guard, [released]);
@@ -69,7 +69,7 @@ describe('ObjectRulesStore', () => {
     assert.deepEqual((await rulesStore.read(own)).guard, { revision: 1, trips: [], released: [released] });
   });
 
-  test('of an audit that is too long, or too old, the oldest is forgotten', async () => {
+  test('removes the oldest entries of an audit log that is too long or too old', async () => {
     for (let second = 0; second < 400; second++) {
       const noise = Array.from({ length: 10 }, () => Math.random().toString(36)).join('');
       await rulesStore.note(entry(NOW + second, { what: noise }));
@@ -81,7 +81,7 @@ describe('ObjectRulesStore', () => {
     assert.equal((await audited()).length, 1);
   });
 
-  test('a field that this release does not know keeps the whole from being read, and no other cluster', async () => {
+  test('rejects the rules with an unknown field, but not those of other clusters', async () => {
     await rulesStore.changeOrders(own, { revision: 0, holds: [] }, { holds: [] }, entry(NOW));
     const object = (await objects.get('in-cluster')) as KubernetesObject & { readonly status: object };
     const orders = { ...fieldsOf(fieldsOf(object.status)['orders']), never: true };

@@ -13,14 +13,14 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 const ref = aRef(own, 'node-7');
-/** Of any object, as it is written: what etcd is given at once. */
+/** Maximum size of any object as written to etcd in one request. */
 const MAX_BYTES = 128 * 1024;
 
-/** Objects that say how much was written, and how large the largest of them is. */
+/** Objects that count the written bytes and record the size of the largest object. */
 class CountedObjects extends FakeObjects {
   bytes = 0;
   largest = 0;
-  /** What to do before the next write; once. */
+  /** Runs once, before the next write. */
   before: ((object: KubernetesObject) => void) | undefined;
 
   override async create(object: KubernetesObject): Promise<unknown> {
@@ -40,7 +40,7 @@ class CountedObjects extends FakeObjects {
   }
 }
 
-/** A node whose pods come back as soon as they are gone, and go after ten seconds. */
+/** A node whose pods are evicted after ten seconds and immediately recreated. */
 class Loop {
   now = NOW;
   readonly ended = new Map<PodUid, number>();
@@ -53,7 +53,7 @@ class Loop {
     this.#pods = pods;
   }
 
-  /** Has all pods go, and come back, so often. */
+  /** Evicts and recreates all pods this many times. */
   async turns(count: number): Promise<void> {
     for (let turn = 0; turn < count; turn++) {
       this.now += 10_000;
@@ -70,7 +70,7 @@ class Loop {
     }
   }
 
-  /** Those that must not be scheduled again. */
+  /** Returns the pods that must not be scheduled again. */
   inWindow(): readonly PodUid[] {
     return [...this.ended].flatMap(([uid, at]) => (at >= this.now - ENDED_WINDOW_MS ? [uid] : []));
   }
@@ -88,8 +88,8 @@ const anObject = (records: object) =>
 
 const uids = (pods: Iterable<PodUid>): readonly PodUid[] => [...pods].sort();
 
-describe('a node whose pods come back as soon as they are gone', () => {
-  test('costs as many bytes for each eviction after thousands as after the first', async () => {
+describe('a node whose pods are immediately recreated', () => {
+  test('uses as many bytes per eviction after thousands of evictions as after the first', async () => {
     const { objects, store } = aLeader();
     const loop = new Loop(store);
     const perEviction: number[] = [];
@@ -103,10 +103,10 @@ describe('a node whose pods come back as soon as they are gone', () => {
     assert.ok(Math.max(...perEviction) < 1.25 * first, `bytes per eviction: ${perEviction.map(Math.round)}`);
     assert.ok(Math.max(...perEviction) < 1_000, `bytes per eviction: ${perEviction.map(Math.round)}`);
     assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
-    // What ended longer ago than anybody asks for gives its object to what ends now.
+    // Ends older than the window are overwritten by new ends in the same object.
     const kept = await Array.fromAsync(objects.list());
     assert.ok(kept.length <= 14, `${kept.length} objects`);
-    // The whole window is known, to who leads and to who takes over.
+    // The leader and its successor read the whole window.
     const expected = uids(loop.inWindow());
     assert.ok(expected.length > 13_000);
     for (const each of [store, aLeader(objects).store]) {
@@ -115,7 +115,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
     }
   });
 
-  test('has none of its pods scheduled again within the window, and each told of once', async () => {
+  test('schedules no pod again within the window and lists each end once', async () => {
     const { objects, store } = aLeader();
     const loop = new Loop(store);
     await loop.turns(12);
@@ -138,12 +138,12 @@ describe('a node whose pods come back as soon as they are gone', () => {
     assert.ok((await Array.fromAsync(objects.list())).length > 1);
   });
 
-  test('loses and doubles nothing when its leader is killed between two writes', async () => {
+  test('loses and duplicates nothing when its leader is killed between two writes', async () => {
     for (let writes = 1; writes <= 3; writes++) {
       const objects = new CountedObjects();
       const loop = new Loop(aLeader(objects).store);
       await loop.turns(2);
-      // The first write beside the node's own is the first of those that go together.
+      // The first write to another object than the node's begins a group of related writes.
       let left: number | undefined;
       objects.before = ({ metadata: { name } }) => {
         if (left === undefined && name !== ref.node) left = writes;
@@ -166,7 +166,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
     }
   });
 
-  test('is refused more ends when what is kept is full, and taken again when that is too old', async () => {
+  test('rejects more ends when its objects are full, and accepts them when the old ones expired', async () => {
     const { objects, store } = aLeader();
     const past = { current: MAX_SLOTS - 1, newest: Array.from({ length: MAX_SLOTS }, () => NOW) };
     await objects.create(anObject({ node: aNode(), scheduled: [], ended: [], past }));
@@ -176,12 +176,12 @@ describe('a node whose pods come back as soon as they are gone', () => {
       message:
         /^The evictions that ended on node node-7 of cluster in-cluster in the last half hour exceed the limit of 32 objects/,
     });
-    // The last of them is full, and holds as many pods as it may.
+    // The last object is full and holds the maximum number of pods.
     assert.ok(loop.ended.size > 1_500, `${loop.ended.size} pods`);
     assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
     const { ended, scheduled } = await store.load(ref, loop.now);
     assert.deepEqual(uids(ended.keys()), uids(loop.ended.keys()));
-    // They are scheduled still, so they are tried again.
+    // The pods are still scheduled, so their evictions are retried.
     assert.equal(scheduled.size, 110);
     loop.now = NOW + 60 * 60_000;
     await store.end(ref, [anEnding()], loop.now);
@@ -192,7 +192,7 @@ describe('a node whose pods come back as soon as they are gone', () => {
   });
 });
 
-test('a node of which an older release keeps a full window in one object is read, and written in small ones from then on', async () => {
+test('reads a full window of an older release from one object and then writes small objects', async () => {
   const { objects, store } = aLeader();
   const ends = someRecords(17_000).map((record, index) => ({
     ...anEnding(record),
@@ -210,7 +210,7 @@ test('a node of which an older release keeps a full window in one object is read
   assert.ok(objects.largest < MAX_BYTES, `the largest object has ${objects.largest} bytes`);
 });
 
-test('purging removes what ended too long ago to be asked for, and history that is over', async () => {
+test('purges ends that are older than the window, and expired history', async () => {
   const { objects, store } = aLeader();
   const loop = new Loop(store);
   await loop.turns(12);
@@ -226,6 +226,6 @@ test('purging removes what ended too long ago to be asked for, and history that 
   assert.ok((await store.load(ref, loop.now)).node);
 });
 
-test('the bounds are far below what etcd takes', () => {
+test('limits objects far below the size limit of etcd', () => {
   assert.ok(SLOT_CHARS < MAX_BYTES && MAX_BYTES < 1.5 * 1024 * 1024);
 });

@@ -36,7 +36,7 @@ const Manifest = z.object({
 
 const read = (file: string) =>
   loadAll(readFileSync(join(DEPLOY, file), 'utf8')).map((each) => Manifest.parse(each));
-/** As `verb resource`, of all roles of a kind in a file. */
+/** Returns the rules of all roles of a kind in a file as `verb resource`. */
 const granted = (file: string, kind: string) =>
   read(file)
     .filter((each) => each.kind === kind)
@@ -48,11 +48,11 @@ const granted = (file: string, kind: string) =>
 const named = (permissions: typeof NEEDED_PERMISSIONS) =>
   permissions.map(({ verb, resource }) => `${verb} ${resource}`);
 
-test('a replica may do in the whole cluster what is checked before it is managed, and nothing more', () => {
+test('a replica may do in the whole cluster exactly what the permission check requires', () => {
   assert.deepEqual(granted('rbac.yaml', 'ClusterRole').toSorted(), named(NEEDED_PERMISSIONS).toSorted());
 });
 
-test('a replica may read the Leases of nodes, where they are and nowhere else', () => {
+test('a replica may read node Leases in their namespace and nowhere else', () => {
   for (const file of ['rbac.yaml', '../agent/rbac.yaml']) {
     const [role] = read(file).filter(
       ({ kind, metadata }) => kind === 'Role' && metadata.namespace === NODE_LEASE_PERMISSION.namespace,
@@ -67,21 +67,21 @@ test('a replica may read the Leases of nodes, where they are and nowhere else', 
   }
 });
 
-test('where policy asks for the Eviction API it may use that besides', () => {
+test('the optional role for the Eviction API grants its permissions', () => {
   assert.deepEqual(granted('eviction-api.yaml', 'ClusterRole'), named(EVICTION_API_PERMISSIONS));
 });
 
-test('where policy counts replicas it may read what has them besides', () => {
+test('the optional role for replica counts grants reading workloads', () => {
   assert.deepEqual(granted('replicas.yaml', 'ClusterRole'), named(WORKLOAD_PERMISSIONS));
 });
 
-test('where the cluster is taken over it may do what the role of the takeover says', () => {
+test('the optional binding for takeovers names the role of the takeover', () => {
   const [binding] = read('takeover.yaml');
   const renewer = nodeTakeover({ keys: [], lapseSeconds: 90 }).find(({ kind }) => kind === 'ClusterRole');
   assert.equal(binding?.roleRef?.name, fieldsOf(renewer?.metadata)['name']);
 });
 
-test('every role of a replica is bound to its account, and each binding names a role that is there', () => {
+test('each role of a replica is bound to its account, and each binding names an existing role', () => {
   for (const file of ['rbac.yaml', 'eviction-api.yaml', 'replicas.yaml']) {
     const all = read(file);
     const roles = all.filter(({ rules }) => rules.length > 0);
@@ -94,7 +94,7 @@ test('every role of a replica is bound to its account, and each binding names a 
   }
 });
 
-test('of what is kept, viewers may change nothing, and operators no eviction', () => {
+test('viewers may change no stored object, and operators no eviction', () => {
   const roles = read('operators.yaml').filter(({ kind }) => kind === 'Role');
   const [viewer, operator] = ['taintward-viewer', 'taintward-operator'].map((name) =>
     roles.find(({ metadata }) => metadata.name === name),

@@ -20,7 +20,7 @@ import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 
-/** Objects as they are kept, by which any number of processes begin. */
+/** Stored objects, with which any number of processes start. */
 function keptObjects() {
   const all = {
     nodes: new FakeObjects(),
@@ -42,7 +42,7 @@ function keptObjects() {
   return { ...all, under };
 }
 
-/** Each cluster is kept under another name than the one by which it is shown. */
+/** A naming under which each stored cluster name differs from its displayed name. */
 const OTHERS: Names = {
   stored: (cluster) => clusterName(`kept-${cluster}`),
   shown: (cluster) => clusterName(cluster.replace(/^kept-/, '')),
@@ -67,11 +67,11 @@ historyContract('a history under other names', async () => {
   return { store, history, notes: history, close };
 });
 
-describe('a service that is given a name', () => {
+describe('a service with a display name', () => {
   const prod = clusterName('prod');
   const named = (shown: string) => namesOf(own, () => clusterName(shown));
 
-  test('goes on with all that was kept before', async () => {
+  test('uses all state from before', async () => {
     const { under, rules, leases } = keptObjects();
     const [before, after] = [under(named('in-cluster')), under(named('prod'))];
     const pods = someRecords(2);
@@ -111,7 +111,7 @@ describe('a service that is given a name', () => {
     assert.deepEqual([await names(rules), await names(leases)], [['in-cluster'], ['taintward-in-cluster']]);
   });
 
-  test('applies the file of a policy once, whatever its name', async () => {
+  test('applies a policy file once, whatever its name', async () => {
     const { under } = keptObjects();
     const file = { hash: 'h', writtenAt: NOW };
     const { rulesStore } = under(named('in-cluster'));
@@ -125,7 +125,7 @@ describe('a service that is given a name', () => {
     assert.equal(first?.cluster, 'prod');
   });
 
-  test('says so in its lease, until it runs without a name', async () => {
+  test('records the name in its lease until it runs without a name', async () => {
     const objects = new FakeObjects();
     const leases = new ObjectLeases({ objects, shownAs: prod });
     assert.equal(await leases.shownName(own), undefined);
@@ -138,7 +138,7 @@ describe('a service that is given a name', () => {
     assert.equal(await leases.shownName(own), undefined);
   });
 
-  test('does what operators asked of it by the name by which it is kept', () => {
+  test('performs requests that name the stored cluster name', () => {
     const body = (cluster: string) =>
       JSON.stringify({ v: 1, cluster, node: 'n', kind: 'retry', pods: ['u'] });
     const cluster = (asked: string) =>

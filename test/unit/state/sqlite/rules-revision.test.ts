@@ -39,7 +39,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true }));
 
-/** Opens the state as `npm start` does: what it logs of rules, and what governs then. */
+/** Opens the state as `npm start` does and returns its log of rules and its current rules. */
 async function start(act?: (operator: Operator) => Promise<unknown>) {
   const logged: string[] = [];
   const log = logTo((_, { event, fields }) => {
@@ -61,7 +61,7 @@ const rules = (operator: Operator) =>
 
 const noted = () => JSON.parse(readFileSync(note, 'utf8')) as { database: string; revision: number };
 
-/** Keeps the database as it is now, and puts it back later. */
+/** Copies the database and returns a function that restores the copy. */
 function kept() {
   copyFileSync(path, `${path}.kept`);
   return () => {
@@ -71,7 +71,7 @@ function kept() {
 }
 
 describe('a change of policy, stops or holds', () => {
-  test('is noted beside the database, for its owner alone', async () => {
+  test('is recorded in a private file next to the database', async () => {
     await start(rules);
     assert.equal(noted().revision, 3);
     assert.equal(statSync(note).mode & 0o777, 0o600);
@@ -79,12 +79,12 @@ describe('a change of policy, stops or holds', () => {
     assert.equal(noted().revision, 4);
   });
 
-  test('is in the database itself at once: it outlives a log that is lost', async () => {
+  test('is written to the database file immediately and survives a lost write-ahead log', async () => {
     const store = new SqliteStore({ path });
     const rulesStore = new SqliteRulesStore({ database: store.database });
     rulesStore.recover(NOW);
     await rules(new Operator({ rulesStore, clock, who: 'anna@host' }));
-    // Whoever closes a database brings its log in: a process that is killed does not.
+    // Closing a database checkpoints its log. A killed process does not.
     const killed = mkdtempSync(join(tmpdir(), 'rules-revision-'));
     for (const name of [STORE_FILE, RULES_REVISION_FILE]) copyFileSync(join(dir, name), join(killed, name));
     store.close();
@@ -96,7 +96,7 @@ describe('a change of policy, stops or holds', () => {
     assert.deepEqual([orders.holds.length, orders.stop?.why, fleetStop], [1, 'an incident', undefined]);
   });
 
-  test('leaves a note that speaks of another database, as somebody put it there meanwhile', async () => {
+  test('keeps a note about another database that was put there', async () => {
     await start(rules);
     const other = { database: 'another', revision: 1 };
     await start(async (operator) => {
@@ -106,7 +106,7 @@ describe('a change of policy, stops or holds', () => {
     assert.deepEqual(noted(), other);
   });
 
-  test('stands when the note cannot be written', async () => {
+  test("remains effective if the note can't be written", async () => {
     await start();
     await start(async (operator) => {
       rmSync(note);
@@ -119,11 +119,11 @@ describe('a change of policy, stops or holds', () => {
   });
 });
 
-describe('a database that lacks changes which its note has', () => {
+describe('a database that lacks changes in its note', () => {
   const lacks = (many: string) =>
     `store.sqlite lacks ${many} of policies, stops or holds: check them (taintward holds, policy get, audit) and set missing ones again`;
 
-  test('stops all clusters until an operator resumes them, and says so at each start', async () => {
+  test('stops all clusters until an operator resumes them, and logs that at each start', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
     await start((operator) => operator.stop(PROD, { why: 'an incident' }));
@@ -144,7 +144,7 @@ describe('a database that lacks changes which its note has', () => {
     assert.deepEqual([fleetStop, logged], [undefined, []]);
   });
 
-  test('is stopped by whichever process opens it first, and status says so', async () => {
+  test('is stopped by the first process that opens it, which status reports', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
     await start((operator) => operator.stop(PROD, { why: 'an incident' }));
@@ -167,7 +167,7 @@ describe('a database that lacks changes which its note has', () => {
     ['is empty', () => writeFileSync(path, '')],
     ['is gone', () => rmSync(path)],
   ] as const) {
-    test(`because it ${what} stops all clusters`, async () => {
+    test(`stops all clusters because it ${what}`, async () => {
       await start(rules);
       damage();
       const { fleetStop } = await start();
@@ -178,7 +178,7 @@ describe('a database that lacks changes which its note has', () => {
     });
   }
 
-  test('also counts as another one when the newer one comes back: what was said meanwhile is not in that', async () => {
+  test('also counts as another database when the newer one returns without the later changes', async () => {
     await start(rules);
     const newer = kept();
     rmSync(path);
@@ -188,7 +188,7 @@ describe('a database that lacks changes which its note has', () => {
     assert.match((await start()).fleetStop?.why ?? '', /is not the database that/);
   });
 
-  test('is not hidden by as many changes that are made to it by hand', async () => {
+  test('is detected even after as many manual changes', async () => {
     await start((operator) => operator.applyPolicy(PROD, 'mode: enforce'));
     const restore = kept();
     await start((operator) => operator.stop(PROD, { why: 'an incident' }));
@@ -200,7 +200,7 @@ describe('a database that lacks changes which its note has', () => {
     assert.equal((await start()).fleetStop?.who, 'taintward');
   });
 
-  test('because nobody can read the note stops all clusters, and the note is written again', async () => {
+  test("stops all clusters if the note can't be read, and the note is rewritten", async () => {
     await start(rules);
     writeFileSync(note, '{"revision": ');
     assert.match((await start()).fleetStop?.why ?? '', /^rules-revision\.json cannot be read, so policies/);
@@ -208,8 +208,8 @@ describe('a database that lacks changes which its note has', () => {
   });
 });
 
-describe('a state directory starts as before', () => {
-  test('when an older release left it without a note', async () => {
+describe('a state directory starts normally', () => {
+  test('if an older release left it without a note', async () => {
     const store = new SqliteStore({ path });
     const operator = new Operator({
       rulesStore: new SqliteRulesStore({ database: store.database }),
@@ -224,7 +224,7 @@ describe('a state directory starts as before', () => {
     assert.equal(noted().revision, 3);
   });
 
-  test('when an older release changed rules in between, without the note', async () => {
+  test('if an older release changed rules without updating the note', async () => {
     await start(rules);
     const before = readFileSync(note);
     await start((operator) => operator.resume(PROD, 'mended'));
@@ -233,7 +233,7 @@ describe('a state directory starts as before', () => {
     assert.equal(noted().revision, 4);
   });
 
-  test('when nothing was ever said of its clusters, even if its database is lost', async () => {
+  test('if its clusters never had rules, even if its database is lost', async () => {
     await start();
     rmSync(path);
     assert.equal((await start()).fleetStop, undefined);
@@ -241,14 +241,14 @@ describe('a state directory starts as before', () => {
     assert.equal(noted().revision, 3);
   });
 
-  test('when only its database was copied', async () => {
+  test('if only its database was copied', async () => {
     await start(rules);
     rmSync(note);
     assert.equal((await start()).fleetStop, undefined);
     assert.equal(noted().revision, 3);
   });
 
-  test('but not when its note is in the hands of somebody else', async () => {
+  test('but not if others may write its note', async () => {
     await start(rules);
     rmSync(note);
     symlinkSync('/nowhere/at/all', note);
@@ -256,13 +256,13 @@ describe('a state directory starts as before', () => {
   });
 });
 
-test('a stop of all clusters by an operator is not told as one for rules that are missing', async () => {
+test("does not report an operator's stop of all clusters as a stop for missing rules", async () => {
   await start((operator) => operator.stopAll({ why: 'an incident' }));
   const { logged, fleetStop } = await start();
   assert.deepEqual([fleetStop?.why, logged], ['an incident', []]);
 });
 
-test('a database in memory has no note', () => {
+test('writes no note for an in-memory database', () => {
   const store = new SqliteStore({ path: ':memory:' });
   assert.equal(new SqliteRulesStore({ database: store.database }).recover(NOW), undefined);
   store.close();

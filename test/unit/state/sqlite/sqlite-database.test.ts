@@ -20,7 +20,7 @@ describe('openDatabase', () => {
     message: new RegExp(`^The database ${path.replaceAll('.', '\\.')} cannot be used: ${reason}`),
   });
 
-  test('creates a database that can be opened again, also while it is open', () => {
+  test('creates a database that can be opened again, even while it is open', () => {
     const first = openDatabase(path);
     const second = openDatabase(path);
     first.close();
@@ -28,26 +28,26 @@ describe('openDatabase', () => {
     openDatabase(path).close();
   });
 
-  test('names a directory that is not there', () => {
+  test('names a missing directory', () => {
     path = join(directory, 'missing', 'taintward.db');
     assert.throws(() => openDatabase(path), refusal('its directory is missing or closed to this user'));
   });
 
-  test('refuses a directory', () => {
+  test('rejects a directory', () => {
     assert.throws(() => openDatabase(directory), {
       name: 'ForeignFileError',
       message: /is no file: move it away$/,
     });
   });
 
-  test('refuses a file that is no database, and leaves it alone', () => {
+  test('rejects a file that is not a database and keeps it unchanged', () => {
     writeFileSync(path, 'not a database at all, but long enough to be looked at as one'.repeat(20));
     const { size } = statSync(path);
     assert.throws(() => openDatabase(path), refusal('it is another kind of file'));
     assert.equal(statSync(path).size, size);
   });
 
-  test("refuses another program's database, and leaves it alone", () => {
+  test("rejects another program's database and keeps it unchanged", () => {
     const foreign = new DatabaseSync(path);
     foreign.exec('CREATE TABLE theirs (id INTEGER); PRAGMA user_version = 1;');
     foreign.close();
@@ -71,7 +71,7 @@ describe('openDatabase', () => {
     ],
     [1, 'an older release wrote it \\(schema 1, this one knows 12\\); move it away'],
   ] as const) {
-    test(`refuses a database of another release: schema ${version}`, () => {
+    test(`rejects a database of another release: schema ${version}`, () => {
       const database = openDatabase(path);
       database.exec(`PRAGMA user_version = ${version}`);
       database.close();
@@ -79,7 +79,7 @@ describe('openDatabase', () => {
     });
   }
 
-  test('refuses a damaged database', () => {
+  test('rejects a damaged database', () => {
     openDatabase(path).close();
     writeFileSync(path, Buffer.concat([Buffer.from('SQLite format 3\0'), Buffer.alloc(4096, 7)]));
     assert.throws(() => openDatabase(path), refusal('it is (another kind of file|damaged)'));

@@ -31,7 +31,7 @@ historyContract('SqliteHistory of a file that another connection writes', async 
   return { store, history: new SqliteHistory({ database }), notes, close };
 });
 
-test('history is removed when its days are over', async () => {
+test('removes history after its retention', async () => {
   const store = new SqliteStore({ path: ':memory:' });
   const history = new SqliteHistory({ database: store.database });
   const ref = aRef();
@@ -54,7 +54,7 @@ test('history is removed when its days are over', async () => {
   store.close();
 });
 
-test('whoever reads the beginning of a history sees what is written afterwards, as does all of the connection', async (t) => {
+test('sees later writes on the same and other connections after a partial read', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'history-'));
   const path = join(directory, 'store.sqlite');
   const store = new SqliteStore({ path });
@@ -72,7 +72,7 @@ test('whoever reads the beginning of a history sees what is written afterwards, 
   assert.deepEqual(database.prepare('SELECT count(*) AS rows FROM ended').get()?.['rows'], 3);
 });
 
-test('a history of more than a page is read whole, also where many ended at the same moment', async () => {
+test('reads a history of several pages completely, even with equal times', async () => {
   const store = new SqliteStore({ path: ':memory:' });
   const history = new SqliteHistory({ database: store.database });
   const ref = aRef();

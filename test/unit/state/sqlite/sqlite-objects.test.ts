@@ -25,7 +25,7 @@ for (const [what, make] of [
   ['in SQLite', () => new SqliteObjects(openDatabase(':memory:'), KINDS.rules)],
   ['of the double of an API server', () => new FakeObjects()],
 ] as const satisfies readonly (readonly [string, () => Objects])[]) {
-  test(`objects ${what} are created once, and listed by their labels`, async () => {
+  test(`creates objects ${what} once and lists them by labels`, async () => {
     const objects = make();
     const created = await objects.create(rules('a', { said: 1 }, { of: 'prod' }));
     assert.equal(await objects.create(rules('a', { said: 2 })), undefined);
@@ -36,7 +36,7 @@ for (const [what, make] of [
     assert.equal((await Array.fromAsync(objects.list())).length, 2);
   });
 
-  test(`objects ${what} are replaced and removed at the version that was read`, async () => {
+  test(`replaces and removes objects ${what} at the version that was read`, async () => {
     const objects = make();
     const first = versionOf(await objects.create(rules('a', { said: 1 })));
     const second = versionOf(await objects.replace(rules('a', { said: 2 }, {}, first)));
@@ -47,13 +47,13 @@ for (const [what, make] of [
     assert.equal(await objects.get('a'), undefined);
   });
 
-  test(`an object ${what} that says nothing new stands under the version that there is`, async () => {
+  test(`keeps the version of an object ${what} in a replace without changes`, async () => {
     const objects = make();
     const version = versionOf(await objects.create(rules('a', { said: 1 })));
     assert.equal(versionOf(await objects.replace(rules('a', { said: 1 }, {}, version))), version);
   });
 
-  test(`an object ${what} that was removed and made again has another version`, async () => {
+  test(`gives a recreated object ${what} another version`, async () => {
     const objects = make();
     const first = versionOf(await objects.create(rules('a', { said: 1 })));
     await objects.remove('a', first);
@@ -62,7 +62,7 @@ for (const [what, make] of [
   });
 }
 
-test('what belongs to a write of an object is written with it, or neither is', async () => {
+test('writes an object and its related rows together or not at all', async () => {
   const database = openDatabase(':memory:');
   const objects = new SqliteObjects(database, KINDS.rules);
   const note = (at: number) => database.prepare('INSERT INTO audit (at, json) VALUES (?, ?)').run(at, '{}');
@@ -82,7 +82,7 @@ test('what belongs to a write of an object is written with it, or neither is', a
   database.close();
 });
 
-test('a lease whose text is no JSON is nobody’s to take: its epoch would begin anew', async () => {
+test('never gives out a lease with invalid JSON, because its epoch would restart', async () => {
   const database = openDatabase(':memory:');
   const leases = sqliteLeases(database);
   const [bad, good] = [clusterName('bad'), clusterName('good')];

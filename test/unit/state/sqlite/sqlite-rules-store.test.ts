@@ -14,7 +14,7 @@ const KEPT_MS = HISTORY_DAYS * 24 * 3600 * 1000;
 
 const entry = { who: 'anna', at: 0, kind: 'resume', what: 'resumed' } as const;
 
-test('entries of the audit go when their time is over', async () => {
+test('removes audit entries after their retention', async () => {
   const database = openDatabase(':memory:');
   const rulesStore = new SqliteRulesStore({ database });
   await rulesStore.changeFleetStop(undefined, undefined, entry);

@@ -51,7 +51,7 @@ describe('SqliteStore', () => {
 
   const none = { schedule: [], end: [], live: true };
 
-  test('what was committed is there when the database is opened again', async () => {
+  test('keeps commits when the database is reopened', async () => {
     const ref = aRef();
     await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [anEnding()], live: true }, NOW);
     const before = await store.load(ref, NOW);
@@ -60,7 +60,7 @@ describe('SqliteStore', () => {
     assert.deepEqual(await store.load(ref, NOW), before);
   });
 
-  test('another process on the same file sees each commit, and competes for the same lock', async () => {
+  test('shows each commit to another process on the same file, with a shared lock', async () => {
     const ref = aRef();
     const other = new SqliteStore({ path });
     await store.commit(ref, 0, { ...none, node: aNode() }, NOW);
@@ -71,7 +71,7 @@ describe('SqliteStore', () => {
     other.close();
   });
 
-  test('purging removes what ended when its time is over, and scheduled records never', async () => {
+  test('purges expired ends and never scheduled records', async () => {
     const ref = aRef();
     const record = aRecord({ fireAt: 0 });
     await store.commit(ref, 0, { ...none, schedule: [record], end: [anEnding()] }, NOW);
@@ -90,7 +90,7 @@ describe('SqliteStore', () => {
     assert.equal((await store.load(ref, NOW)).revision, 2);
   });
 
-  test('purging removes nodes on which nothing was live for as long as that', async () => {
+  test('purges nodes that were idle for the retention period', async () => {
     const [idle, live, revived] = [aRef(), aRef(), aRef()];
     const untainted = { ...none, node: aNode({ taints: [] }), live: false };
     await store.commit(idle, 0, untainted, NOW);
@@ -104,7 +104,7 @@ describe('SqliteStore', () => {
     assert.deepEqual(revisions, [0, 1, 2]);
   });
 
-  test('what ended before the window is not even looked at', (context) => {
+  test('does not read ends before the window', (context) => {
     const statements: string[] = [];
     const { prepare } = DatabaseSync.prototype;
     context.mock.method(DatabaseSync.prototype, 'prepare', function (this: DatabaseSync, sql: string) {
@@ -122,7 +122,7 @@ describe('SqliteStore', () => {
     database.close();
   });
 
-  test('a deadline outlives a power cut; that a pod went is found out anew, and nothing waits for the disk', async (context) => {
+  test('syncs deadlines to disk, but not ends, which a restart finds out again', async (context) => {
     const FULL = 2;
     const NORMAL = 1;
     const synced: unknown[] = [];
@@ -138,7 +138,7 @@ describe('SqliteStore', () => {
     assert.deepEqual(synced, [FULL, NORMAL, FULL]);
   });
 
-  test('what is scheduled is synced even after an end that failed', async () => {
+  test('syncs scheduled records even after a failed end', async () => {
     const operator = new DatabaseSync(path);
     operator.exec('DROP TABLE ended');
     operator.close();
@@ -151,7 +151,7 @@ describe('SqliteStore', () => {
     const schedule = async (ref: NodeRef, records: readonly EvictionRecord[]) =>
       store.commit(ref, (await store.load(ref, NOW)).revision, { ...none, schedule: records }, NOW);
 
-    test('lists distinct moments of scheduled records, soonest first', async () => {
+    test('lists distinct times of scheduled records, soonest first', async () => {
       const cluster = aCluster();
       const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
       await schedule(one, [
@@ -171,7 +171,7 @@ describe('SqliteStore', () => {
       ]);
     });
 
-    test('a record that moved is listed at its new moment only, one that ended no more', async () => {
+    test('lists a rescheduled record only at its new time, and an ended one not at all', async () => {
       const ref = aRef();
       const [moving, ending] = [aRecord({ fireAt: NOW + 1 }), aRecord({ fireAt: NOW + 2 })];
       await schedule(ref, [moving, ending]);
@@ -180,7 +180,7 @@ describe('SqliteStore', () => {
       assert.deepEqual(await upcoming(), [{ ref, fireAt: NOW + 3 }]);
     });
 
-    test('is more than a page long, and goes on while its reader ends what it is told', async () => {
+    test('exceeds one page and continues while its reader ends listed records', async () => {
       const refs = Array.from({ length: 1200 }, (_, index) => aRef(undefined, `node-${index}`));
       const record = aRecord({ fireAt: NOW });
       for (const ref of refs) await schedule(ref, [record]);
@@ -193,7 +193,7 @@ describe('SqliteStore', () => {
     });
   });
 
-  test('a database that was changed by hand is refused, naming what cannot be read', async () => {
+  test('rejects a database that was changed manually and names the unreadable state', async () => {
     const ref = aRef();
     await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
     store.database.exec(
@@ -209,7 +209,7 @@ describe('SqliteStore', () => {
     });
   });
 
-  test('a failure in the middle of a commit undoes the whole of it', async () => {
+  test('rolls back a commit that fails in the middle', async () => {
     const ref = aRef();
     store.database.exec(`
       CREATE TRIGGER fail BEFORE INSERT ON ended WHEN NEW.uid = 'bad'
@@ -223,7 +223,7 @@ describe('SqliteStore', () => {
     assert.deepEqual(await store.load(ref, NOW), empty);
   });
 
-  test('a row whose JSON is none is named, and what is stored of other nodes is read', async () => {
+  test('names a row with invalid JSON and reads the rows of other nodes', async () => {
     const [bad, good] = [aRef(undefined, 'bad'), aRef(undefined, 'good')];
     for (const ref of [bad, good])
       await store.commit(ref, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
@@ -237,7 +237,7 @@ describe('SqliteStore', () => {
     assert.equal((await store.load(good, NOW)).scheduled.size, 1);
   });
 
-  test('after it was closed every method says so', async () => {
+  test('rejects every call after it was closed', async () => {
     store.close();
     const expected = { name: 'StoreError', message: /cannot be used: database is not open\.$/ };
     await assert.rejects(store.load(aRef(), NOW), expected);

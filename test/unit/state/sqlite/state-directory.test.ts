@@ -30,7 +30,7 @@ afterEach(() => {
 
 const rightsOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
-/** What a running service leaves in a state directory, with the rights it has. */
+/** Returns the modes of the files that a running service leaves in a state directory. */
 function used(path: string): Readonly<Record<string, string>> {
   const state = takeStateDirectory(path);
   const database = openDatabase(state.file('store.sqlite'));
@@ -51,7 +51,7 @@ const OWNER_ONLY = {
 
 describe('a state directory', () => {
   for (const mask of [0, 0o022, 0o077, 0o777]) {
-    test(`that is made is its owner's alone, under the umask ${mask.toString(8)}`, () => {
+    test(`is created for its owner alone, under the umask ${mask.toString(8)}`, () => {
       process.umask(mask);
       const path = join(root, 'a', 'b');
       assert.deepEqual(used(path), OWNER_ONLY);
@@ -59,14 +59,14 @@ describe('a state directory', () => {
     });
   }
 
-  test('that was there keeps its rights, but nobody else reads what is put there', () => {
+  test('keeps the mode of an existing directory, but makes new files private', () => {
     const path = join(root, 'shared');
     mkdirSync(path, 0o755);
     assert.deepEqual(used(path), OWNER_ONLY);
     assert.equal(rightsOf(path), '755');
   });
 
-  test('in which others could read files closes them', () => {
+  test('makes files private that others could read', () => {
     used(root);
     const files = Object.keys(OWNER_ONLY).map((name) => join(root, name));
     for (const file of files) {
@@ -76,7 +76,7 @@ describe('a state directory', () => {
     assert.deepEqual(used(root), OWNER_ONLY);
   });
 
-  test('has one user at a time', () => {
+  test('permits one process at a time', () => {
     const state = takeStateDirectory(root);
     assert.throws(
       () => takeStateDirectory(root),
@@ -87,7 +87,7 @@ describe('a state directory', () => {
   });
 });
 
-describe('a state directory in the hands of somebody else is refused', () => {
+describe('a state directory that other users control is rejected', () => {
   const foreign = (message: RegExp) => ({ name: 'ForeignFileError', message });
 
   test('because others may write it', () => {
@@ -101,7 +101,7 @@ describe('a state directory in the hands of somebody else is refused', () => {
     assert.deepEqual(readdirSync(path), []);
   });
 
-  test('because it is another user’s', { skip: process.getuid?.() !== 0 }, () => {
+  test('because it belongs to another user', { skip: process.getuid?.() !== 0 }, () => {
     const path = join(root, 'theirs');
     mkdirSync(path);
     chownSync(path, 65_534, 65_534);
@@ -109,7 +109,7 @@ describe('a state directory in the hands of somebody else is refused', () => {
     assert.throws(() => isInUse(path), foreign(/theirs belongs to another user/));
   });
 
-  test('because its lock is a link: the target keeps its rights', () => {
+  test('because its lock is a link, whose target keeps its mode', () => {
     const victim = join(root, 'victim');
     writeFileSync(victim, 'precious', { mode: 0o644 });
     chmodSync(victim, 0o644);
@@ -128,18 +128,18 @@ describe('a state directory in the hands of somebody else is refused', () => {
     assert.throws(() => isInUse(path), foreign(/lock-journal is a link: move it away$/));
   });
 
-  test('unless it is the link that its user made to their own', () => {
+  test('unless it is a link of its user to their own directory', () => {
     const state = takeStateDirectory(join(root, 'state'));
     symlinkSync(join(root, 'state'), join(root, 'link'));
     assert.throws(() => takeStateDirectory(join(root, 'link')), /is in use by another Taintward process/);
-    // Nobody named a directory that was only found.
+    // `isInUse` rejects links, because the user did not name the directory.
     assert.throws(() => isInUse(join(root, 'link')), foreign(/link is a link/));
     state.release();
   });
 });
 
-describe('whether a state directory is in use', () => {
-  test('is told by a lock that a process holds', () => {
+describe('isInUse', () => {
+  test('returns true while a process holds the lock', () => {
     assert.equal(isInUse(root), false);
     const state = takeStateDirectory(root);
     assert.equal(isInUse(root), true);
@@ -152,14 +152,14 @@ describe('whether a state directory is in use', () => {
     empty: '',
     'a damaged database': `SQLite format 3\0${'x'.repeat(4_096)}`,
   })) {
-    test(`is not told by a lock that is ${what}`, () => {
+    test(`returns false for a lock file that is ${what}`, () => {
       writeFileSync(join(root, 'lock'), text, { mode: 0o644 });
       assert.equal(isInUse(root), false);
     });
   }
 });
 
-describe('what can be no state directory is refused in one sentence that names --state-dir', () => {
+describe('an invalid state directory is rejected in one sentence that names --state-dir', () => {
   const refusal = (path: string, why: RegExp) => ({
     name: 'StateDirectoryError',
     message: new RegExp(
@@ -167,7 +167,7 @@ describe('what can be no state directory is refused in one sentence that names -
     ),
   });
 
-  test('a file, and what would be below one', () => {
+  test('if it is a file or below a file', () => {
     const file = join(root, 'file');
     writeFileSync(file, '');
     const why = /\((EEXIST|ENOTDIR)\): a file stands in its place, .*; move it away/;
@@ -175,13 +175,13 @@ describe('what can be no state directory is refused in one sentence that names -
     assert.throws(() => takeStateDirectory(join(file, 'below')), refusal(join(file, 'below'), why));
   });
 
-  test('a place that takes no directories and no files', { skip: !existsSync('/proc/self') }, () => {
+  test("if directories and files can't be created", { skip: !existsSync('/proc/self') }, () => {
     const why = /\([A-Z_]+\): make it readable and writable/;
     assert.throws(() => takeStateDirectory('/proc/nope'), refusal('/proc/nope', why));
     assert.throws(() => takeStateDirectory('/proc/self'), refusal('/proc/self', why));
   });
 
-  test('whose lock is no database, or a directory', () => {
+  test('if its lock is a directory or not a database', () => {
     writeFileSync(join(root, 'lock'), 'this is no database'.repeat(100), { mode: 0o600 });
     assert.throws(() => takeStateDirectory(root), {
       name: 'StateDirectoryError',
@@ -193,7 +193,7 @@ describe('what can be no state directory is refused in one sentence that names -
     assert.throws(() => takeStateDirectory(root), { message: /lock is no file: move it away$/ });
   });
 
-  test("another user's", { skip: process.getuid?.() === 0 }, () => {
+  test('if it belongs to another user', { skip: process.getuid?.() === 0 }, () => {
     const path = join(root, 'closed');
     mkdirSync(path, 0o500);
     assert.throws(() => takeStateDirectory(path), refusal(path, /\(EACCES\): make it readable and writable/));

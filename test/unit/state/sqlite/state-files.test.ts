@@ -12,7 +12,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { aNode, anEnding, aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 
-/** An open database, where files that are made are readable to everybody. */
+/** An open database with a umask that makes new files readable to everyone. */
 function openIn(t: TestContext) {
   const umask = process.umask(0);
   const dir = mkdtempSync(join(tmpdir(), 'state-files-'));
@@ -37,14 +37,14 @@ const keptIn = (path: string) => {
   return rows.map(({ a }) => a);
 };
 
-test('a database that was deleted is written again, for its owner alone', (t) => {
+test('rewrites a deleted database for its owner alone', (t) => {
   const { path, files } = openIn(t);
   rmSync(path);
   assert.throws(() => files.check(), { name: 'StateLostError', message: /was deleted while it was in use/ });
   assert.deepEqual([modeOf(path), keptIn(path)], ['600', [1]]);
 });
 
-test('a database in whose place another one was put is saved beside it, for its owner alone', (t) => {
+test('saves a replaced database next to the new one, for its owner alone', (t) => {
   const { path, files } = openIn(t);
   const other = `${path}.other`;
   writeFileSync(other, '');
@@ -55,7 +55,7 @@ test('a database in whose place another one was put is saved beside it, for its 
 
 const none = { schedule: [], end: [], live: true };
 
-/** The state of a service, and how it was lost. */
+/** The state of a service, and a record of its loss. */
 function stateIn(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'state-files-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -67,7 +67,7 @@ function stateIn(t: TestContext) {
   return { path, state, lost };
 }
 
-/** The nodes of which something is scheduled in a database. */
+/** Returns the nodes with scheduled evictions in a database. */
 async function scheduledIn(path: string): Promise<readonly string[]> {
   const store = new SqliteStore({ path });
   const nodes = await Array.fromAsync(store.upcoming(), ({ ref }) => ref.node);
@@ -75,7 +75,7 @@ async function scheduledIn(path: string): Promise<readonly string[]> {
   return nodes.toSorted();
 }
 
-test('a commit on a database that was deleted is refused before anything is written, and nothing before it is lost', async (t) => {
+test('rejects a commit to a deleted database before writing, and keeps all earlier data', async (t) => {
   const { path, state, lost } = stateIn(t);
   const [first, second] = [aRef(undefined, 'first'), aRef(undefined, 'second')];
   await state.store.commit(first, 0, { ...none, node: aNode(), schedule: [aRecord()] }, NOW);
@@ -86,7 +86,7 @@ test('a commit on a database that was deleted is refused before anything is writ
   assert.deepEqual(await scheduledIn(path), ['first']);
 });
 
-test('a commit during which the database was deleted counts as refused, and is in what is saved', async (t) => {
+test('rejects a commit during which the database was deleted, and saves its data', async (t) => {
   const { path, state, lost } = stateIn(t);
   const { exec } = DatabaseSync.prototype;
   t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
@@ -100,7 +100,7 @@ test('a commit during which the database was deleted counts as refused, and is i
   assert.deepEqual(await scheduledIn(path), ['first']);
 });
 
-test('an end, a lease and a rule are looked after as a record is', async (t) => {
+test('protects ends, leases, and rules like records', async (t) => {
   const ref = aRef();
   for (const write of [
     ({ store }: ServiceState) => store.end(ref, [anEnding()], NOW),
@@ -114,7 +114,7 @@ test('an end, a lease and a rule are looked after as a record is', async (t) => 
   }
 });
 
-test('what is read needs no look at the files', async (t) => {
+test('reads without checking the files', async (t) => {
   const { path, state, lost } = stateIn(t);
   rmSync(path);
   assert.equal((await state.store.load(aRef(), NOW)).revision, 0);

@@ -4,26 +4,27 @@ import type { PodUid } from './identity.ts';
 import type { Method } from './policy.ts';
 import type { Block, Blocked, EvictionRecord, NodeBlocked, Partition } from './records.ts';
 
-/** A pod that the Eviction API refuses is asked for again after so long, then after twice the time, up to the longest. */
+/** Wait before the eviction of a blocked pod is requested again. Each later wait is twice as long, up to the maximum. */
 export const BUDGET_RETRY_MS = 5_000;
 export const MAX_BUDGET_RETRY_MS = 60_000;
 
-/** Set for as long as something moves a pod off its node in place of its eviction: KubeVirt, while it migrates a VM. */
+/** Set while a controller moves a pod off its node instead of an eviction: KubeVirt, while it migrates a VM. */
 export const MOVING_ANNOTATION = 'descheduler.alpha.kubernetes.io/eviction-in-progress';
-/** Said of a pod with that annotation. */
+/** Reason for which a pod with that annotation is blocked. */
 export const BEING_MOVED = `It is being moved off its node (annotation ${MOVING_ANNOTATION}).`;
 
-/** What of a pod that is due decides by which means it goes. */
+/** Facts about a due pod that decide how it is evicted. */
 export interface Leaving {
-  /** Keys of the taints each of which alone makes it go by now. */
+  /** Keys of the taints that are due by now. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   readonly nodeGone: boolean;
   readonly blocked?: Blocked | undefined;
 }
 
 /**
- * By which means a pod goes at `now`. Where its node is down, gone or out of service it is always deleted: it does not
- * run, so nothing is disrupted, and as it is not ready a budget that has too few healthy pods would keep it for ever.
+ * Returns how a pod is evicted at `now`. If its node is down, gone, or out of service, the pod is always deleted.
+ * Such a pod does not run, so nothing is disrupted. It is not ready, so a budget with too few healthy pods would keep
+ * it indefinitely.
  */
 export function meansOf(method: Method, { dueBy, nodeGone, blocked }: Leaving, now: EpochMs): Method['kind'] {
   if (method.kind === 'delete' || nodeGone) return 'delete';
@@ -31,27 +32,31 @@ export function meansOf(method: Method, { dueBy, nodeGone, blocked }: Leaving, n
   return isOver(method, blocked, now) && method.afterDeadline === 'delete' ? 'delete' : 'evict';
 }
 
-/** Whether a pod has been blocked for as long as policy lets it. */
+/** Reports whether a pod has been blocked for as long as policy allows. */
 const isOver = (
   method: Method & { readonly kind: 'evict' },
   blocked: Blocked | undefined,
   now: EpochMs,
 ): boolean => blocked !== undefined && now - blocked.since >= method.deadlineMs;
 
-/** What becomes of pods that the Eviction API refuses. */
+/** The state of pods that the Eviction API blocks. */
 export interface Waiting {
-  /** Their records as they are to be stored. */
+  /** Changed records, as they are to be stored. */
   readonly changed: readonly EvictionRecord[];
-  /** Those that have been blocked for longer than policy lets them, and are never deleted: they have failed, for this reason. */
+  /**
+   * Pods that were blocked for longer than policy allows, and that policy never deletes. Their evictions failed, for
+   * this reason.
+   */
   readonly failed: ReadonlyMap<PodUid, string>;
-  /** The next try on their node, if this set it: a timer is to be armed for it. */
+  /** The next try on the node, if this call set it. It needs a timer. */
   readonly node?: NodeBlocked;
 }
 
 /**
- * Decides when pods are asked for again whose eviction was refused just now: those of a node together, ever more seldom while none
- * of them goes, but at the deadline of each. Only that is written then, on the node; a record is written when its pod is blocked
- * first, or for another reason. `blocks`: why, by pod; only those that are scheduled and due count. `progressed`: one went.
+ * Decides when blocked evictions are requested again. The pods of a node are retried together, at growing intervals
+ * while none is evicted, but also at the deadline of each. A retry writes only the node. A record is written only
+ * when its pod is blocked first, or for another reason. `blocks`: the reason by pod; only pods that are scheduled and
+ * due count. `progressed`: a pod was evicted.
  */
 export function afterBlocks(
   { node, scheduled }: Pick<Partition, 'node' | 'scheduled'>,
@@ -66,8 +71,8 @@ export function afterBlocks(
   for (const [uid, block] of blocks) {
     const found = scheduled.get(uid);
     if (!found || found.fireAt > now) continue;
-    // Equivalent mutant (ConditionalExpression): The other method has no deadline, and nothing is over it:
-    // the check is for the type checker.
+    // Equivalent mutant (ConditionalExpression): The other method has no deadline that could pass; the check
+    // satisfies the type checker.
     if (method.kind === 'evict' && isOver(method, found.blocked, now)) {
       failed.set(uid, block.reason);
       continue;
@@ -80,7 +85,7 @@ export function afterBlocks(
     changed.push({ ...record, blocked: { since, nextTryAt, ...block } });
   }
   if (asked.length === 0) return { changed, failed };
-  // One of a clock that was set back since counts as none.
+  // A next try from before the clock was set back counts as none.
   const known = (node?.blocked?.nextTryAt ?? Infinity) <= now + MAX_BUDGET_RETRY_MS;
   const before = known && waiting.length > 0 ? node?.blocked : undefined;
   const isComing = before && before.nextTryAt > now ? before : undefined;

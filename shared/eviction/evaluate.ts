@@ -26,42 +26,42 @@ import {
 } from './records.ts';
 import { areApart, earliestNow, heldText, latestNow, type SkewRange } from './skew.ts';
 
-/** A pod as the API server shows it at fire time. */
+/** A pod as the API server shows it when its eviction is due. */
 export interface SeenPod {
   readonly uid: PodUid;
   readonly tolerations: readonly Toleration[];
   /** Absent: none. */
   readonly labels?: Readonly<Record<string, string>>;
   readonly terminating: boolean;
-  /** Marked by a taint manager before it was deleted. */
+  /** A taint manager marked the pod before deleting it. */
   readonly disrupted: boolean;
-  /** Marked by the Eviction API, whoever asked for that. Absent: no. */
+  /** The Eviction API marked the pod, at the request of any caller. Absent: no. */
   readonly evicted?: true;
-  /** Somebody else deleted it. */
+  /** Another actor deleted the pod. */
   readonly deleted?: Deletion;
 }
 
-/** One look at a live node. */
+/** One observation of a live node. */
 export interface NodeObservation {
   readonly node: NodeName;
-  /** When the look began: what it shows is at least as new. */
+  /** When the observation began; its facts are at least as new. */
   readonly at: EpochMs;
   /** The node's taints, all effects; `undefined`: there is no such node. */
   readonly taints: readonly LiveTaint[] | undefined;
-  /** Who wrote that list last, and when; see `LiveNode`. */
+  /** Last writer of these taints, and the time of the write; see `LiveNode`. */
   readonly taintsStamp?: string | undefined;
   readonly zone?: string | undefined;
-  /** What its Lease says; absent: it was not asked. */
+  /** State of the node's Lease; absent: the Lease was not read. */
   readonly life?: NodeLife | undefined;
-  /** By how much the clocks of API servers are ahead of the one that shows `at`; absent: as none is. */
+  /** By how much the clocks of API servers are ahead of the clock that shows `at`; absent: none is ahead. */
   readonly skews?: readonly SkewRange[] | undefined;
 }
 
-/** What is to be done with one due record. */
+/** The decision about one due record. */
 export type EvictionDecision =
   /**
-   * `unlimited`: whatever the cluster's rate. `lease`: with a pod that goes because its node is called unreachable, and for no other
-   * cause, why the node's Lease does not keep it; `unread`: it may keep it, and is to be asked first.
+   * `unlimited`: regardless of the cluster's rate. `lease`: why the node's Lease does not keep the pod, if only the
+   * `unreachable` taint evicts it. `unread`: the Lease may keep the pod, and must be read first.
    */
   | {
       readonly kind: 'evict';
@@ -69,28 +69,37 @@ export type EvictionDecision =
       readonly unlimited: boolean;
       readonly lease?: Lapse | 'unread';
     }
-  /** It went already: by our eviction (`done`) or otherwise (`gone`), or when it would have been evicted. */
+  /**
+   * The pod is gone already: by our eviction (`done`) or otherwise (`gone`), or at the time when it would have been
+   * evicted (`would-have`).
+   */
   | {
       readonly kind: 'end';
       readonly outcome: 'done' | 'gone' | 'would-have';
       readonly deleted?: Deletion | undefined;
     }
   | { readonly kind: 'cancel'; readonly because: CancelReason }
-  /** Live state moves the deadline; the record as it is to be stored. */
+  /** Live state moves the deadline. `record`: as it is to be stored. */
   | { readonly kind: 'reschedule'; readonly record: EvictionRecord }
-  /** The rules of the cluster forbid it for now; the record as it is to be stored. */
+  /** A gate in the cluster's rules holds the pod for now. `record`: as it is to be stored. */
   | { readonly kind: 'hold'; readonly record: EvictionRecord & { readonly held: Held } }
   /**
-   * Somebody wrote the node's taints since the relay last told of them: what it tells next may put the pod off, for
-   * a taint that went and came back starts its countdown anew.
+   * The node's taints were written after the relay's last report. The next report may postpone the eviction, because
+   * a taint that was removed and added again restarts its countdown.
    */
   | { readonly kind: 'behind' }
-  /** Its deadline has passed by our clock, and may lie ahead by an API server's. It has passed by both at `againAt`, by ours. */
+  /**
+   * The deadline has passed by our clock, but perhaps not by an API server's. It has passed by both at `againAt`, by
+   * our clock.
+   */
   | { readonly kind: 'early'; readonly againAt: EpochMs }
-  /** The clocks differ by so much that it is unknown whether the eviction is due. */
+  /** The clocks differ so much that it is unknown whether the eviction is due. */
   | ClocksApart;
 
-/** Evictions are held until the clocks agree; counts as if the cluster let nothing be done, but not as a failure. */
+/**
+ * Evictions are held until the clocks agree. The pass is treated as if the cluster rejected all requests, but not as
+ * a failure.
+ */
 export interface ClocksApart {
   readonly kind: 'refused';
   readonly isHold: true;
@@ -101,32 +110,33 @@ export interface ClocksApart {
 /** First interval at which evictions held for differing clocks are reevaluated, in case no wake arrives. */
 const APART_RETRY_SECONDS = 30;
 
-/** So long after its deadline a pod waits for what the relay is about to tell; after that nobody tells. */
+/** How long after its deadline a pod waits for the relay's next report. After this time, no report is expected. */
 export const BEHIND_PATIENCE_MS = 60_000;
 
 /**
- * Decides due records once more, on live state and by the rules of now, as they were scheduled: what live state
- * contradicts is corrected, not executed. Returns what decides each record with its pod, `undefined` where it is not on
- * the node. Upstream never looks again (semantics of the built-in controller: the timer that runs is the decision), which is
- * how it evicts pods of nodes that are no longer tainted.
+ * Decides due records again, as when they were scheduled, but on live state and by the current rules. An eviction
+ * that live state contradicts is corrected, not executed. Returns a function that decides a record with its pod,
+ * which is `undefined` if it is not on the node. The built-in controller never checks again: its running timer is the
+ * decision. So it evicts pods of nodes that are no longer tainted.
  */
 export function evaluate(
   node: NodeState | undefined,
   look: NodeObservation,
   rules: Rules,
 ): (record: EvictionRecord, pod: SeenPod | undefined) => EvictionDecision {
-  // A node that is gone keeps its last taints, but for those it may have lost before.
+  // A deleted node keeps its last taints, except taints that may have been removed earlier.
   const { virtualKeys } = rules.policy;
   const last = node?.taints.filter(
     (taint) => !isDoubtful(node, taint) && (!taint.virtual || virtualKeys.includes(taint.key)),
   );
   const { skews = [] } = look;
-  // Elapsed time is measured by one clock: the countdown of a taint that no delta reported starts by the clock it ends by.
+  // Elapsed time is measured by one clock: the countdown of a taint that no delta reported starts and ends by the
+  // same clock.
   const earliest = earliestNow(look.at, skews);
   const apart = areApart(skews) ? heldText(skews) : undefined;
-  // Nothing is evicted while clocks are apart, and what is due by our clock is to show why.
+  // No pod is evicted while clocks are apart. An eviction that is due by our clock must record why.
   const dueBefore = apart === undefined ? earliest : look.at;
-  // Equivalent mutant (ArrayDeclaration): A text has no effect, so as a taint it evicts nobody.
+  // Equivalent mutant (ArrayDeclaration): A string has no effect, so as a taint it evicts no pod.
   const taints = look.taints
     ? timeLiveTaints(node, look.taints, virtualKeys, earliest, latestNow(look.at, skews))
     : (last ?? []);
@@ -140,14 +150,15 @@ export function evaluate(
     if (!pod) return { kind: 'end', outcome: observed ? 'would-have' : 'gone' };
     if (pod.terminating) {
       const { disrupted, evicted, deleted } = pod;
-      // Who asked the Eviction API is not to be seen: where it is our way, we did.
+      // The pod does not show the caller of the Eviction API. If policy uses it, we assume that we did.
       const byUs = (disrupted && !deleted) || (method.kind === 'evict' && evicted === true);
       return { kind: 'end', outcome: observed ? 'would-have' : byUs ? 'done' : 'gone', deleted };
     }
     const deadline = deadlineOf(pod.tolerations, record.podSince);
     if (!deadline) return { kind: 'cancel', because: whyCancelled(record, taints) };
     if (deadline.at > dueBefore) {
-      // The countdown of a taint that nobody told of begins anew with each look: who told of none by the second is waited for.
+      // The countdown of an unreported taint restarts with each observation. From the second observation on, the pod
+      // waits for the report.
       const again = deadline.reasons.every(
         ({ since, taint }) => since === earliest && isReason(record, taint),
       );
@@ -161,7 +172,7 @@ export function evaluate(
     const due = duenessOf(record, pod, dueBefore);
     const { braked } = due;
     if (!braked) {
-      // A taint that has just fallen due may be put off, however long another one has been due.
+      // A taint that has just become due may still be postponed, however long another taint has been due.
       const sure = behind ? duenessOf(record, pod, dueBefore - BEHIND_PATIENCE_MS) : due;
       const { dueBy, braked: bySure, lease } = sure;
       if (bySure) return { kind: 'behind' };
@@ -173,7 +184,7 @@ export function evaluate(
       return { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
     }
     const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
-    // Its turn is over by the time that nothing holds it any more.
+    // The pod's turn is over by the time the gate opens.
     const { turnAt: _turnAt, ...rest } = record;
     return { kind: 'hold', record: heldRecord(rest, { ...braked, since }) };
   };
@@ -182,7 +193,10 @@ export function evaluate(
 const isReason = ({ reasons }: EvictionRecord, { key, effect }: Taint): boolean =>
   reasons.some(({ taint }) => taint.key === key && taint.effect === effect);
 
-/** A record with another deadline: what failed before, or was held or blocked, or had its turn, was another eviction. */
+/**
+ * Returns a record with another deadline. It drops earlier failures, holds, blocks, and turns, which belong to
+ * another eviction.
+ */
 function moved(
   {
     failure: _failure,
@@ -197,19 +211,20 @@ function moved(
   return { ...record, fireAt, reasons };
 }
 
-/** Why a pod is due, and whether it may go. */
+/** The causes of a due eviction, and its gate. */
 interface Dueness {
-  /** Keys of the taints each of which alone makes it go by then. */
+  /** Keys of the taints that are due by then. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
-  /** What forbids that it is evicted, and when it is to be looked at again by itself; absent: nothing. */
+  /** The gate that holds the pod, and the time of the next check; absent: none. */
   readonly braked?: { readonly by: EvictionGate; readonly until?: EpochMs };
-  /** With what nothing forbids; see {@link EvictionDecision}. */
+  /** Set without a gate; see {@link EvictionDecision}. */
   readonly lease?: Lapse | 'unread';
 }
 
 /**
- * Looks through the taints of a node, one by one. What forbids everything, or much, has no moment at which a pod is to be looked
- * at again by itself: all of it would go at once then, where it is to go in turn. `dueAt`: by when a taint fell due to count.
+ * Returns a function that checks the taints of a node one by one. A gate that holds all pods, or many, has no time
+ * for another check: all pods would then be evicted together instead of in turn. `dueAt`: time by which a taint must
+ * be due to count.
  */
 function dueness(
   taints: readonly TimedTaint[],
@@ -222,20 +237,20 @@ function dueness(
     deadlineOf: podDeadlines([taint], deletedAt, rules),
   }));
   const downSince = earliest(
-    // Equivalent mutant (ArrayDeclaration): A text has no key, so it is no taint of a node that is down.
+    // Equivalent mutant (ArrayDeclaration): A string has no key, so it is not a taint of a node that is down.
     (live ?? []).filter(({ key }) => DOWN_KEYS.includes(key)).map(({ timeAdded }) => timeAdded),
   );
   return (record, pod, dueAt) => {
     const deadlines = single.flatMap(({ key, deadlineOf }) => {
       const deadline = deadlineOf(pod.tolerations, record.podSince);
-      // Equivalent mutant (ArrayDeclaration): A text has no moment, so it is neither due nor due later.
+      // Equivalent mutant (ArrayDeclaration): A string has no time, so it is neither due nor due later.
       return deadline ? [{ key, at: deadline.at }] : [];
     });
     const dueBy = deadlines.filter((deadline) => deadline.at <= dueAt).map(({ key }) => key);
     const due: DuePod = {
       ...{ node, zone, downSince, dueBy, record },
       labels: pod.labels ?? {},
-      // Nobody renews the Lease of a node that is gone, and nobody asks it.
+      // Nobody renews or reads the Lease of a deleted node.
       life: live && (life ?? 'unread'),
     };
     const by = findGate(rules, due, at);
@@ -243,7 +258,7 @@ function dueness(
       const lease = leaseNoteOn(rules, due, at);
       return { dueBy, ...(lease === undefined ? {} : { lease }) };
     }
-    // Another taint that falls due may be one that nothing forbids. Our clock is ahead by then as it is now.
+    // A taint that becomes due later may have no gate. Our clock is assumed to be as far ahead then as it is now.
     const later = deadlines
       .filter((deadline) => deadline.at > dueAt)
       .map((deadline) => deadline.at + (at - dueAt));
@@ -257,7 +272,7 @@ function dueness(
 
 const earliest = (moments: readonly (EpochMs | undefined)[]): EpochMs | undefined =>
   moments.reduce(
-    // Equivalent mutant (EqualityOperator): Of two moments that are the same either is the earlier.
+    // Equivalent mutant (EqualityOperator): If two times are equal, either is the earliest.
     (least, moment) => (moment === undefined || (least ?? moment + 1) <= moment ? least : moment),
     undefined,
   );

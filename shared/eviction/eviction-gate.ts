@@ -1,21 +1,23 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Trip } from './policy.ts';
 
-/** What keeps a pod that is due from being evicted. */
+/** A gate that keeps a due pod from being evicted. */
 export type EvictionGate =
-  /** The cluster is only observed: so it is told what would have happened. */
+  /** The cluster is only observed. Taintward reports the evictions that would have happened. */
   | { readonly kind: 'observe' }
   | { readonly kind: 'paused'; readonly until?: EpochMs }
   | { readonly kind: 'stopped'; readonly scope: 'cluster' | 'fleet'; readonly until?: EpochMs }
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
-  /** Policy excludes it, or does not name it. */
+  /** Policy excludes the pod, or does not include it. */
   | (OfTaints & { readonly kind: 'excluded' })
   | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs })
-  /** Its node is called unreachable, and renews its Lease. `until`: the Lease has expired by then at the latest. */
+  /**
+   * The node has the `unreachable` taint and renews its Lease. `until`: the Lease has expired by then at the latest.
+   */
   | (OfTaints & { readonly kind: 'node-alive'; readonly renewedAt: EpochMs; readonly until: EpochMs })
   /**
-   * As many pods of its workload (`kind/name`) went within the time as policy permits. `until`: then it asks again. Without `count` nobody
-   * may count the replicas by which policy limits them.
+   * Policy permits no further pod of the workload (`kind/name`) within the window. `until`: when the pod asks again.
+   * Without `count`, Taintward has no permission to read the replicas on which the limit depends.
    */
   | (OfTaints & {
       readonly kind: 'workload-limit';
@@ -25,16 +27,16 @@ export type EvictionGate =
     });
 
 /**
- * What is said of each taint that makes the pod go, of one by policy and of another by the guard or the node's Lease perhaps: so it
- * may be over with any change of these.
+ * A gate that every due taint of the pod has. One taint may have it from policy, and another from the guard or the
+ * node's Lease. So any change of these may open the gate.
  */
 export interface OfTaints {
-  /** Of the policy, and of the guard. */
+  /** Revision of the policy, and revision of the guard. */
   readonly revision: number;
   readonly guardRevision: number;
-  /** When the first of it ends by itself. */
+  /** When the first of these gates opens by itself. */
   readonly until?: EpochMs;
 }
 
-/** What keeps every pod of a cluster that is due. */
+/** A gate that holds every due pod of a cluster. */
 export type ClusterGate = Extract<EvictionGate, { readonly kind: 'observe' | 'paused' | 'stopped' }>;

@@ -2,127 +2,136 @@ import type { Taint, Toleration } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { NodeRef, PodUid } from './identity.ts';
 
-/** How often a relay sends everything tainted again, so that whatever was missed heals. */
+/** How often a relay resends all tainted nodes, so that missed changes are corrected. */
 export const RESYNC_MS = 10 * 60_000;
-/** A delta older than this decides nothing any more: two resyncs have told the truth since. */
+/** Deltas older than this decide nothing: two resyncs have superseded them. */
 export const DELTA_MAX_AGE_MS = 2 * RESYNC_MS;
 
 /**
- * How it is known since when a countdown runs.
+ * How the start of a countdown is known.
  * - `appeared`: the node was seen without the taint, and with it from then on.
- * - `found`: the taint was there when somebody began to look; it may have been there for longer.
+ * - `found`: the taint was there at the first observation; it may have been there for longer.
  */
 export type Evidence = 'appeared' | 'found';
 
 /** A taint that evicts, as the relay reports it. */
 export interface SeenTaint extends Taint {
   readonly known: Evidence;
-  /** When this taint's countdown appeared, or was found, on the node. */
+  /** When the taint appeared, or was found, on the node. */
   readonly seenAt: EpochMs;
-  /** What the taint itself says; only the node controllers set it. */
+  /** The taint's own time; only the node controllers set it. */
   readonly timeAdded?: EpochMs;
 }
 
-/** Kubernetes cuts moments to the second, so what it names may have been up to this much later. */
+/** Kubernetes truncates times to the second, so an event may be later than its time by up to this much. */
 const TRUNCATED_MS = 999;
 
-/** The latest that a moment named by Kubernetes may have been, of what was seen to be so by `seenAt`. */
+/**
+ * Returns the latest time at which an event may have happened that Kubernetes dates `named` and that was seen by
+ * `seenAt`.
+ */
 export const latestOf = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   Math.max(named, Math.min(seenAt, named + TRUNCATED_MS));
 
-/** By so much the clock of an API server, or of another process, may be ahead. */
+/** How far the clock of an API server, or of another process, may be ahead. */
 const MAX_AHEAD_MS = 30_000;
 
 /**
- * Reports whether a time cannot be that of something that was seen by `seenAt`. An object may name any: a kubelet writes
- * the conditions of its pods.
+ * Reports whether a time is too late for an event that was seen by `seenAt`. An object may name any time: a kubelet
+ * writes the conditions of its pods.
  */
 export const isAhead = (named: EpochMs, seenAt: EpochMs): boolean => named > seenAt + MAX_AHEAD_MS;
 
-/** The time at which something began that was seen by `seenAt`: as it is named, unless that {@link isAhead}. */
+/** Returns when something began that was seen by `seenAt`: at the named time, unless that {@link isAhead}. */
 export const begunBy = (named: EpochMs, seenAt: EpochMs): EpochMs =>
   isAhead(named, seenAt) ? seenAt : named;
 
-/** What deciding needs to know of a pod. */
+/** The facts about a pod that decide its eviction. */
 export interface PodFacts {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
   /** The controller that runs it. */
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** When it was bound to the node, as exactly as the relay knows. */
+  /** When the pod was bound to the node, as exactly as the relay observed it. */
   readonly podSince: EpochMs;
-  /** In a delta only those that decide under the delta's taints, each with its index in the pod's list. */
+  /** In a delta, only the tolerations that count under the delta's taints, each with its index in the pod's list. */
   readonly tolerations: readonly Toleration[];
-  /** With a wake: its place among all pods of the cluster that may have been held, in the order in which they are to go. */
+  /** With a wake: the pod's place among all pods of the cluster that may have been held, in release order. */
   readonly rank?: number;
 }
 
 /**
- * When a delta was true, as one total order per cluster: the epoch comes from the cluster's lease and grows
- * with every take-over, so whatever a relay that lost its lease still sends is older; the sequence is the
- * relay's own counter.
+ * The position of a delta in one total order per cluster. The epoch comes from the cluster's lease and grows with
+ * every failover. So everything that a relay sends after it lost its lease is older. The sequence is the relay's own
+ * counter.
  */
 export interface Version {
   readonly epoch: number;
   readonly sequence: number;
 }
 
-/** Names a delta within its cluster, as logs do. No number: what reads logs would take 7.4 and 7.40 for the same. */
+/**
+ * Returns the name of a delta within its cluster, as in logs. The name is not a number: tools that read logs would
+ * treat 7.4 and 7.40 as equal.
+ */
 export const deltaId = ({ epoch, sequence }: Version): string => `${epoch}-${sequence}`;
 
-/** Negative when `a` is older than `b`, 0 when they are the same, positive when `a` is newer. */
+/** Returns a negative number when `a` is older than `b`, 0 when they are equal, and a positive number when `a` is newer. */
 export function compareVersions(a: Version, b: Version): number {
   return a.epoch - b.epoch || a.sequence - b.sequence;
 }
 
-/** The newer of two versions, or the one there is. */
+/** Returns the newer of two versions, or the only one. */
 export function newer(a: Version | undefined, b: Version | undefined): Version | undefined {
   if (!a || !b) return a ?? b;
-  // Equivalent mutant (EqualityOperator): Of two versions that are the same either is the newer.
+  // Equivalent mutant (EqualityOperator): If two versions are equal, either is the newer one.
   return compareVersions(a, b) < 0 ? b : a;
 }
 
-/** What every delta says: "as of `version`, the node has these taints that evict". */
+/** The facts in every delta: as of `version`, the node has these taints that evict. */
 export interface NodeFacts {
   readonly ref: NodeRef;
   readonly version: Version;
   readonly observedAt: EpochMs;
   readonly taints: readonly SeenTaint[];
-  /** Who wrote the node's taints last, and when, by the API server's word; absent where it does not say. */
+  /** Last writer of the node's taints, and the time of the write, as the API server reports them; absent: it does not. */
   readonly taintsStamp?: string;
   /**
-   * When the Node object went. Its last known taints then stand for the pods that were there: `taints`, or, when
-   * these are empty (a relay that never saw them), the stored ones.
+   * When the Node object was deleted. Its last known taints then apply to the pods that were there. These taints are
+   * `taints`, or the stored ones if `taints` is empty (a relay that never saw them).
    */
   readonly deletedAt?: EpochMs;
-  /** The guard's, as it was stored before this was told; absent: it never tripped. */
+  /** The guard's revision, as it was stored before this delta was made; absent: the guard never tripped. */
   readonly guardRevision?: number;
 }
 
-/** That somebody else than this service deleted a pod, and when: `taint-manager`, the built-in controller; or anybody. */
+/**
+ * A deletion of a pod by another actor than this service: the built-in controller (`taint-manager`), or anybody else
+ * (`other`).
+ */
 export interface Deletion {
   readonly at: EpochMs;
   readonly by: 'taint-manager' | 'other';
 }
 
-/** A pod that somebody else deleted, as it was. */
+/** A pod that another actor deleted, with its last facts. */
 export interface DeletedPod extends PodFacts {
   readonly deleted: Deletion;
 }
 
-/** All pods bound to a node: decides the whole node at once. */
+/** All pods bound to a node: decides the whole node in one step. */
 export interface NodeDelta extends NodeFacts {
   readonly kind: 'node';
   readonly pods: readonly PodFacts[];
-  /** Those of its pods whose facts do not fit into the message, if any; each follows as a pod delta. */
+  /** Pods of the node whose facts don't fit into the message, if any. Each follows as a pod delta. */
   readonly others?: readonly PodUid[];
-  /** Those that somebody else deleted lately, and that are not among its pods any more. */
+  /** Pods that another actor deleted recently, and that are no longer among the node's pods. */
   readonly deleted?: readonly DeletedPod[];
   /**
-   * Sent after a gap (a take-over, or a cluster that was out of reach): everything overdue on the node is to be
-   * looked at at once. Without it, what is overdue for long is left to the timer that fired, which is being
-   * retried, so that a cluster that refuses evictions for days does not gather a timer with every resync.
+   * Sent after a gap (a failover, or a cluster that was unreachable): all overdue evictions on the node are to be
+   * processed immediately. Without `wake`, long overdue evictions are left to the timer that fired and is being
+   * retried. So a cluster that blocks evictions for days does not accumulate a timer with every resync.
    */
   readonly wake: boolean;
 }
@@ -133,17 +142,17 @@ export interface PodDelta extends NodeFacts {
   readonly pod: PodFacts;
 }
 
-/** One pod left a tainted node, for good: its UID never returns. */
+/** One pod was removed from a tainted node, for good: UIDs are never reused. */
 export interface PodGoneDelta extends NodeFacts {
   readonly kind: 'pod-gone';
   readonly uid: PodUid;
-  /** Absent: this service deleted it, or nobody knows who. */
+  /** Absent: this service deleted the pod, or the actor is unknown. */
   readonly deleted?: DeletedPod;
 }
 
 export type Delta = NodeDelta | PodDelta | PodGoneDelta;
 
-/** The one pod that a delta tells of; `undefined`: it tells of its whole node. */
+/** Returns the one pod of a delta; `undefined`: the delta is about its whole node. */
 export function onlyPod(delta: Delta): PodUid | undefined {
   switch (delta.kind) {
     case 'node':

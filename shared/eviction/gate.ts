@@ -12,27 +12,30 @@ import type { EvictionRecord } from './records.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
-/** A node that was down for so long when the guard tripped is none of those it tripped for. */
+/** A node that was down for this long when the guard tripped did not cause the trip. */
 const DOWN_BEFORE_MS = 15 * 60_000;
 
-/** A pod that is due, and what of it and its node policy asks for. */
+/** A due pod, with the facts about it and its node that policy needs. */
 export interface DuePod {
   readonly node: NodeName;
-  /** Absent where the node is gone or in none. */
+  /** Absent: the node is gone, or in no zone. */
   readonly zone?: string | undefined;
-  /** When the node controller found the node down, where it did. */
+  /** When the node controller found the node down; absent: it did not. */
   readonly downSince?: EpochMs | undefined;
-  /** Keys of the taints each of which alone makes the pod go by now; at least one. */
+  /** Keys of the taints that are due by now; at least one. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   readonly record: Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'owner' | 'held'>;
   readonly labels: Readonly<Record<string, string>>;
-  /** What the node's Lease says; `unread`: it was not asked yet. Absent: the node is gone, or its Lease does not count. */
+  /**
+   * State of the node's Lease; `unread`: the Lease was not read yet. Absent: the node is gone, or its Lease does not
+   * count.
+   */
   readonly life?: NodeLife | 'unread' | undefined;
 }
 
 /**
- * What forbids that a pod that is due is evicted at `now`; `undefined`: nothing. What policy, guard and the node's Lease say of
- * single taints counts when it is true of each that makes the pod go.
+ * Returns the gate of a due pod at `now`; `undefined`: none. A gate of single taints, from policy, the guard, or the
+ * node's Lease, counts only if each due taint has one.
  */
 export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate | undefined {
   const gate = clusterGate(rules, now) ?? holdOn(rules.holds, pod, now);
@@ -41,30 +44,30 @@ export function findGate(rules: Rules, pod: DuePod, now: EpochMs): EvictionGate 
   const said = pod.dueBy.map((key) => saidOf(rules, pod, key, now) ?? lifeOn(rules, pod, key, now));
   const [first] = said;
   if (!first || said.includes(undefined)) return limitOn(rules, pod, now);
-  // Equivalent mutant (OptionalChaining): Where something is not said of one taint, the line above has
-  // returned; the type checker does not know.
+  // Equivalent mutant (OptionalChaining): If a taint has no gate, the line above has returned, which the type checker
+  // can't infer.
   const untils = said.map((each) => each?.until).filter((until) => until !== undefined);
   const until = untils.length > 0 ? { until: Math.min(...untils) } : {};
   return { ...first, revision, guardRevision, ...until };
 }
 
 /**
- * What the node's Lease has to say to the eviction of a pod that nothing forbids: why it forbids nothing; `unread`: it is to be asked
- * first. `undefined`: it is of no matter, because another taint makes the pod go, or policy does not ask.
+ * Returns why the node's Lease does not keep a pod that has no gate; `unread`: the Lease must be read first.
+ * `undefined`: the Lease does not matter, because another taint also evicts the pod, or policy ignores Leases.
  */
 export function leaseNoteOn(rules: Rules, pod: DuePod, now: EpochMs): Lapse | 'unread' | undefined {
   const { life, dueBy } = pod;
   if (life === undefined || !asksLease(rules) || !dueBy.includes(NODE_UNREACHABLE)) return undefined;
   const isDecisive = dueBy.every((key) => key === NODE_UNREACHABLE || saidOf(rules, pod, key, now));
   if (!isDecisive) return undefined;
-  // One that was alive, and has not been asked since its Lease expired, may have renewed it.
+  // A node that was alive may have renewed its Lease since the Lease was last read.
   return life === 'unread' || life.kind === 'alive' ? 'unread' : life.because;
 }
 
-/** Whether policy wants the Lease of a node to have expired before pods go because the node is called unreachable. */
+/** Reports whether policy evicts pods for the `unreachable` taint only after the node's Lease has expired. */
 export const asksLease = ({ policy }: Pick<Rules, 'policy'>): boolean => policy.requireExpiredLease !== false;
 
-/** What forbids every eviction in a cluster at `now`; one that is observed has nothing to stop. */
+/** Returns the gate of all evictions in a cluster at `now`. An observed cluster has no evictions to stop. */
 export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate | undefined {
   if (policy.mode === 'observe') return { kind: 'observe' };
   const stop = stops.find(({ until }) => isOn(until, now));
@@ -74,7 +77,7 @@ export function clusterGate({ policy, stops }: Rules, now: EpochMs): ClusterGate
   return { kind: 'paused', ...(until === undefined ? {} : { until }) };
 }
 
-/** Whether what held a pod may still hold it: else it is to be judged anew. */
+/** Reports whether the gate of a held pod may still hold it. Otherwise, the pod must be reevaluated. */
 export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): boolean {
   switch (gate.kind) {
     case 'observe':
@@ -97,19 +100,19 @@ export function mayStillHold(gate: EvictionGate, rules: Rules, now: EpochMs): bo
   }
 }
 
-/** Whether what holds a pod depends on the pod: on its labels, on what runs it, or on which taints make it go. */
+/** Reports whether a gate depends on the pod: on its labels, its controller, or the taints that evict it. */
 export const isOfPod = (gate: EvictionGate): boolean => gate.kind === 'hold' || isOfTaints(gate);
 
-/** Whether what holds a pod depends on which of its taints make it go. */
+/** Reports whether a gate depends on the taints that evict the pod. */
 export const isOfTaints = (gate: EvictionGate): gate is Extract<EvictionGate, OfTaints> =>
   ['excluded', 'guard', 'node-alive', 'workload-limit'].includes(gate.kind);
 
-/** The next moment after `now` at which time alone changes what the rules forbid; `undefined`: none. */
+/** Returns the next time after `now` at which the rules change without a write; `undefined`: none. */
 export function nextExpiry({ policy, stops, holds }: Rules, now: EpochMs): EpochMs | undefined {
   const moments = [
     policy.mode === 'paused' ? policy.pausedUntil : undefined,
     ...[...stops, ...holds, ...policy.exclude, ...policy.only].map(({ until }) => until),
-    // Equivalent mutant (ConditionalExpression): `undefined` is not after any moment: the check is for the type
+    // Equivalent mutant (ConditionalExpression): `undefined` is never after `now`; the check satisfies the type
     // checker.
   ].filter((moment) => moment !== undefined && moment > now);
   return moments.length === 0 ? undefined : Math.min(...moments.map(Number));
@@ -122,7 +125,7 @@ function holdOn(holds: readonly Hold[], pod: DuePod, now: EpochMs): EvictionGate
   return hold && { kind: 'hold', id: hold.id, ...untilOf(hold) };
 }
 
-/** Whether a hold on `target` is one on this pod. */
+/** Reports whether a hold on `target` applies to this pod. */
 export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'node' | 'record'>): boolean {
   switch (target.kind) {
     case 'node':
@@ -140,10 +143,16 @@ export function isTarget(target: HoldTarget, { node, record }: Pick<DuePod, 'nod
   }
 }
 
-/** What runs pods for these workloads, under a name of the workload's and what follows a dash, without another one. */
+/**
+ * Controllers that run pods for these workloads. Each is named after its workload, with a dash and a suffix that has
+ * no further dash.
+ */
 const INTERMEDIATE_OWNERS: Readonly<Record<string, string>> = { Deployment: 'ReplicaSet', CronJob: 'Job' };
 
-/** Whether a pod's owner is the workload, or runs its pods. Upstream: `getReplicaSetName`, `getJobName` of their controllers. */
+/**
+ * Reports whether a pod's owner is the workload, or belongs to it. Upstream: `getReplicaSetName`, `getJobName` of
+ * their controllers.
+ */
 function isOf(workload: Owner, owner: Owner | undefined): boolean {
   if (owner?.kind === workload.kind) return owner.name === workload.name;
   const prefix = `${workload.name}-`;
@@ -155,7 +164,7 @@ function isOf(workload: Owner, owner: Owner | undefined): boolean {
   );
 }
 
-/** What is said of one taint. */
+/** The gate of one taint, from policy or the guard. */
 type Said =
   | { readonly kind: 'excluded'; readonly until?: EpochMs }
   | {
@@ -165,11 +174,11 @@ type Said =
       readonly until?: never;
     };
 
-/** What policy and guard say of one taint. */
+/** Returns the gate of one taint, from policy or the guard. */
 const saidOf = (rules: Rules, pod: DuePod, key: string, now: EpochMs): Said | undefined =>
   exclusion(rules, pod, key, now) ?? guardOn(rules.trips, pod, key);
 
-/** What the node's Lease says of one taint. */
+/** Returns the gate of one taint, from the node's Lease. */
 function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
   if (key !== NODE_UNREACHABLE || life === undefined || life === 'unread' || !asksLease(rules))
     return undefined;
@@ -177,7 +186,10 @@ function lifeOn(rules: Rules, { life }: DuePod, key: string, now: EpochMs) {
   return { ...life, kind: 'node-alive' as const };
 }
 
-/** What was said to a pod that asked for a permit lately. A node that is out of service does not run for certain. */
+/**
+ * Returns the workload limit that the pod met last, if it still applies. Pods of a node that is out of service have
+ * no limit: such a node certainly does not run.
+ */
 function limitOn(rules: Rules, { dueBy, record: { held } }: DuePod, now: EpochMs): EvictionGate | undefined {
   const by = held?.by;
   if (by?.kind !== 'workload-limit' || dueBy.includes(NODE_OUT_OF_SERVICE)) return undefined;
@@ -208,7 +220,9 @@ function selects(
   );
 }
 
-/** Upstream: `metav1.LabelSelectorAsSelector`; an empty selector selects everything. */
+/**
+ * Reports whether labels match a selector; an empty selector matches all. Upstream: `metav1.LabelSelectorAsSelector`.
+ */
 export function matchesLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -219,12 +233,12 @@ export function matchesLabels(
   );
 }
 
-/** `constructor` is the key of a label as good as any. */
+/** Returns the value of a label. `Object.hasOwn` is needed because a label key can be `constructor`. */
 const labelOf = (labels: Readonly<Record<string, string>>, key: string): string | undefined =>
   Object.hasOwn(labels, key) ? labels[key] : undefined;
 
-// Equivalent mutant (ArrayDeclaration): Without values there are only `Exists` and `DoesNotExist`, which do
-// not look at them: policies with another are refused.
+// Equivalent mutant (ArrayDeclaration): Without values, only `Exists` and `DoesNotExist` are possible, which ignore
+// values: other policies are rejected.
 function matchesExpression({ operator, values = [] }: LabelExpression, value: string | undefined): boolean {
   switch (operator) {
     case 'Exists':
@@ -232,11 +246,11 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
     case 'DoesNotExist':
       return value === undefined;
     case 'In':
-      // Equivalent mutant (ConditionalExpression): `undefined` is none of the values: the check is for the
+      // Equivalent mutant (ConditionalExpression): `undefined` is never one of the values; the check satisfies the
       // type checker.
       return value !== undefined && values.includes(value);
     case 'NotIn':
-      // Equivalent mutant (ConditionalExpression): `undefined` is none of the values: the check is for the
+      // Equivalent mutant (ConditionalExpression): `undefined` is never one of the values; the check satisfies the
       // type checker.
       return value === undefined || !values.includes(value);
     default:
@@ -244,13 +258,15 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
   }
 }
 
-/** `out-of-service` says that a node does not run for certain. */
+/** Returns the guard's gate of one taint. The `out-of-service` taint has none: such a node certainly does not run. */
 function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undefined {
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
   return trip && { kind: 'guard', scope: trip.scope, trippedAt: trip.trippedAt };
 }
 
-/** A node whose zone nobody knows any more may have been in any. */
+/**
+ * Reports whether a trip holds a pod for one taint. A node whose zone is no longer known may have been in any zone.
+ */
 function holdsBy(
   { scope, zone: tripped, trippedAt }: Trip,
   { zone, downSince }: DuePod,
@@ -258,8 +274,8 @@ function holdsBy(
 ): boolean {
   const down = DOWN_KEYS.includes(key);
   if (scope === 'people') return !down;
-  // Equivalent mutant (ConditionalExpression): A moment less `undefined` is no number, and no number is not
-  // as large as any: the check is for the type checker.
+  // Equivalent mutant (ConditionalExpression): A time minus `undefined` is NaN, which is never large enough; the
+  // check satisfies the type checker.
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
   return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
 }

@@ -1,49 +1,49 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GuardPolicy, ReleasedTrip, Threshold, Trip } from './policy.ts';
 
-/** For so long fewer than half of what trips it must be affected before the guard lets go by itself. */
+/** How long the affected nodes must be fewer than half of the limit before the guard resets. */
 export const CALM_MS = 5 * 60_000;
 
-/** How many of some nodes are affected. */
+/** Number of affected nodes, out of how many. */
 export interface Affected {
   readonly nodes: number;
   readonly outOf: number;
 }
 
-/** What the guard judges by. */
+/** Node counts that a guard review needs. */
 export interface GuardCounts {
-  /** Of all nodes, those that are down now. */
+  /** Nodes of the cluster that are down now. */
   readonly cluster: Affected;
-  /** The same of each zone; one that is not named has no node that is down. */
+  /** Nodes of each zone that are down now. A zone that is missing here has none. */
   readonly zones: ReadonlyMap<string, Affected>;
-  /** Of all nodes, those that carry a NoExecute taint that somebody else than the node controller set lately. */
+  /** Nodes of the cluster with a NoExecute taint that another actor than the node controller set recently. */
   readonly people: Affected;
 }
 
 /**
- * What happened in one scope since its threshold was reached, by the trip that this made; it ends with five minutes under
- * half of that. `told`: it only told that it would have tripped.
+ * The time since a scope reached its limit, with the trip of that time. An episode ends after five minutes below half
+ * of the limit. `told`: the guard only logged that it would have tripped.
  */
 export interface Episode {
   readonly kind: 'held' | 'released' | 'told';
   readonly trip: Trip;
-  /** Since when, by the stopwatch, fewer than half are affected; absent: they are not. */
+  /** Stopwatch time since which fewer than half of the limit are affected; absent: they are not. */
   readonly calmSince?: number;
 }
 
-/** What stands of the guard of a cluster, and what the last review left. */
+/** The current state of a cluster's guard, and the state of its last review. */
 export interface Guarded {
   readonly trips: readonly Trip[];
   readonly released: readonly ReleasedTrip[];
-  /** Empty: all is taken as it stands. */
+  /** Empty: the review starts from the trips alone. */
   readonly episodes: readonly Episode[];
 }
 
-/** What is to be done about the guard of a cluster, and what is so then. */
+/** The changes that a review of a cluster's guard requires, and the state after them. */
 export interface GuardReview extends Guarded {
-  /** Those of the trips that did not stand before. */
+  /** New trips. */
   readonly added: readonly Trip[];
-  /** In shadow: what would be `added`; each is told once. */
+  /** In shadow mode: trips that would be `added`. Each one is logged once. */
   readonly wouldTrip: readonly Trip[];
 }
 
@@ -51,32 +51,32 @@ export interface GuardReview extends Guarded {
 interface Watched {
   readonly of: Pick<Trip, 'scope' | 'zone'>;
   readonly affected: Affected;
-  /** From so many affected nodes on it trips. */
+  /** Number of affected nodes from which the scope trips. */
   readonly limit: number;
 }
 
 /** A trip as programs read it: in logs, `-o json`, and the console API. */
 export interface TripReport extends Omit<Trip, 'outOf'> {
-  /** How many nodes there were. */
+  /** Number of all nodes. */
   readonly total: number;
 }
 
 export const reportOf = ({ outOf: total, ...trip }: Trip): TripReport => ({ ...trip, total });
 
-/** What trips a guard, for people. */
+/** Describes a trip for users. */
 export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippedAt'>): string {
   const what = scope === 'people' ? 'were tainted by people' : 'are down';
   return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
 /**
- * Judges by how many nodes are affected at `now` what the guard holds.
+ * Decides by the number of affected nodes which trips the guard has at `now`.
  *
- * A scope trips when its percentage and its number of nodes are reached; the cluster also when all of its nodes are down,
- * however few. A zone does not: where each node has a zone of its own, one that fails would trip it. A trip that is there
- * no more was released by somebody: its scope trips again only when more nodes are affected than were then, or after it was
- * calm. What policy does not watch, or in shadow only, is let go. `stopwatchMs` measures how long it has been calm: what `now` says
- * may be set.
+ * A scope trips when its percentage and its number of nodes are reached. The cluster also trips when all of its nodes
+ * are down, however few. A zone does not: if each node had its own zone, one failed node would trip it. A trip that
+ * is missing was released by an operator. Its scope trips again only when more nodes are affected than at the
+ * release, or after a recovery. Scopes that policy does not watch, or watches only in shadow mode, have no trips.
+ * `stopwatchMs` measures the recovery time, because the clock behind `now` may be set.
  */
 export function reviewGuard(
   policy: GuardPolicy,
@@ -107,17 +107,20 @@ export function reviewGuard(
   };
 }
 
-/** Episodes after a time in which nobody knew how many nodes were affected: that was no calm. */
+/**
+ * Returns episodes after a time in which the number of affected nodes was unknown. Such a time does not count as
+ * recovery.
+ */
 export const unheard = (episodes: readonly Episode[]): readonly Episode[] =>
   episodes.map(({ calmSince: _calmSince, ...episode }) => episode);
 
-/** When a review is: by the clock, and by the stopwatch. */
+/** The time of a review, by the clock and by the stopwatch. */
 interface ReviewTime {
   readonly now: EpochMs;
   readonly stopwatchMs: number;
 }
 
-/** What becomes of one scope, or zone. */
+/** The result of a review for one scope or zone. */
 interface Outcome {
   readonly kept?: Trip;
   readonly added?: Trip;
@@ -138,7 +141,7 @@ function standingNot(
   time: ReviewTime,
 ): Outcome {
   const { of, affected } = watched;
-  // Who released it just now has seen these nodes.
+  // The operator who has just released the trip saw these nodes.
   const isNew = known === undefined && last !== undefined && last.kind !== 'told' && isReached(watched);
   const released = isNew ? { ...last.trip, upTo: affected.nodes } : known;
   const episode = released && goOn('released', released, last, watched, time);
@@ -157,7 +160,10 @@ function shadowed(last: Episode | undefined, watched: Watched, time: ReviewTime)
   return { wouldTrip, episode: { kind: 'told', trip: wouldTrip } };
 }
 
-/** An episode as it is now; `undefined`: it has ended. `last`: as it was, if it is the same. */
+/**
+ * Returns the current state of an episode; `undefined`: it has ended. `last`: the previous episode, which continues
+ * if it has the same kind.
+ */
 function goOn(
   kind: Episode['kind'],
   trip: Trip,
@@ -177,14 +183,17 @@ const isCalm = ({ affected: { nodes }, limit }: Watched): boolean => nodes === 0
 const isSame = (one: Pick<Trip, 'scope' | 'zone'>, other: Pick<Trip, 'scope' | 'zone'>): boolean =>
   one.scope === other.scope && one.zone === other.zone;
 
-/** `known`: where something is going on, also where no node is affected any more. */
+/**
+ * Returns the scopes that policy watches. `known`: trips and episodes, whose zones are included even if no node is
+ * affected any more.
+ */
 function watchedBy(
   { cluster, zone, people }: GuardPolicy,
   counts: GuardCounts,
   known: readonly Pick<Trip, 'scope' | 'zone'>[],
 ): readonly Watched[] {
-  // Equivalent mutant (ArrayDeclaration): A zone of which nothing is counted or known has no node that is
-  // down, and comes to nothing.
+  // Equivalent mutant (ArrayDeclaration): A zone without counts, trips, and episodes has no node that is down, so its
+  // review yields nothing.
   const zones = new Set([...counts.zones.keys(), ...known.flatMap((each) => each.zone ?? [])]);
   const inZone = (name: string): Affected => counts.zones.get(name) ?? { nodes: 0, outOf: 0 };
   return [

@@ -18,7 +18,7 @@ export interface NodeRef {
   readonly node: NodeName;
 }
 
-/** A node's key within the fleet. A node's name holds no `#`, so the last one separates. */
+/** Returns a node's key within the fleet. A node's name has no `#`, so the last one separates. */
 export const nodeKey = (ref: NodeRef): string => `${ref.cluster}#${ref.node}`;
 
 /** The inverse of {@link nodeKey}. */

@@ -13,16 +13,19 @@ export interface LabelExpression {
 
 /** The conditions of a selector on one label. */
 interface Conditions {
-  /** As kubectl writes them. */
+  /** The conditions in kubectl's notation. */
   readonly texts: string[];
   exists: boolean;
   isAbsent: boolean;
-  /** The values that it may have; absent: any. */
+  /** Values that the label may have; absent: any. */
   allowed?: readonly string[];
   readonly forbidden: Set<string>;
 }
 
-/** Conditions on one label that no object meets together, as kubectl writes them; `undefined`: some object matches the selector. */
+/**
+ * Returns conditions on one label that no object can meet together, in kubectl's notation. `undefined`: some object
+ * matches the selector.
+ */
 export function contradiction({
   matchLabels = {},
   matchExpressions = [],

@@ -1,7 +1,10 @@
-/** Reports whether an entry of a selection's `namespaces` is a pattern: each `*` in it stands for any characters, or none. */
+/**
+ * Reports whether an entry of a selection's `namespaces` is a pattern. Each `*` in a pattern matches any characters,
+ * or none.
+ */
 export const isPattern = (entry: string): boolean => entry.includes('*');
 
-/** Reports whether a namespace matches a pattern. It takes time in proportion to both, whatever the pattern. */
+/** Reports whether a namespace matches a pattern, in time proportional to the lengths of both. */
 export function matchesPattern(pattern: string, namespace: string): boolean {
   const [first = '', ...rest] = pattern.split('*');
   const last = rest.pop();

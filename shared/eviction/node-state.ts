@@ -7,8 +7,9 @@ import type { NodeState, TimedTaint } from './records.ts';
 import { MAX_ASKED_MS } from './retry.ts';
 
 /**
- * The node's state after a delta that is received at `now`, which is no earlier than the delta was observed. Facts older than the known
- * ones change only the starts of countdowns, which any delta may raise. A deleted node keeps its last known taints while it has pods.
+ * Returns the node's state after a delta that is received at `now`, which is not earlier than `observedAt`. A delta
+ * older than the known facts changes only the starts of countdowns, which any delta may raise. A deleted node keeps
+ * its last known taints while it has pods.
  */
 export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   const podsVersion = newer(known?.podsVersion, delta.kind === 'node' ? delta.version : undefined);
@@ -19,15 +20,15 @@ export function mergeNodeState(known: NodeState | undefined, delta: Delta, now: 
   if (merged.taints.length === 0) return merged;
   const waiting = blocked ? { ...merged, blocked } : merged;
   if (!retry) return waiting;
-  // After a gap the cluster may answer again: what waits for its next try need not wait for that.
-  // Equivalent mutant (ConditionalExpression): Only node deltas wake: the check is for the type checker.
+  // After a gap, the cluster may answer again, so failed evictions need not wait for their next try.
+  // Equivalent mutant (ConditionalExpression): Only node deltas have `wake`; the check satisfies the type checker.
   const woken = delta.kind === 'node' && delta.wake && retry.nextTryAt > now;
   return { ...waiting, retry: woken ? { ...retry, nextTryAt: now } : retry };
 }
 
 /**
- * The state without countdowns that start in the future: they were stored under a clock that was wrong, and would last until then. The
- * taint was there when these facts were true, or is doubted still.
+ * Returns the state without countdowns that start in the future. A wrong clock stored such countdowns, which would
+ * last until then. They restart when the known facts were true, or at `now` if the taint is in doubt.
  */
 function clampStarts(node: NodeState, now: EpochMs): NodeState {
   if (!node.taints.some(({ since }) => isAhead(since, now))) return node;
@@ -38,19 +39,19 @@ function clampStarts(node: NodeState, now: EpochMs): NodeState {
   return { ...node, taints };
 }
 
-/** A next try that no rule puts off so far was stored under a clock that was wrong: it is due. */
+/** Makes a next try due if it is later than any rule allows: a wrong clock stored it. */
 const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
   next: T | undefined,
   now: EpochMs,
 ): T | undefined => (next && next.nextTryAt > now + MAX_ASKED_MS ? { ...next, nextTryAt: now } : next);
 
 /**
- * The known state with its countdowns started no earlier than a delta proves, however old that is and whoever sent
- * it. A countdown that stands only ever starts later, so a message that was late, or told by a relay that has lost
- * its lease, cannot make a pod go early:
- * - where the taint appeared, it was not there before;
- * - where a delta lacks it, it was not there then;
- * - where the taint itself names another moment than before, it was set again. A time that is ahead proves nothing.
+ * Returns the known state with each countdown started no earlier than the delta proves. Any delta counts, however old
+ * and from any relay. The countdown of a stored taint only ever starts later. So a delayed message, or a relay that
+ * lost its lease, can't evict a pod early:
+ * - A taint that appeared was not there before.
+ * - A taint that the delta lacks was not there when the delta was observed.
+ * - A taint whose own time changed was set again. A time in the future proves nothing.
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const toldOf = countdownsOf(delta.taints);
@@ -61,15 +62,15 @@ export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeS
       const standing = reset(stored, anewAt(told), told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
-    // A delta of a deleted node, whose taints nobody has seen, proves nothing.
+    // A delta of a deleted node whose taints no relay saw does not prove that a taint was absent.
     return delta.deletedAt === undefined ? raised(stored, delta.observedAt, now, 'found') : stored;
   });
   return { ...known, taints };
 }
 
 /**
- * The countdown, started at `at` or when it is known to have started already; never later than clocks may differ. `known`: `found` when
- * nobody saw the taint come, only that it was not there at `at`.
+ * Returns the countdown with its start raised to `at`, unless it already starts later. An `at` that is further ahead
+ * than clocks may differ counts as `now`. `known`: `found` if the relay saw only that the taint was absent at `at`.
  */
 function raised(
   taint: TimedTaint,
@@ -82,8 +83,9 @@ function raised(
 }
 
 /**
- * The countdown, restarted if the taint, seen by `seenAt`, names a time at which it was set again. A time ahead of `latest`, the latest
- * that it may be now, is ignored: otherwise, each such write would put the eviction off.
+ * Returns the countdown, restarted if the taint, which was seen by `seenAt`, was set again at `anewAt`. An `anewAt`
+ * ahead of `latest` is ignored: otherwise, each such write would delay the eviction. `latest`: the latest time that
+ * it may be now.
  */
 const reset = (
   stored: TimedTaint,
@@ -92,13 +94,12 @@ const reset = (
   now: EpochMs,
   latest: EpochMs = now,
 ): TimedTaint =>
-  // Equivalent mutant (ConditionalExpression): What is not said is no number, and no number is later than
-  // another: the countdown stays.
+  // Equivalent mutant (ConditionalExpression): `undefined` compares like NaN, which is never later, so the countdown
+  // stays.
   anewAt === undefined || isAhead(anewAt, latest) ? stored : raised(stored, latestOf(anewAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
-  // Equivalent mutant (EqualityOperator): Of one version there is one delta, and what it says is known
-  // already.
+  // Equivalent mutant (EqualityOperator): Each version has exactly one delta, whose facts are known already.
   if (known && compareVersions(delta.version, known.version) < 0) return known;
   const { version, deletedAt, taintsStamp, guardRevision } = delta;
   const seen = {
@@ -106,8 +107,7 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
     observedAt: delta.observedAt,
     ...(guardRevision === undefined ? {} : { guardRevision }),
   };
-  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
-  // stands twice.
+  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const storedOf = countdownsOf(known?.taints ?? []);
   const start = (taint: SeenTaint) => startCountdown(known, storedOf(taint), taint, now);
   if (deletedAt === undefined) {
@@ -124,8 +124,9 @@ function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): N
 }
 
 /**
- * Whether a taint that is told of a deleted node was last heard of as gone, and found by nobody since: a relay that never saw the node
- * tells what was stored before that. As it saw nothing, its word must not end the doubt.
+ * Reports whether a delta of a deleted node has a taint that was last reported as removed and that no relay has seen
+ * since. A relay that never saw the node sends the taints that were stored earlier. Such a delta must not end the
+ * doubt.
  */
 function isOutdated(
   known: NodeState | undefined,
@@ -138,8 +139,9 @@ function isOutdated(
 }
 
 /**
- * A countdown goes on from its stored start, if there is one; else it starts when the relay saw it, or when the taint itself says that
- * it was added: the relay's clock may be behind. That counts at first sight alone, and not where it lies ahead.
+ * Returns the taint with the start of its countdown: the stored start, or else the time at which the relay saw the
+ * taint. A later `timeAdded` replaces the latter, because the relay's clock may be behind. `timeAdded` counts only
+ * for a taint without a stored start, and not if it is in the future.
  */
 function startCountdown(
   known: NodeState | undefined,
@@ -149,34 +151,34 @@ function startCountdown(
 ): TimedTaint {
   if (known && stored)
     return { ...taint, since: resumedSince(known, stored, begunBy(seenAt, now)), known: stored.known };
-  // What is known of the node lacks the taint, so it came after that.
+  // The known state lacks the taint, so the taint was added after `observedAt`.
   const lackedAt = known?.deletedAt === undefined ? (known?.observedAt ?? seenAt) : seenAt;
   const since = begunBy(Math.max(seenAt, lackedAt), now);
   const { timeAdded } = taint;
   if (timeAdded === undefined || timeAdded <= since || isAhead(timeAdded, now)) return { ...taint, since };
-  // It was not there before, by its own word.
+  // By its own time, the taint was not there before.
   return { ...taint, since: timeAdded, known: 'appeared' };
 }
 
 /**
- * The start of a stored countdown that a delta tells on: if the taint was gone meanwhile, it came back unseen, at the
- * latest when it was seen again.
+ * Returns the start of a stored countdown that a delta continues. If the taint was removed meanwhile, it came back
+ * unseen, no later than `seenAt`.
  */
 function resumedSince(known: NodeState, stored: TimedTaint, seenAt: EpochMs): EpochMs {
   return isDoubtful(known, stored) ? Math.max(stored.since, seenAt) : stored.since;
 }
 
 /**
- * Whether a stored taint was last heard of as gone, by a delta that decided nothing. Only such a delta starts a countdown
- * after what is known of the node without having seen the taint appear.
+ * Reports whether a stored taint was last reported as removed, by a delta that decided nothing. Only such a delta
+ * starts a countdown after `observedAt` without having seen the taint appear.
  */
 export function isDoubtful(known: NodeState, taint: TimedTaint): boolean {
   return taint.known === 'found' && taint.since > known.observedAt;
 }
 
 /**
- * Live NoExecute taints with the start of their countdowns: as stored, or `now` for a taint that isn't stored yet. `latest`: the latest
- * time that it may be now, by any clock.
+ * Returns the live taints that evict with the start of their countdowns: as stored, or `now` for a taint that isn't
+ * stored yet. `latest`: the latest time that it may be now, by any clock.
  */
 export function timeLiveTaints(
   known: NodeState | undefined,
@@ -186,10 +188,9 @@ export function timeLiveTaints(
   latest: EpochMs = now,
 ): readonly TimedTaint[] {
   const evicting = evictingTaints(taints, virtualKeys);
-  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it; it
-  // stands twice.
+  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const storedOf = countdownsOf(known?.taints ?? []);
-  // Equivalent mutant (ArrayDeclaration): A text has neither key nor effect, so no taint continues it.
+  // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const anewAt = setAnewSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
@@ -200,14 +201,14 @@ export function timeLiveTaints(
 }
 
 /**
- * Whether a delta tells all that it takes to decide pods of a node in this state. One that lacks a taint of the node
- * brings none of the tolerations that match it.
+ * Reports whether a delta has all facts needed to decide pods of a node in this state. A delta that lacks a taint of
+ * the node also lacks the tolerations that match this taint.
  */
 export function tellsOf(delta: Delta, node: NodeState): boolean {
   return node.taints.every((taint) => delta.taints.some((told) => isSameTaint(told, taint)));
 }
 
-/** Whether two states say the same of the node, whatever their versions. */
+/** Reports whether two states have the same facts about the node, regardless of their versions. */
 export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
   return (
     a !== undefined &&
@@ -220,8 +221,8 @@ export function sameFacts(a: NodeState | undefined, b: NodeState): boolean {
 
 function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   return (
-    // Equivalent mutant (ConditionalExpression): The lists are as long as each other, so there is a second
-    // taint: the check is for the type checker.
+    // Equivalent mutant (ConditionalExpression): The lists have the same length, so `b` exists; the check satisfies
+    // the type checker.
     b !== undefined &&
     isSameTaint(a, b) &&
     a.since === b.since &&
@@ -230,7 +231,7 @@ function sameTimed(a: TimedTaint, b: TimedTaint | undefined): boolean {
   );
 }
 
-/** Reports whether two taints are one to the API server: of the same key, value and effect. */
+/** Reports whether two taints are the same to the API server: they have the same key, value, and effect. */
 export function isSameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && (a.value ?? '') === (b.value ?? '') && a.effect === b.effect;
 }

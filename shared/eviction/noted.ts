@@ -2,25 +2,28 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionGate } from './eviction-gate.ts';
 import type { DeadlineCause, EvictionRecord } from './records.ts';
 
-/** Something that became of an eviction that is still to come. */
+/** A change of a pending eviction. */
 export type Noted = Pick<EvictionRecord, 'uid' | 'namespace' | 'name' | 'fireAt' | 'reasons'> &
   (
     | {
-        /** Its deadline, or what sets it, is another one than it was. */
+        /** The deadline changed. */
         readonly what: 'moved';
         readonly from: { readonly fireAt: EpochMs; readonly reasons: readonly DeadlineCause[] };
       }
-    /** It is due, and `by` forbids it; `would-have`: the cluster is only observed. */
+    /** The eviction is due, and the gate `by` holds it; `would-have`: the cluster is only observed. */
     | { readonly what: 'held' | 'would-have'; readonly by: EvictionGate }
-    /** `by` held it, and nothing does any more. */
+    /** The gate `by` held the eviction, and opened. */
     | { readonly what: 'freed'; readonly by: EvictionGate }
-    /** Its disruption budget forbids it (`blocked`); or it failed for too long, and is left alone. */
+    /**
+     * The Eviction API blocks the eviction (`blocked`), or the eviction failed for too long and is not retried
+     * (`gave-up`).
+     */
     | { readonly what: 'blocked' | 'gave-up'; readonly error: string }
   );
 
 /**
- * What became of an eviction, by its record before and after; `undefined`: nothing to tell later. That it was scheduled
- * needs no note: its record, and later its end, say when and why.
+ * Returns the change of an eviction between two states of its record; `undefined`: nothing to report later. A new
+ * record needs no note: it states the time and the causes, and so does its final record.
  */
 export function changeOf(before: EvictionRecord | undefined, after: EvictionRecord): Noted | undefined {
   if (!before) return undefined;

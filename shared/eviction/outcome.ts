@@ -19,16 +19,19 @@ import {
 } from './records.ts';
 import { afterFailures, type Failures, ownMomentOf } from './retry.ts';
 
-/** What a pass came to with one pod that was due. A verdict other than to evict it is one. */
+/** The outcome of a pass for one due pod. Each decision other than to evict the pod is an outcome. */
 export type PodOutcome =
   | Exclude<EvictionDecision, { readonly kind: 'evict' } | ClocksApart>
-  /** Evicted, so long after it fell due. `lease`: see {@link Verdict}. */
+  /** The pod was evicted `lateMs` after its deadline. `lease`: see {@link EvictionDecision}. */
   | { readonly kind: 'deleted'; readonly lateMs: number; readonly lease?: Lapse }
-  /** The Eviction API refuses it for now. */
+  /** The Eviction API blocks the eviction for now. */
   | { readonly kind: 'blocked'; readonly block: Block }
-  /** It waits for its turn. */
+  /** The pod waits for its turn. */
   | { readonly kind: 'waiting'; readonly turn: Turn }
-  /** `failed`: it could not be evicted, by itself. `refused`, or not tried: the cluster lets nothing (more) be done for now. */
+  /**
+   * `failed`: this pod could not be evicted. `refused`: the cluster accepts no (further) requests for now, so the pod
+   * may not have been tried.
+   */
   | {
       readonly kind: 'failed' | 'refused';
       readonly error: string;
@@ -36,31 +39,34 @@ export type PodOutcome =
       /** Nothing failed: see {@link ClocksApart}. */
       readonly isHold?: true;
     }
-  /** A fault of ours. */
+  /** A fault in Taintward. */
   | { readonly kind: 'fault'; readonly error: unknown };
 
-/** A pod that was due, as its record was then, and what came of it. */
+/** A pod that was due, with its record at that time and the outcome. */
 export interface Settled {
   readonly record: EvictionRecord;
   readonly outcome: PodOutcome;
 }
 
-/** A pass over a node, which stood as `before` says when it began. */
+/** A completed pass over a node. `before`: the node's partition at the start of the pass. */
 export interface DonePass {
   readonly before: Partition;
-  /** In the order in which it came to that. */
+  /** In the order in which the pods were processed. */
   readonly settled: readonly Settled[];
-  /** Whether the cluster answers no calls at all. */
+  /** The cluster answers no calls at all. */
   readonly outOfReach: boolean;
 }
 
-/** Whether a pass, once recorded, proves that evictions work: the cluster answered, and nothing failed. Pods may be held. */
+/**
+ * Reports whether a pass, once recorded, proves that evictions work: the cluster answered, and nothing failed. Pods
+ * may be held.
+ */
 export const isComplete = ({ settled, outOfReach }: DonePass): boolean =>
   !outOfReach && !settled.some(({ outcome: { kind } }) => INCOMPLETE.includes(kind));
 
 const INCOMPLETE: readonly PodOutcome['kind'][] = ['failed', 'refused', 'fault', 'behind'];
 
-/** How the records of pods end that are gone. */
+/** Returns the final records of pods that are gone. */
 export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
   settled.flatMap(({ record, outcome }) => {
     if (outcome.kind === 'deleted') return ending(record, { outcome: 'done', lateMs: outcome.lateMs });
@@ -69,7 +75,10 @@ export const endsOf = (settled: readonly Settled[]): readonly FinalRecord[] =>
     return ending(record, { outcome: how, ...(deleted ? { deleted } : {}) });
   });
 
-/** When pods are to be looked at again that are put off; pods that one rule keeps, together when it ends. */
+/**
+ * Returns when postponed pods are to be processed again. Pods that one rule holds are processed together when the
+ * rule ends.
+ */
 export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   const armed = new Set([...before.scheduled.values()].map(({ held }) => held?.until));
   const moments = settled.flatMap(({ record, outcome }) => {
@@ -82,17 +91,17 @@ export function momentsOf({ before, settled }: DonePass): readonly EpochMs[] {
   return [...new Set(moments)];
 }
 
-/** Of these nothing is to be written under the lock: most passes only end records. */
+/** Outcomes that need no write under the lock. Most passes only end records. */
 const UNLOCKED: readonly PodOutcome['kind'][] = ['deleted', 'end', 'behind', 'early', 'fault'];
 
-/** Reports whether something is to be written under the lock. */
+/** Reports whether a pass needs a write under the lock. */
 export const needsCommit = ({ before, settled }: DonePass, now: EpochMs): boolean =>
   (before.node?.retry?.nextTryAt ?? Infinity) <= now ||
   settled.some(({ outcome }) => !UNLOCKED.includes(outcome.kind));
 
 /**
- * Decides what of a pass is to be written on its node as it is `found` under the lock (`change`, if anything is), and what follows
- * once that is. What changed meanwhile is not overwritten. `random`: 0 to 1.
+ * Decides the write of a pass on its node (`change`, if there is one), and the consequences of that write. `found`:
+ * the partition as it is under the lock. Changes that others made meanwhile are not overwritten. `random`: 0 to 1.
  */
 export function recordOf(
   pass: DonePass,
@@ -112,26 +121,28 @@ export function recordOf(
   schedule.push(...waiting.changed, ...(after?.changed ?? []));
   const [failure = failures.everything] = pods.values();
   const result = {
-    /** What became of records, each as it is to be stored. */
+    /** Changes of records, each record as it is to be stored. */
     told: schedule.flatMap((record) => {
       const note = changeOf(scheduled.get(record.uid), record);
-      // Equivalent mutants (ConditionalExpression, StringLiteral): No pass frees a pod: the check is for the type.
+      // Equivalent mutants (ConditionalExpression, StringLiteral): No pass frees a pod; the check satisfies the type
+      // checker.
       return note && note.what !== 'freed' ? { record, note } : [];
     }),
-    /** The cluster is only observed: nothing will come of what was told. */
+    /** The cluster is only observed, so the reported evictions will not happen. */
     observed: rules.policy.mode === 'observe',
     cancelled,
     gaveUp: after?.gaveUp ?? [],
     /** When the Eviction API is asked again, if this pass set it. */
     askAgainAt: waiting.node?.nextTryAt,
     /**
-     * The next try, if this pass set it. One that another pass set meanwhile is armed by that one: of messages that fail
-     * at the same time one goes on, or they would stay as many as they are for as long as it fails.
+     * The next try, if this pass set it. A try that another pass set meanwhile is armed by that pass. If several
+     * messages fail at the same time, only one of them continues; otherwise, their number would not shrink while
+     * failures last.
      */
     retry: retry?.nextTryAt === node?.retry?.nextTryAt ? undefined : retry,
-    /** Something newer was told of a pod meanwhile, so that its outcome no longer holds. */
+    /** A pod has newer facts by now, so its outcome no longer holds. */
     moved,
-    /** What failed although nothing is known of the node, so that there is nowhere to note when it is tried again. */
+    /** The failure of a pass whose node has no stored state, so that the next try can't be stored. */
     unnoted: node || left.size === 0 ? undefined : failure,
   };
   const blocked = waiting.node ? { blocked: waiting.node } : {};
@@ -141,10 +152,13 @@ export function recordOf(
   return { result, change: { ...onNode, schedule, end: cancelled, live: isTainted(node) } };
 }
 
-/** What follows once a pass is recorded. */
+/** The consequences of a recorded pass. */
 export type Recorded = ReturnType<typeof recordOf>['result'];
 
-/** What the outcomes of a pass that still hold ask for. `left`: what is scheduled and settled by none of them. */
+/**
+ * Collects the writes for those outcomes of a pass that still hold. `left`: scheduled records that these outcomes do
+ * not settle.
+ */
 function standing({ before, settled, outOfReach }: DonePass, found: Partition, rules: Rules, now: EpochMs) {
   const left = new Map(found.scheduled);
   const cancelled: FinalRecord[] = [];
@@ -172,13 +186,13 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
         if (stands(outcome.record)) schedule.push(outcome.record);
         break;
       case 'hold':
-        // Who wakes what is held has done so already if nothing holds it by now.
+        // If the gate has opened by now, the wake for held pods may have come before this hold was stored.
         if (!mayStillHold(outcome.record.held.by, rules, now)) moved = true;
         else if (stands(outcome.record)) schedule.push(outcome.record);
         break;
       case 'waiting': {
         const waits = left.get(uid);
-        // What fell due may have been moved meanwhile, and asks then.
+        // The record may have been rescheduled meanwhile, and asks again at its new deadline.
         if (waits && waits.fireAt <= now) schedule.push({ ...waits, ...outcome.turn });
         left.delete(uid);
         break;
@@ -197,11 +211,11 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
       case 'end':
         if (isUntouched(before, found, record)) left.delete(uid);
         break;
-      // Equivalent mutant (StringLiteral): Nothing is done about it here.
+      // Equivalent mutant (StringLiteral): This outcome needs no action here.
       case 'behind':
-      // Equivalent mutants (ConditionalExpression, StringLiteral): Nothing is done about it here.
+      // Equivalent mutants (ConditionalExpression, StringLiteral): This outcome needs no action here.
       case 'early':
-      // Equivalent mutants (ConditionalExpression, StringLiteral): Nothing is done about it here.
+      // Equivalent mutants (ConditionalExpression, StringLiteral): This outcome needs no action here.
       case 'fault':
         break;
       default:
@@ -213,13 +227,15 @@ function standing({ before, settled, outOfReach }: DonePass, found: Partition, r
   return { left, cancelled, schedule, blocks, failures, moved };
 }
 
-/** Whether nobody told anything newer of a pod, or moved its deadline elsewhere, since its partition was read. */
+/**
+ * Reports whether a pod has no newer facts, and its deadline was not moved elsewhere, since its partition was read.
+ */
 function isUntouched(before: Partition, found: Partition, record: EvictionRecord): boolean {
   const stored = found.scheduled.get(record.uid);
   return (
     stored !== undefined &&
     same(stored.version, record.version) &&
-    // Equivalent mutant (OptionalChaining): What was due stood before.
+    // Equivalent mutant (OptionalChaining): Each due record was in the partition before.
     [before.scheduled.get(record.uid)?.fireAt, record.fireAt].includes(stored.fireAt) &&
     same(found.node?.version, before.node?.version) &&
     same(found.node?.podsVersion, before.node?.podsVersion)

@@ -1,32 +1,34 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
 
-/** So many pods of a workload are evicted within any span of time of that length. */
+/** A limit: within any time span of `windowMs`, at most `count` pods of a workload are evicted. */
 export interface PermitLimit {
   readonly count: number;
   readonly windowMs: number;
 }
 
-/** A pod has been permitted to be evicted since then. */
+/** A permit to evict a pod, taken at `at`. */
 export interface Permit {
   readonly uid: PodUid;
   readonly at: EpochMs;
 }
 
-/** A delete is sent so long after its permit was taken at the latest, and the permit counts for as much longer. */
+/**
+ * Longest time between taking a permit and sending the delete. A permit counts for this much longer than the window.
+ */
 export const PERMIT_LASTS_MS = 10_000;
 
-/** Permits of one workload, as they stand after some were asked for. */
+/** Permits of one workload after pods asked for some. */
 export interface Granted {
-  /** Those that count; what else is stored may be forgotten. */
+  /** Permits that count. Other stored permits may be deleted. */
   readonly permits: readonly Permit[];
-  /** For each pod that asks, in order: `now`, where it has a permit, or when it may ask again. */
+  /** For each pod that asks, in order: `now` if it has a permit, or the time at which it may ask again. */
   readonly moments: readonly EpochMs[];
 }
 
 /**
- * Gives permits to pods of a workload of which these are `held`. A pod that has one and asks again was not evicted: it takes the same one anew, and uses
- * up no other.
+ * Gives permits to pods of a workload that already has the permits `held`. A pod with a permit that asks again was
+ * not evicted: its permit is renewed, and no other one is used.
  */
 export function grantPermits(
   held: readonly Permit[],
@@ -43,7 +45,7 @@ export function grantPermits(
     ...counting.filter(({ uid }) => !granted.has(uid)),
     ...[...granted].map((uid) => ({ uid, at: now })),
   ];
-  // Those that lapse first free a permit each; with the last of them all others ask.
+  // The permits that lapse first free one permit each. Further pods ask when the last permit lapses.
   const lapses = permits.map(({ at }) => lapseOf(at, limit)).sort((a, b) => a - b);
   let denied = 0;
   const moments = pods.map((uid) => {
@@ -53,24 +55,25 @@ export function grantPermits(
   return { permits, moments };
 }
 
-/** Whether a permit still counts. One of a clock that was set back since does not. */
+/** Reports whether a permit still counts. A permit does not count if the clock was set back since it was taken. */
 export const counts = ({ at }: Permit, limit: PermitLimit, now: EpochMs): boolean =>
   lapseOf(at, limit) > now && lapseOf(now, limit) > at;
 
 const lapseOf = (at: EpochMs, { windowMs }: PermitLimit): EpochMs => at + windowMs + PERMIT_LASTS_MS;
 
-/** What runs a pod, in its namespace. */
+/** The controller of a pod, in the pod's namespace. */
 export interface Workload {
   readonly kind: string;
   readonly name: string;
 }
 
-/** The label by which a Deployment tells its ReplicaSets apart, whose names end with it. */
+/** The label by which a Deployment distinguishes its ReplicaSets. The names of ReplicaSets end with its value. */
 const TEMPLATE_HASH = 'pod-template-hash';
 
 /**
- * The workload whose limit a pod counts for: the controller that made it, or the Deployment behind that, so that a rollout has no limit
- * of its own. `undefined`: nobody made it. Upstream: `getNewReplicaSet` of the Deployment controller.
+ * Returns the workload whose limit a pod counts toward: the pod's controller, or the Deployment behind it, so that a
+ * rollout has no separate limit. `undefined`: the pod has no controller. Upstream: `getNewReplicaSet` of the
+ * Deployment controller.
  */
 export function workloadOf({
   owner,
@@ -84,6 +87,9 @@ export function workloadOf({
   return { kind: 'Deployment', name: owner.name.slice(0, -suffix.length) };
 }
 
-/** How many pods of a workload a policy permits: so many, or so much of its replicas, rounded up; one at least, and of as many as nobody knows. */
+/**
+ * Returns how many pods of a workload a policy permits: a number, or a percentage of the replicas, rounded up. A
+ * percentage permits at least one pod, also if the number of replicas is unknown.
+ */
 export const permitted = (count: number | string, replicas = 0): number =>
   typeof count === 'number' ? count : Math.max(1, Math.ceil((Number.parseInt(count, 10) * replicas) / 100));

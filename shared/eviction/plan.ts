@@ -29,23 +29,25 @@ import {
 } from './records.ts';
 import { momentOf } from './retry.ts';
 
-/** When and under whom a delta is heard. */
+/** The time and the lease epoch under which a delta is received. */
 export interface Moment {
   readonly now: EpochMs;
-  /** Of the cluster's lease; absent: nobody has ever taken it. */
+  /** Epoch of the cluster's lease; absent: no relay has ever acquired the lease. */
   readonly leaseEpoch?: number | undefined;
 }
 
 /**
- * What becomes of one pod.
- * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stands, which is stored, so
- *   that older deltas are known as such; what is held for its taints is judged anew.
- * - `free`: it was held, and nothing holds it any more; it goes in its turn.
- * - `rearm`: nothing changes, but its timer may be lost.
- * - each of these wants a timer for when the record falls due, its turn comes, or what holds it ends.
- * - `cancel`: nothing calls for its eviction any more, or it is gone.
- * - `evicted-elsewhere`: another taint manager evicted it before it was ever scheduled, or when it was so no longer.
- * - `cancelled-before`: this very delta cancelled it on an earlier delivery, and its Event may not have been posted.
+ * The decision about one pod.
+ * - `schedule`: it gets a deadline; `reschedule`: its deadline moves; `confirm`: its deadline stays. A confirmation
+ *   is stored, so that older deltas are recognized as such. It also reevaluates a pod that is held for its taints.
+ * - `free`: the pod was held, and its gate opened. It is evicted in its turn.
+ * - `rearm`: nothing changes, but the pod's timer may be lost.
+ * - The decisions above need a timer for the record's deadline, its turn, or the end of its hold.
+ * - `cancel`: nothing requires the eviction any more, or the pod is gone.
+ * - `evicted-elsewhere`: another taint manager evicted the pod before it was ever scheduled, or when it was no longer
+ *   scheduled.
+ * - `cancelled-before`: this delta canceled the eviction on an earlier delivery, and the Event may not have been
+ *   posted.
  */
 export type PodDecision =
   | {
@@ -56,23 +58,23 @@ export type PodDecision =
   | { readonly kind: 'evicted-elsewhere'; readonly ending: FinalRecord }
   | { readonly kind: 'cancelled-before'; readonly ending: EndedPod };
 
-/** What a delta asks for, as data. */
+/** The changes that a delta requires, as data. */
 export interface Plan {
-  /** The NODE item's new content; absent = nothing to store. */
+  /** The NODE item's new content; absent: nothing to store. */
   readonly node?: NodeState;
-  /** Whether that says something new of the node, and not only of the delta. */
+  /** The new content has new facts about the node, not only about the delta. */
   readonly nodeChanged: boolean;
   readonly decisions: readonly PodDecision[];
-  /** Whether anything on the node is still to be watched over. */
+  /** The node has taints that evict, or pods that are scheduled. */
   readonly live: boolean;
 }
 
 /**
- * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes
- * nothing and arms the same timers. Old or reordered deltas never override newer facts; those of a relay that has
- * lost its lease, and those older than two resyncs, decide nothing at all. The partition must hold the records the
- * delta speaks of (all, for a node delta). `rules`: of the cluster, as they are now; but which taints are virtual the delta
- * says, for its relay tells anew when that changes.
+ * Decides what a delta changes in one node's partition. Pure and idempotent: the same delta again changes nothing and
+ * arms the same timers. Old or reordered deltas never override newer facts. Deltas of a relay that lost its lease,
+ * and deltas older than two resyncs, decide nothing. The partition must hold the records of the delta's pods (all
+ * records, for a node delta). `rules`: the current rules of the cluster. The delta defines the virtual taints,
+ * because its relay sends a new delta when they change.
  */
 export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Moment): Plan {
   // A delta can't be received before it was observed: a clock that shows this is behind, and would start countdowns too early.
@@ -96,19 +98,25 @@ export function plan(partition: Partition, delta: Delta, rules: Rules, heard: Mo
   };
 }
 
-/** Queues may bring an older word on a node after a newer one on its pods, which no word on the node names yet. */
+/**
+ * Reports whether pods of the node stay scheduled. A queue may deliver an older delta of a node after a newer delta
+ * of one of its pods. Then no delta of the node lists that pod yet.
+ */
 function leavesScheduled({ scheduled }: Partition, decisions: readonly PodDecision[]): boolean {
   const left = new Set(scheduled.keys());
   for (const decision of decisions) if ('ending' in decision) left.delete(decision.ending.uid);
   return left.size > 0;
 }
 
-/** Whether a delta may decide: its relay holds the lease, as far as is known, and two resyncs have not passed since. */
+/** Reports whether a delta may decide: its relay holds the lease, as far as known, and two resyncs have not passed since. */
 function isCurrent({ version, observedAt }: Delta, { now, leaseEpoch = 0 }: Moment): boolean {
   return version.epoch >= leaseEpoch && now - observedAt <= DELTA_MAX_AGE_MS;
 }
 
-/** A delta that may not decide still brings its node's timers back, and a pod that was seen to go is gone. */
+/**
+ * Returns the decisions of a delta that may not decide. Such a delta still rearms its node's timers, and a pod whose
+ * removal was seen is gone.
+ */
 function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[] {
   const records = delta.kind === 'node' ? [...scheduled.values()] : [scheduled.get(uidOf(delta))];
   return records
@@ -122,7 +130,7 @@ function remindOf({ scheduled }: Partition, delta: Delta): readonly PodDecision[
 
 const uidOf = (delta: Exclude<Delta, { kind: 'node' }>) => (delta.kind === 'pod' ? delta.pod.uid : delta.uid);
 
-/** By what pods are decided beside their node and the delta. */
+/** Inputs that decide pods, in addition to their node and the delta. */
 interface Given {
   readonly rules: Rules;
   readonly now: EpochMs;
@@ -149,7 +157,7 @@ function decidePods(
         // Equivalent mutant (EqualityOperator): A record of the delta's own version was written by that
         // delta, which names its pod.
         const missing = !present.has(record.uid) && compareVersions(delta.version, record.version) >= 0;
-        // A node without taints is told without its pods.
+        // The delta of a node without taints does not list its pods.
         if (missing)
           decisions.push(untainted ? cancel(delta, record, node) : endAbsent(delta, record, 'cancelled'));
       }
@@ -165,7 +173,7 @@ function decidePods(
       decisions.push(decide(delta.pod));
       break;
     case 'pod-gone': {
-      // A UID never returns, so this holds whatever was heard before or after.
+      // UIDs are never reused, so the order of deltas doesn't matter.
       const [record, before] = [scheduled.get(delta.uid), ended.get(delta.uid)];
       if (delta.deleted) decisions.push(decideDeleted(delta.deleted));
       else if (record) decisions.push(endAbsent(delta, record, 'gone'));
@@ -179,8 +187,8 @@ function decidePods(
 }
 
 /**
- * Decides the pods that a delta says are on the node, each by its record and by the end of an earlier one.
- * `undefined`: there is nothing to do.
+ * Returns a function that decides a pod that a delta lists on the node, by its record and by the end of an earlier
+ * record. The function returns `undefined` if there is nothing to do.
  */
 function podDecider(
   { node: known, scheduled, ended }: Partition,
@@ -197,15 +205,15 @@ function podDecider(
     const last = record ?? end;
     const isFree = record?.held && delta.kind === 'node' && !mayStillHold(record.held.by, rules, now);
     if (last && isBy(delta, last) && !isFree) return record ? { kind: 'rearm', record } : repeat(end);
-    // A node delta that tells of this pod under the taints of now has been heard, or is still to come.
+    // A node delta with this pod and the current taints was received already, or is still to come.
     if (!tells) return undefined;
     const heard = newer(last?.version, known?.podsVersion);
     const age = heard ? compareVersions(delta.version, heard) : 1;
     if (age < 0) return undefined;
-    // Equivalent mutant (ConditionalExpression): A pod delta has its version for itself: what was heard under
-    // it is the pod's own record, which the line on `isBy` has met.
+    // Equivalent mutant (ConditionalExpression): A pod delta does not share its version: a record with this version
+    // is the pod's own, which the line with `isBy` handles.
     if (age === 0 && delta.kind === 'node' && !isFree) return leaveAsItIs(node, delta, record);
-    // It may have been stored by a release that took any.
+    // An older release stored any time, even one in the future.
     const podSince = begunBy(last?.podSince ?? pod.podSince, now);
     const deadline = deadlineOf(pod.tolerations, podSince);
     if (!deadline) return record && cancel(delta, record, node);
@@ -216,7 +224,7 @@ function podDecider(
     if (record.fireAt !== fireAt) return { kind: 'reschedule', record: next };
     if (isFree) return { kind: 'free', record: freed(record, pod, rules, now) };
     const { held } = record;
-    // Another taint that makes it go, or a toleration or label that it lacks by now, may be one that nothing forbids.
+    // The gate may not apply to another taint that evicts the pod, or with the pod's new tolerations or labels.
     const isDoubtful =
       held && (delta.kind === 'pod' ? isOfPod(held.by) : isOfTaints(held.by) && !sameFacts(known, node));
     if (delta.kind === 'node' && !isDoubtful) return leaveAsItIs(node, delta, record);
@@ -226,9 +234,9 @@ function podDecider(
 }
 
 /**
- * Decides the pods that a delta says somebody else deleted; that is so whatever was heard before or after. Of one that
- * is not scheduled it is recorded when another taint manager evicted it: when it would have gone by us, or that it never
- * would.
+ * Returns a function that decides pods that another actor deleted, in any order of deltas. If a pod is not scheduled,
+ * only an eviction by another taint manager is recorded. Its deadline is the time at which Taintward would have
+ * evicted the pod, or `NEVER`.
  */
 function deletionDecider(
   { scheduled, ended }: Partition,
@@ -255,13 +263,13 @@ function deletionDecider(
   };
 }
 
-/** Of a pod that nothing of ours evicts: the latest moment that a date can hold. */
+/** The deadline of a pod that Taintward does not evict: the latest time that a date can hold. */
 const NEVER: Pick<FinalRecord, 'fireAt' | 'reasons'> = { fireAt: 8.64e15, reasons: [] };
 
 const due = (deadline: PodDeadline | undefined): Pick<FinalRecord, 'fireAt' | 'reasons'> =>
   deadline ? { fireAt: deadline.at, reasons: deadline.reasons } : NEVER;
 
-/** What happened to a record since it fell due. */
+/** Returns the fields of a record that were set since it became due. */
 function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord): Partial<EvictionRecord> {
   return {
     ...(failure ? { failure } : {}),
@@ -273,8 +281,8 @@ function trialsOf({ failure, held, blocked, notBefore, turnAt }: EvictionRecord)
 }
 
 /**
- * A record that nothing holds any more: it goes in its turn, and the time for which it was not tried does not count
- * as one of failing, or of waiting for a budget.
+ * Returns a record whose gate opened. The pod is evicted in its turn. The time for which it was held does not count
+ * as time of failing, or of waiting for a budget.
  */
 function freed(
   before: EvictionRecord,
@@ -283,7 +291,7 @@ function freed(
   now: EpochMs,
 ): EvictionRecord {
   const { held, failure, blocked, ...record } = before;
-  // Equivalent mutant (OptionalChaining): Only what is held is freed; the type checker does not know.
+  // Equivalent mutant (OptionalChaining): Only held records are freed, which the type checker can't infer.
   const heldMs = Math.max(0, now - (held?.since ?? now));
   return {
     ...record,
@@ -312,8 +320,9 @@ function cancel({ version }: Delta, record: EvictionRecord, { taints }: NodeStat
 }
 
 /**
- * Ends the record of a pod that a delta says is not there. `gone`: it was seen to go, for good; `cancelled`: it is not
- * in the list, which may be older than what another relay, about to lose its lease, told of the pod.
+ * Ends the record of a pod that a delta reports as absent. `gone`: the relay saw the removal, which is final.
+ * `cancelled`: the pod is not in the delta's list. Another relay, which is about to lose its lease, may have sent
+ * newer facts about the pod.
  */
 function endAbsent(
   { version }: Delta,
@@ -325,18 +334,18 @@ function endAbsent(
   return { kind: 'cancel', ending: ending(record, how, version) };
 }
 
-/** What a delta that says that a pod is not there makes of a record that has ended. `undefined`: there is nothing to do. */
+/** Returns the decision of a delta about an absent pod whose record has ended. `undefined`: there is nothing to do. */
 function repeatAbsent(delta: Delta, end: EndedPod): PodDecision | undefined {
   const told = isBy(delta, end) && isAnnounced({ ...end, cancelled: 'pod-gone' }, delta.observedAt);
   return told ? repeat(end) : undefined;
 }
 
-/** A pod overdue for longer has lost its timer: normally it goes within a second. */
+/** A pod that is overdue for longer has lost its timer: usually it is evicted within a second. */
 export const REARM_OVERDUE_MS = 60_000;
 
 /**
- * A node delta changes nothing about a pod; that is noted once, on the node, and not on each of its pods. What is
- * overdue gets a timer again, or, after a gap, whatever is due: its cluster may have been out of reach.
+ * Decides a pod that a node delta doesn't change. The version is stored once, on the node, and not on each pod. An
+ * overdue pod gets a timer again. After a gap (`wake`), every pod does: the cluster may have been unreachable.
  */
 function leaveAsItIs(
   node: NodeState,
@@ -344,14 +353,14 @@ function leaveAsItIs(
   record: EvictionRecord | undefined,
 ): PodDecision | undefined {
   const moment = record && momentOf(record, node);
-  // Equivalent mutant (ConditionalExpression): Without a record there is no moment either: the check is for
-  // the type checker.
+  // Equivalent mutant (ConditionalExpression): Without a record, there is no time either; the check satisfies the
+  // type checker.
   if (record === undefined || moment === undefined) return undefined;
   const overdueMs = delta.observedAt - moment;
   return delta.wake || overdueMs > REARM_OVERDUE_MS ? { kind: 'rearm', record } : undefined;
 }
 
-/** A delta that is delivered again meets the record it ended. */
+/** Returns the decision of a redelivered delta, which finds the record that it ended. */
 function repeat(end: EndedPod | undefined): PodDecision | undefined {
   return end && { kind: 'cancelled-before', ending: end };
 }

@@ -4,16 +4,16 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Rules } from './policy.ts';
 import type { DeadlineCause, EvictionRecord, TimedTaint } from './records.ts';
 
-/** When a pod must go, and why. */
+/** A pod's deadline, and its causes. */
 export interface PodDeadline {
   readonly at: EpochMs;
   readonly reasons: readonly DeadlineCause[];
 }
 
 /**
- * Decides any number of pods of one node: returns a function from a pod's tolerations and binding time to its
- * deadline, `undefined` when nothing calls for its eviction. The taints of a deleted node (`deletedAt`) concern
- * only the pods that were bound while it existed.
+ * Returns a function from a pod's tolerations and binding time to its deadline, for any number of pods of one node.
+ * The function returns `undefined` if nothing requires the eviction. The taints of a deleted node (`deletedAt`) apply
+ * only to pods that were bound while the node existed.
  */
 export function podDeadlines(
   taints: readonly TimedTaint[],
@@ -21,19 +21,19 @@ export function podDeadlines(
   { matching, policy }: Pick<Rules, 'matching' | 'policy'>,
 ): (tolerations: readonly Toleration[], podSince: EpochMs) => PodDeadline | undefined {
   const deadline = deadlineFor(taints, matching, policy.tolerationSeconds);
-  // Most pods of a node share a deadline with others, and what is said of it.
+  // Most pods of a node share a deadline with others, so its description is made once.
   const told = new Map<Deadline<TimedTaint>, PodDeadline>();
   return (tolerations, podSince) => {
-    // Equivalent mutant (ConditionalExpression): No number is more than what is undefined: the check is for
-    // the type checker.
+    // Equivalent mutant (ConditionalExpression): No number is greater than `undefined`; the check satisfies the type
+    // checker.
     if (deletedAt !== undefined && podSince > deletedAt) return undefined;
     const found = deadline(tolerations, podSince);
     if (!found) return undefined;
     let said = told.get(found);
-    // Equivalent mutant (ConditionalExpression): This spares saying the same of each pod.
+    // Equivalent mutant (ConditionalExpression): The map only avoids describing the same deadline for each pod.
     if (!said) {
       said = { at: saturate(found.atMs), reasons: found.because.map(reasonOf) };
-      // Equivalent mutant (CallExpression): This spares saying the same of each pod.
+      // Equivalent mutant (CallExpression): The map only avoids describing the same deadline for each pod.
       told.set(found, said);
     }
     return said;
@@ -47,18 +47,18 @@ function reasonOf({ taint, toleration, seconds, policy }: Cause<TimedTaint>): De
     since,
     known,
     ...(toleration === undefined ? {} : { toleration }),
-    // Equivalent mutant (EqualityOperator): Where they are equal, either is the number.
+    // Equivalent mutant (EqualityOperator): If they are equal, either is the number.
     seconds: seconds < MAX_SECONDS ? Number(seconds) : Number(MAX_SECONDS),
     ...(policy === undefined ? {} : { policy }),
   };
 }
 
-/** More than that, which no date holds, is not told apart. */
+/** No date can hold more seconds, so larger numbers are not distinguished. */
 const MAX_SECONDS = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * The moment to store: the deadline, but a deadline already past when it was heard of falls due at that moment,
- * once, and is not moved again by later deltas. Never before the deadline.
+ * Returns the deadline to store. A deadline that had passed when it was first observed is due at the time of
+ * observation, once, and later deltas don't move it again. The result is never before the deadline.
  */
 export function dueAt(deadlineAt: EpochMs, observedAt: EpochMs, record: EvictionRecord | undefined): EpochMs {
   return Math.max(deadlineAt, Math.min(record?.fireAt ?? observedAt, observedAt));

@@ -29,8 +29,8 @@ import {
 } from './settings.ts';
 
 /*
- * Every setting of a policy is declared here, once: what a document may say of it, its default, what it is for, and how it is read and
- * written. What a policy is and what is stored of one follow from that, and so do the schema for editors, the guide and the differences.
+ * Declares every setting of a policy once: its written form, default, purpose, and how it is read and written. The
+ * policy type, the stored form, the editor schema, the guide, and the diffs follow from these declarations.
  */
 
 const SECONDS = 'must be a whole number of seconds from 0 on';
@@ -98,8 +98,8 @@ const writtenSelection = settings({
 type WrittenSelection = z.output<typeof writtenSelection>;
 
 /**
- * Patterns are stored apart from names. A release that knows none evicts nothing then, because the field is unknown to it; as
- * names they would match nothing there, and pods that are excluded would be evicted.
+ * A selection with patterns stored separately from names. A release without patterns rejects the unknown field, so it
+ * evicts nothing. As names, the patterns would match no namespace there, and excluded pods would be evicted.
  */
 type StoredSelection = WrittenSelection & { readonly namespacePatterns?: readonly string[] };
 
@@ -215,7 +215,7 @@ const policySettings = settings(
       description:
         'Seconds by taint key. They replace tolerationSeconds of pods, and apply to pods without a toleration. Pods that tolerate the taint without limit stay.',
     }),
-    // Only what is said otherwise is stored: a release that does not know the setting would evict nothing.
+    // Only `false` is stored: a release without this setting would reject the policy and evict nothing.
     requireExpiredLease: z
       .codec(trueOrFalse, z.literal(false).optional(), {
         decode: (written) => (written ? undefined : written),
@@ -255,12 +255,12 @@ const policySettings = settings(
 const EVICT_DEFAULTS = z.decode(evict, {});
 
 /**
- * How a pod is evicted: `delete`, as the built-in controller does, or by the Eviction API, which heeds disruption budgets;
- * what a budget still forbids after `deadlineMs` is then deleted, or never.
+ * The method of eviction: `delete`, as the built-in controller does, or the Eviction API, which respects disruption
+ * budgets. A pod that a budget still blocks after `deadlineMs` is then deleted, or never, as `afterDeadline` defines.
  */
 export type Method = { readonly kind: 'delete' } | ({ readonly kind: 'evict' } & z.output<typeof evict>);
 
-/** The policy document of a cluster, read. */
+/** A cluster's policy, as read from its document. */
 export type Policy = Omit<z.output<typeof policySettings>, 'method' | 'evict'> & { readonly method: Method };
 
 const { evict: _, ...fields } = (readBy(policySettings) as unknown as z.ZodObject).shape;
@@ -270,10 +270,10 @@ const method = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('evict'), ...evicts }),
 ]);
 
-/** What is stored of a policy; it is strict, because a setting that this release does not know may forbid something. */
+/** The stored form of a policy. It is strict, because a setting that this release lacks may forbid evictions. */
 export const storedPolicy = z.strictObject({ ...fields, method }) as unknown as z.ZodType<Policy, Policy>;
 
-/** A policy document as plain values, and the policy that it says. */
+/** Codec of a policy document, as plain values, and its policy. */
 export const policyDocument = z.codec(policySettings, storedPolicy, {
   decode: ({ evict: evicting = EVICT_DEFAULTS, ...rest }): Policy => ({
     ...rest,
@@ -286,41 +286,41 @@ export const policyDocument = z.codec(policySettings, storedPolicy, {
   }),
 });
 
-/** What holds for a real cluster of which nobody has said anything. */
+/** The policy of a real cluster that has no policy of its own. */
 export const DEFAULT_POLICY: Policy = z.decode(policyDocument, { mode: 'observe' });
 
 /**
- * What a cluster's owner wants of us there.
- * - `observe`: everything is decided, recorded and told, and no pod is marked or deleted.
+ * The mode of a cluster.
+ * - `observe`: evictions are decided, recorded, and reported, and no pod is marked or deleted.
  * - `enforce`: pods are evicted.
- * - `paused`: as `enforce`, but nothing is marked or deleted until `pausedUntil`, or for as long as it stands.
+ * - `paused`: like `enforce`, but no pod is marked or deleted until `pausedUntil`, or indefinitely without it.
  */
 export type Mode = Policy['mode'];
 
-/** When so much goes wrong at a time that it is more likely a mistake than dying nodes. */
+/** Limits from which so many nodes are affected that a mistake is more likely than dying nodes. */
 export type GuardPolicy = Policy['guard'];
 
-/** How many of the nodes may be affected at a time before evictions are held. */
+/** Number of nodes that may be affected at the same time before evictions are held. */
 export type Threshold = NonNullable<GuardPolicy['cluster']>;
 
-/** Some evictions: those that meet all that is said here. */
+/** Evictions that meet all of these conditions. */
 export type Selection = Policy['exclude'][number];
 
-/** Who did something by hand, when, and why. */
+/** A manual action: the actor, the time, and the reason. */
 export interface OperatorAction {
   readonly who: string;
   readonly at: EpochMs;
   readonly why: string;
 }
 
-/** Evictions are stopped: in one cluster, or in all of them. */
+/** A stop of evictions, in one cluster or in all clusters. */
 export interface Stop extends OperatorAction {
   readonly scope: 'cluster' | 'fleet';
-  /** Absent: until somebody resumes them. */
+  /** Absent: until an operator resumes evictions. */
   readonly until?: EpochMs;
 }
 
-/** Somebody keeps a pod, the pods of a workload, or those of a node from being evicted. */
+/** An operator's hold that keeps a pod, the pods of a workload, or the pods of a node from being evicted. */
 export interface Hold extends OperatorAction {
   readonly id: string;
   readonly target: HoldTarget;
@@ -337,31 +337,40 @@ export type HoldTarget =
     }
   | { readonly kind: 'node'; readonly node: NodeName };
 
-/** The guard holds evictions. */
+/** A trip of the guard: the guard holds evictions. */
 export interface Trip {
   readonly scope: 'cluster' | 'zone' | 'people';
-  /** With `zone`. */
+  /** With scope `zone`. */
   readonly zone?: string;
   readonly trippedAt: EpochMs;
-  /** How many nodes were affected then, and out of how many. */
+  /** Number of nodes that were affected at the trip, and the number of all nodes. */
   readonly nodes: number;
   readonly outOf: number;
 }
 
-/** A trip that somebody released when `upTo` nodes were affected: it holds nothing, and by these alone there is no other. */
+/**
+ * A trip that an operator released when `upTo` nodes were affected. It holds nothing, and these nodes alone do not
+ * trip the guard again.
+ */
 export interface ReleasedTrip extends Trip {
   readonly upTo: number;
 }
 
-/** A trip that somebody released: it holds nothing, and no relay has counted yet how many nodes were affected then. */
+/**
+ * A trip that an operator released and that holds nothing. No relay has counted yet how many nodes were affected at
+ * the release.
+ */
 export interface FreshRelease extends Trip {
   readonly releasedAt: EpochMs;
 }
 
-/** All that governs a cluster at a moment beside its taints. */
+/** A cluster's rules at one time. Together with the nodes' taints, they decide all evictions. */
 export interface Rules {
   readonly policy: Policy;
-  /** Grows with whatever operators say of the cluster, or of all, so that a word that was taken back at once is noticed, too. */
+  /**
+   * Grows with each operator control of the cluster, or of all clusters, so that a control that is canceled
+   * immediately is noticed, too.
+   */
   readonly ordersRevision: number;
   /** Grows with each change of the policy; 0: it was never set. */
   readonly policyRevision: number;

@@ -4,30 +4,34 @@ import { type ClusterName, type NodeRef, nodeName, podUid } from './identity.ts'
 import { MAX_SKEW_MS } from './skew.ts';
 
 /**
- * The node that probes are about. No node can have this name, by its underscore, so its partition is empty, and the API server knows no such
- * Node. A probe is an ordinary delta and an ordinary due message, so a release that knows no probes reads them, finds nothing to do, and ends them.
+ * The node of probes. The underscore is not allowed in the name of a Node, so the node's partition is empty, and the
+ * API server has no such Node. A probe is an ordinary delta and an ordinary due message. A release without probes
+ * reads both, finds nothing to do, and completes them.
  */
 export const PROBE_NODE = nodeName('taintward_probe');
 
 const [PLAIN, TRACED] = [podUid('probe'), podUid('probe-traced')];
 
-/** What a relay sends the whole way of an eviction, to prove that evictions work. */
+/** A message that a relay sends the whole way of an eviction, to prove that evictions work. */
 export interface Probe {
-  /** By the relay's clock. It names the probe, so no other clock has to agree. */
+  /** By the relay's clock. The time identifies the probe, so no other clock has to agree. */
   readonly sentAt: EpochMs;
-  /** Each probe of a process has another. */
+  /** A number that no other probe of the process has. */
   readonly sequence: number;
-  /** Has the delta function note that it sent the probe on. That is a write, so it is asked for only where probes don't come back. */
+  /**
+   * Makes the delta function record that it forwarded the probe. Each record is a write, so it is requested only
+   * where probes don't come back.
+   */
   readonly isTraced: boolean;
 }
 
 /**
- * When the timer of a probe fires that was sent then by the relay's clock: immediately, although that clock may be ahead. Where clocks differ
- * by more, evictions are held, and no probe has to come back.
+ * Returns when the timer of a probe fires that was sent at `sentAt`, by the relay's clock: immediately, even if that
+ * clock is ahead. If clocks differ by more than `MAX_SKEW_MS`, evictions are held, and no probe has to come back.
  */
 export const probeTimerAt = (sentAt: EpochMs): EpochMs => sentAt - MAX_SKEW_MS;
 
-/** When a probe was sent whose timer fires then. */
+/** Returns when a probe was sent whose timer fires at `timerAt`. */
 export const probeSentAt = (timerAt: EpochMs): EpochMs => timerAt + MAX_SKEW_MS;
 
 export const probeRef = (cluster: ClusterName): NodeRef => ({ cluster, node: PROBE_NODE });
@@ -35,7 +39,7 @@ export const probeRef = (cluster: ClusterName): NodeRef => ({ cluster, node: PRO
 /** Reports whether a due message about this node is a probe. */
 export const isProbed = ({ node }: Pick<NodeRef, 'node'>): boolean => node === PROBE_NODE;
 
-/** A probe as a delta. No lease has epoch 0, so the delta decides nothing anywhere. */
+/** Returns a probe as a delta. No lease has epoch 0, so the delta decides nothing anywhere. */
 export const probeDelta = (cluster: ClusterName, { sentAt, sequence, isTraced }: Probe): Delta => ({
   kind: 'pod-gone',
   ref: probeRef(cluster),
@@ -45,7 +49,7 @@ export const probeDelta = (cluster: ClusterName, { sentAt, sequence, isTraced }:
   taints: [],
 });
 
-/** The probe that a delta is; `undefined`: it is none. */
+/** Returns the probe that a delta carries; `undefined`: the delta is no probe. */
 export function probeOf(delta: Delta): Probe | undefined {
   if (delta.kind !== 'pod-gone' || !isProbed(delta.ref)) return undefined;
   if (delta.uid !== PLAIN && delta.uid !== TRACED) return undefined;

@@ -1,60 +1,61 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { EvictionRecord } from './records.ts';
 
-/** Turns are given out for so long ahead; who gets none asks again after that time. */
+/** How far ahead turns are assigned. A pod without a turn asks again after this time. */
 export const TURNS_AHEAD_MS = 60_000;
 
-/** Turns of one second come together, so that a node with many has one message for them. */
+/** Turns are rounded up to this time, so that a node needs one message for all its turns of one second. */
 const TOGETHER_MS = 1_000;
 
 /** Longest time between taking a permit and sending the delete. A permit counts whether its pod is evicted or not. */
 export const RATE_PERMIT_LASTS_MS = 2_000;
 
 /**
- * What keeps one pod more than a second's burst, rounded up, from going within any span of time. It also absorbs what additions of
- * fractions lose.
+ * Margin below one pod. Without it, a time span could have one pod more than a one-second burst, rounded up. The
+ * margin also absorbs rounding errors in sums of fractions.
  */
 const SHORT_OF_A_POD = 1e-6;
 const LOST_IN_ADDITION = 1e-9;
 
 /** Pods per second. */
 export interface Pace {
-  /** Of all pods of the cluster; absent: no limit. */
+  /** For all pods of the cluster; absent: no limit. */
   readonly rate?: number | undefined;
-  /** Of pods that were held past their deadline. */
+  /** For pods that were held past their deadline. */
   readonly drain: number;
 }
 
 /** A pod that asks for a permit. */
 export interface AskingPod {
-  /** It was held. */
+  /** The pod was held past its deadline. */
   readonly drains: boolean;
-  /** Its turn has come; who has had none yet lets those go first that wait for theirs. */
+  /** The pod's turn has come. A pod that never had a turn gets no permit while others wait for their turns. */
   readonly inTurn: boolean;
 }
 
-/** When a pod comes that got no permit: a hint, for the permit is taken at the delete. */
+/** When a pod that got no permit asks again. A turn is a hint: the permit is taken at the delete. */
 export type Turn = Pick<EvictionRecord, 'turnAt' | 'notBefore'>;
 
-/** What was given out under one limit. */
+/** The state of one limit. */
 export interface Bucket {
-  /** Permits that are left. */
+  /** Remaining permits. */
   readonly permits: number;
-  /** When so many were. */
+  /** When that many permits remained. */
   readonly at: EpochMs;
-  /** End of the turns given out. */
+  /** End of the assigned turns. */
   readonly takenTo: EpochMs;
 }
 
-/** What was given out in one cluster; absent: never anything. */
+/** The state of a cluster's limits; absent: no permit was ever given. */
 export interface Given {
   readonly rate?: Bucket | undefined;
   readonly drain?: Bucket | undefined;
 }
 
 /**
- * Gives permits to pods: in any span of time no more than the limit allows in that span and one second, rounded up to whole pods. For
- * each pod, in order: `undefined`, where it has one, or its turn. `given`: what was given out by then.
+ * Gives permits to pods. In any time span, pods get no more permits than the limit allows in that span plus one
+ * second, rounded up to whole pods. Returns for each pod, in order, `undefined` if it has a permit, or its turn.
+ * `given`: the state before the call.
  */
 export function givePermits(
   given: Given,
@@ -88,14 +89,14 @@ export function givePermits(
   };
 }
 
-/** The full second at which something comes that is to come then or later. */
+/** Rounds a time up to a full second. */
 const together = (moment: EpochMs): EpochMs => Math.ceil(moment / TOGETHER_MS) * TOGETHER_MS;
 
-/** A limit while permits are taken under it. */
+/** A limit from which pods take permits. */
 class OpenBucket {
   readonly #perMs: number;
   readonly #now: EpochMs;
-  /** Never decreases: a clock that is set back and forth fills the bucket once. */
+  /** Never decreases, so a clock that is set back and forth fills the bucket only once. */
   readonly #at: EpochMs;
   #permits: number;
   #takenTo: EpochMs;
@@ -104,14 +105,14 @@ class OpenBucket {
     this.#perMs = perSecond / 1000;
     this.#now = now;
     const most = perSecond + 1 - SHORT_OF_A_POD;
-    // A clock was far ahead when this was stored, so it is unknown what was given out since.
+    // A clock was far ahead when the bucket was stored, so the permits given since then are unknown.
     const isAhead = bucket !== undefined && bucket.at > now + TURNS_AHEAD_MS;
     const { permits, at, takenTo } = isAhead
       ? { permits: 0, at: now, takenTo: now }
       : (bucket ?? { permits: most, at: now, takenTo: now });
     this.#at = Math.max(at, now);
     this.#permits = Math.min(most, permits + (this.#at - at) * this.#perMs);
-    // Turns far ahead were given out at a lower rate, or by a clock that was ahead.
+    // Turns far ahead were assigned at a lower rate, or by a clock that was ahead.
     const isFar = takenTo > now + TURNS_AHEAD_MS + 1 / this.#perMs;
     this.#takenTo = isFar ? now + TURNS_AHEAD_MS : takenTo;
   }
@@ -124,7 +125,7 @@ class OpenBucket {
     this.#permits -= 1;
   }
 
-  /** When there is a permit for the pod that comes after all that wait. */
+  /** Returns when a permit is available for a pod that is behind all waiting pods. */
   nextTurn(): EpochMs {
     const waitMs = Math.max(0, 1 - this.#permits) / this.#perMs;
     return Math.max(this.#takenTo, this.#now + waitMs);

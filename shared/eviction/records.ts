@@ -4,54 +4,57 @@ import type { EvictionGate } from './eviction-gate.ts';
 import type { Deletion, Evidence, Version } from './facts.ts';
 import type { NodeRef, PodUid } from './identity.ts';
 
-/** A taint of a node that evicts, with the moment its countdown started. */
+/** A taint of a node that evicts, with the start of its countdown. */
 export interface TimedTaint extends LiveTaint {
-  /** When its countdown started. Only ever rises while the taint stands. */
+  /** When the countdown started. The time only increases while the taint is present. */
   readonly since: EpochMs;
-  /** How that is known. */
+  /** How the start is known. */
   readonly known: Evidence;
 }
 
-/** What is known of a node: the NODE item. */
+/** The stored state of a node: the NODE item. */
 export interface NodeState {
   readonly taints: readonly TimedTaint[];
-  /** Of the newest delta whose node facts these are. */
+  /** Version of the newest delta with these facts about the node. */
   readonly version: Version;
-  /** When they were true. */
+  /** When these facts were true. */
   readonly observedAt: EpochMs;
-  /** Of the newest delta that spoke of all its pods: an older one has nothing to say about any of them. */
+  /** Version of the newest delta that listed all pods of the node. An older delta decides nothing about any of them. */
   readonly podsVersion?: Version;
-  /** When the Node object went; its last known taints then stand for the pods that were there. */
+  /** When the Node object was deleted. Its last known taints then apply to the pods that were there. */
   readonly deletedAt?: EpochMs;
-  /** Who wrote the node's taints last, and when, by the API server's word; as the newest delta told. */
+  /**
+   * Last writer of the node's taints, and the time of the write, as the API server reported them to the newest
+   * delta's relay.
+   */
   readonly taintsStamp?: string;
-  /** The guard had come so far when these facts were told: older rules say too little about them. */
+  /** The guard's revision when these facts were reported. Older rules lack trips that apply to them. */
   readonly guardRevision?: number;
-  /** Evictions failed here: when they are tried again, all together. */
+  /** Set after evictions failed on this node: when all of them are retried together. */
   readonly retry?: NodeRetry;
-  /** The Eviction API refuses pods here: when they are asked for again, all together. */
+  /** Set while the Eviction API blocks pods of this node: when their evictions are requested again, all together. */
   readonly blocked?: NodeBlocked;
 }
 
-/** The next try of all pods of a node that the Eviction API refuses. */
+/** The next try of all pods of a node that the Eviction API blocks. */
 export interface NodeBlocked {
-  /** Tries in a row of which each was refused for all pods. */
+  /** Consecutive tries in which the API blocked all pods. */
   readonly attempts: number;
   readonly nextTryAt: EpochMs;
 }
 
-/** Whether anything evicts pods from a node, as far as is known. Only the relay's deltas say that nothing does any more. */
+/** Reports whether a node has taints that evict, as far as known. Only deltas of the relay remove the last of them. */
 export const isTainted = (node: NodeState | undefined): boolean => (node?.taints.length ?? 0) > 0;
 
-/** The next try of all that failed on a node. */
+/** The next try of all evictions that failed on a node. */
 export interface NodeRetry {
-  /** Tries that failed in a row. */
+  /** Consecutive failed tries. */
   readonly attempts: number;
   readonly nextTryAt: EpochMs;
-  /** When the first of them failed; once the cluster lets nothing be done: since when it does not. */
+  /** When the first of these tries failed. With `everything`: since when the cluster accepts no requests. */
   readonly since: EpochMs;
   readonly error: string;
-  /** The cluster let nothing be done here, so everything waits; else only what failed by itself. */
+  /** The cluster accepted no requests for this node, so all evictions wait. Otherwise, only failed evictions wait. */
   readonly everything: boolean;
 }
 
@@ -67,87 +70,97 @@ export interface EvictionRecord {
   /** When this eviction was first scheduled. */
   readonly startedAt: EpochMs;
   readonly fireAt: EpochMs;
-  /** What set `fireAt`. */
+  /** The causes of `fireAt`. */
   readonly reasons: readonly DeadlineCause[];
-  /** Of the newest delta that changed this record or spoke of this pod alone. */
+  /** Version of the newest delta that changed this record or was about this pod alone. */
   readonly version: Version;
-  /** Its eviction failed, and is tried again with the next try of its node. */
+  /** The eviction failed, and is retried with the next try of its node. */
   readonly failure?: Failure;
-  /** It failed for so long that it is left alone, until something about it changes or an operator asks. */
+  /** When the eviction failed permanently. It is not retried until the pod changes or an operator requests it. */
   readonly gaveUpAt?: EpochMs;
-  /** It was due, and something forbade it; it is left alone until nothing does any more. */
+  /** The eviction is due, and a gate holds it. It is not processed until the gate opens. */
   readonly held?: Held;
-  /** The Eviction API refuses this pod for now; it is asked for again. */
+  /** The Eviction API blocks this pod for now. The eviction is requested again. */
   readonly blocked?: Blocked;
-  /** It was held, or found no turn, and is looked at again in its turn: not before this moment. */
+  /** The pod was held, or got no turn, and is processed again in its turn: not before this time. */
   readonly notBefore?: EpochMs;
-  /** Its turn under the rates of its cluster: it comes for a permit then. */
+  /** The pod's turn under the rates of its cluster: it asks for a permit then. */
   readonly turnAt?: EpochMs;
-  /** It was held past its deadline: from then on, until its record ends, it needs a permit of those that are released. */
+  /** The pod was held past its deadline. From then on, until its record ends, its eviction needs a release permit. */
   readonly drains?: true;
 }
 
-/** A record that is held; whatever lets it go, many may go with it. Each workload has a limit of its own. */
+/**
+ * Returns a held record. Its gate may release many pods together, so their evictions need release permits. A workload
+ * limit limits its pods by itself.
+ */
 export function heldRecord(record: EvictionRecord, held: Held): EvictionRecord & { readonly held: Held } {
   return { ...record, held, ...(held.by.kind === 'workload-limit' ? {} : { drains: true }) };
 }
 
-/** Reports whether a record needs a permit of those that are released. A release before noted only that it is held. */
+/** Reports whether the eviction needs a release permit. Older releases stored only that a record is held. */
 export const drainsOnRelease = ({ drains, held }: EvictionRecord): boolean =>
   drains === true || (held !== undefined && held.by.kind !== 'workload-limit');
 
-/** What keeps an eviction from happening that is due. */
+/** The hold of a due eviction by a gate. */
 export interface Held {
   readonly by: EvictionGate;
   readonly since: EpochMs;
-  /** When it is to be looked at again, should nothing else happen. */
+  /** When the record is processed again if nothing else happens. */
   readonly until?: EpochMs;
 }
 
-/** That the Eviction API refuses to evict a pod for now. */
+/** A block of a pod by the Eviction API. */
 export interface Blocked extends Block {
-  /** When it did so first; the time for which the pod was held since does not count. */
+  /** When the API first blocked the pod. Time for which the pod was held since then does not count. */
   readonly since: EpochMs;
-  /** It is not asked for before; later tries stand on its node alone, so that they do not write each pod. */
+  /**
+   * The eviction is not requested again before this time. Later tries are stored on the node alone, which avoids a
+   * write for each pod.
+   */
   readonly nextTryAt: EpochMs;
 }
 
-/** Why the Eviction API refused a pod. */
+/** Why the Eviction API blocked a pod. */
 export interface Block {
-  /** A webhook or an admission policy refused it; absent: its disruption budget. */
+  /** A webhook or an admission policy rejected the eviction; absent: a disruption budget did. */
   readonly by?: 'admission';
-  /** What the API server said. */
+  /** The API server's message. */
   readonly reason: string;
 }
 
-/** Why a pod must go at its moment: one taint that set it, and what the pod has to say of that. */
+/** A cause of a pod's deadline: a taint that set it, and how the pod tolerates the taint. */
 export interface DeadlineCause {
   readonly taint: Taint;
   /** When the taint's countdown started, and how that is known. */
   readonly since: EpochMs;
   readonly known: Evidence;
-  /** Where the toleration that counts stands in the pod's list; absent: none tolerates the taint. */
+  /** Index of the toleration that counts in the pod's list; absent: no toleration matches the taint. */
   readonly toleration?: number;
-  /** For so long it is tolerated. */
+  /** How long the taint is tolerated. */
   readonly seconds: number;
-  /** What changed this: a field of the cluster's policy, or `takeover`, the note of a pod that is taken over. */
+  /**
+   * The origin of a changed deadline: a field of the cluster's policy, or `takeover`, the note of a pod that is taken
+   * over.
+   */
   readonly policy?: string;
 }
 
-/** That a pod could not be evicted. */
+/** A failure to evict a pod. */
 export interface Failure {
-  /** When that was tried first. */
+  /** When the eviction was first tried. */
   readonly since: EpochMs;
   readonly error: string;
 }
 
 /**
- * What became of a scheduled eviction.
- * - `done`, `gone`: tombstones (evicted by us; vanished otherwise). A UID never returns, so no delta ever revives them.
- * - `cancelled`: nothing calls for it any more, or the pod is listed no longer.
- * - `gave-up`: it could not be done for too long.
- * - `unregistered`: its cluster is managed no longer.
- * - `would-have`: it was due, and policy only observes.
+ * The outcome of a scheduled eviction.
+ * - `done`, `gone`: tombstones (evicted by us; vanished otherwise). UIDs are never reused, so no delta ever revives
+ *   them.
+ * - `cancelled`: nothing requires the eviction any more, or the pod is no longer listed.
+ * - `gave-up`: the eviction failed for too long.
+ * - `unregistered`: the cluster is no longer managed.
+ * - `would-have`: the eviction was due, and policy only observes.
  *
  * All but tombstones may be scheduled again.
  */
@@ -156,35 +169,35 @@ export type Outcome = 'done' | 'gone' | 'cancelled' | 'gave-up' | 'unregistered'
 /** Why a scheduled eviction will not happen. */
 export type CancelReason = 'taint-removed' | 'tolerated-forever' | 'pod-gone';
 
-/** How one pod's record ends. */
+/** The final record of a pod's eviction. */
 export interface FinalRecord {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
   readonly podSince: EpochMs;
-  /** When it was first scheduled; absent: it never was. */
+  /** When the eviction was first scheduled; absent: never. */
   readonly startedAt?: EpochMs;
   readonly fireAt: EpochMs;
   readonly outcome: Outcome;
-  /** What set `fireAt`. */
+  /** The causes of `fireAt`. */
   readonly reasons: readonly DeadlineCause[];
-  /** How long after `fireAt` it was done. */
+  /** How long after `fireAt` the pod was evicted, in ms. */
   readonly lateMs?: number;
   readonly cancelled?: CancelReason;
-  /** Why it could not be done. */
+  /** Why the eviction failed. */
   readonly error?: string;
-  /** Somebody else deleted the pod. */
+  /** The deletion of the pod by another actor. */
   readonly deleted?: Deletion;
-  /** Of the record, or of the delta that ended it. */
+  /** Version of the record, or of the delta that ended it. */
   readonly version: Version;
 }
 
-/** A record that has ended: tombstone, and history. */
+/** A final record with its time: tombstone, and history. */
 export interface EndedPod extends FinalRecord {
   readonly endedAt: EpochMs;
 }
 
-/** A record, and what became of it. */
+/** Returns the final record of an eviction. */
 export function ending(
   record: EvictionRecord,
   how: Pick<FinalRecord, 'outcome' | 'lateMs' | 'cancelled' | 'error' | 'deleted'>,
@@ -194,30 +207,33 @@ export function ending(
   return { uid, namespace, name, podSince, startedAt, fireAt, reasons, version, ...how };
 }
 
-/** Whether it keeps its pod from being scheduled again. */
+/** Reports whether a final record keeps its pod from being scheduled again. */
 export const isTombstone = ({ outcome }: FinalRecord): boolean => outcome === 'done' || outcome === 'gone';
 
 /**
- * Whether a cancellation is worth an Event: not for a pod that another taint manager evicted, or that vanished when it was
- * due already, because that is what an eviction looks like from outside.
+ * Reports whether a cancellation is posted as an Event. It is not if another taint manager evicted the pod, or if the
+ * pod vanished when it was already due. To observers, both are evictions.
  */
 export function isAnnounced({ cancelled, fireAt, deleted }: FinalRecord, observedAt: EpochMs): boolean {
   return deleted?.by !== 'taint-manager' && (cancelled !== 'pod-gone' || fireAt > observedAt);
 }
 
-/** Why a pod that was scheduled has no deadline any more: the taints that set it went, or are now tolerated. */
+/** Returns why a scheduled pod no longer has a deadline: the taints that set it were removed, or are tolerated by now. */
 export function whyCancelled(record: EvictionRecord, taints: readonly TimedTaint[]): CancelReason {
   const there = ({ taint: { key } }: DeadlineCause) => taints.some((taint) => taint.key === key);
   return record.reasons.some(there) ? 'tolerated-forever' : 'taint-removed';
 }
 
-/** What is stored of one node, as read together. */
+/** The stored data of one node, read together. */
 export interface Partition {
   readonly ref: NodeRef;
-  /** The lock: the number of changes so far; 0 when nothing was ever stored. */
+  /** The lock: the number of changes so far; 0 if nothing was ever stored. */
   readonly revision: number;
   readonly node: NodeState | undefined;
   readonly scheduled: ReadonlyMap<PodUid, EvictionRecord>;
-  /** The newest end of each pod whose record ended lately; unless it is a tombstone, the pod may be scheduled again. */
+  /**
+   * The newest final record of each pod whose record ended recently. Unless the record is a tombstone, the pod may be
+   * scheduled again.
+   */
   readonly ended: ReadonlyMap<PodUid, EndedPod>;
 }

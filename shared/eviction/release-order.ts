@@ -1,22 +1,22 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
 
-/** A pod that is to go when it is let go. */
+/** A held pod, which is evicted after its release. */
 export interface HeldPod {
   readonly uid: PodUid;
   readonly owner?: { readonly kind: string; readonly name: string } | undefined;
   readonly namespace: string;
-  /** Its deadline. */
+  /** The pod's deadline. */
   readonly dueAt: EpochMs;
 }
 
 /**
- * The order in which pods go that were held together: in rounds, of each owner one pod in a round, the one that fell due
- * first, and in a round by deadlines. So a workload is not taken away as a whole while others still stand. A pod without an
- * owner goes in the first round.
+ * Returns the order in which pods that were held together are evicted. Each round has one pod of each owner: the pod
+ * with the earliest deadline. Within a round, pods are in the order of their deadlines. So a workload does not lose
+ * all of its pods while others still have theirs. A pod without an owner is evicted in the first round.
  */
 export function releaseOrder(pods: readonly HeldPod[]): readonly PodUid[] {
-  // Equivalent mutant (EqualityOperator): No two pods have one UID.
+  // Equivalent mutant (EqualityOperator): No two pods have the same UID.
   const byDeadline = [...pods].sort((a, b) => a.dueAt - b.dueAt || (a.uid < b.uid ? -1 : 1));
   const rounds: HeldPod[][] = [];
   const ofOwner = new Map<string, number>();

@@ -1,25 +1,28 @@
 import type { GuardPolicy } from './policy.ts';
 
-/** What a relay knows when it is to say that Taintward evicts in the built-in controller's place. */
+/** Inputs of the decision to renew the takeover heartbeat. */
 export interface RenewalInputs {
-  /** The policy's. While it is paused, nobody else is to evict either. */
+  /** The policy's mode. While it is `paused`, the built-in controller must not evict either. */
   readonly mode: 'observe' | 'enforce' | 'paused';
-  /** Whether policy's guard watches over nodes that are down, and does not only tell. */
+  /** Policy's guard watches nodes that are down, and does not only log; see {@link watchesDownNodes}. */
   readonly guarded: boolean;
-  /** How the relay hears the cluster. */
+  /** State of the relay's connection to the cluster. */
   readonly connectionState: 'syncing' | 'live' | 'disconnected';
-  /** Whose NoExecute taints the takeover keeps out, and whose NoSchedule taints policy reads as NoExecute. */
+  /**
+   * Keys of the NoExecute taints that the takeover keeps out, and of the NoSchedule taints that policy treats as
+   * NoExecute.
+   */
   readonly keys: readonly string[];
   readonly virtualKeys: readonly string[];
-  /** Whether the relay holds the cluster's lease, and renewed it lately. */
+  /** The relay holds the cluster's lease, and renewed it recently. */
   readonly holdsLease: boolean;
   /** By how much the API server's clock is ahead of ours; `undefined`: not known well enough. */
   readonly skewMs: number | undefined;
-  /** How the clocks of an API server and the relay differ, where by more than 30 s. */
+  /** The difference between the clocks of an API server and the relay, if it is more than 30 s. */
   readonly clocksApart?: string | undefined;
 }
 
-/** Whether a guard watches over nodes that are down, and does not only tell. */
+/** Reports whether a guard watches nodes that are down, and does not only log. */
 export const watchesDownNodes = ({ shadow, cluster, zone }: GuardPolicy): boolean =>
   !shadow && (cluster ?? zone) !== undefined;
 
@@ -27,13 +30,14 @@ const DISCONNECTED = 'the relay is disconnected from the cluster';
 const UNSYNCED = "the relay hasn't listed the whole cluster yet";
 
 /**
- * Why a relay may not say now that Taintward evicts in the built-in controller's place, in a few words; `undefined`: it
- * may, if evictions from nodes that are down proceed (`stallOf`). Whoever says so keeps that one from work, so everything must be as it ought to be.
+ * Returns why a relay may not renew the takeover heartbeat now, in a few words. `undefined`: it may, if evictions
+ * from nodes that are down proceed (`stallOf`). The heartbeat keeps the built-in controller from evicting, so all
+ * conditions must be met.
  */
 export function renewalBlocker(standing: RenewalInputs): string | undefined {
   const { mode, guarded, connectionState, keys, virtualKeys, holdsLease, skewMs, clocksApart } = standing;
   if (mode === 'observe') return 'the policy is in observe mode: set mode to enforce';
-  // The node controller's own brakes, by zone, are on the taints that are kept out.
+  // The node controller's own limits, by zone, apply to the taints that the takeover keeps out.
   if (!guarded)
     return 'policy has no guard over nodes that are down: set guard.cluster or guard.zone, without dryRun';
   const unread = keys.filter((key) => !virtualKeys.includes(key));

@@ -2,20 +2,21 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PodUid } from './identity.ts';
 import type { EvictionRecord, Held, NodeRetry, NodeState, Partition } from './records.ts';
 
-/** The first retry comes so soon, each later one after twice the time, up to the longest. */
+/** Wait before the first retry. Each later wait is twice as long, up to the maximum. */
 const FIRST_RETRY_MS = 1_000;
-/** The longest wait of the early tries: most faults are short, and a pod must not be minutes late because of one. */
+/** Longest wait of the early tries: most faults are short, and must not delay a pod by minutes. */
 const MAX_EARLY_RETRY_MS = 30_000;
 const EARLY_TRIES = 10;
-/** The first wait for a server that is out of reach: sooner it is not asked, and its relay wakes what waits once it answers. */
+/** First wait for an unreachable server. Its relay wakes waiting evictions as soon as the server answers. */
 const FIRST_UNREACHABLE_MS = 5_000;
 export const MAX_RETRY_MS = 300_000;
-/** A server's `Retry-After` is honoured up to here. */
+/** Longest `Retry-After` of a server that is honored. */
 export const MAX_ASKED_MS = 3_600_000;
 
 /**
- * The wait after so many failed tries (1 or more) in a row. `random`, 0 to 1, shortens it by up to half, and never lengthens it.
- * A server that is out of reach is asked ever more seldom from the start: each try may keep a process waiting for its whole time-out.
+ * Returns the wait after failed tries (1 or more) in a row, in ms. `random`, 0 to 1, shortens the wait by up to half,
+ * and never lengthens it. An unreachable server is asked at growing intervals from the start: each try may block a
+ * process for its whole timeout.
  */
 export function retryWaitMs(attempts: number, random: number, outOfReach = false): number {
   const doublings = Math.min(attempts - 1, 30);
@@ -26,8 +27,8 @@ export function retryWaitMs(attempts: number, random: number, outOfReach = false
 }
 
 /**
- * When a record is to be looked at by itself: at its deadline, in its turn, or when its budget is asked again. Of one that is held until
- * a moment, only a turn that it was given since puts that off.
+ * Returns when a record is to be processed by itself: at its deadline, at its turn, or when its budget is asked
+ * again. If the record is held until a set time, only a turn that was assigned since then delays that time.
  */
 export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }: EvictionRecord): EpochMs =>
   held?.until === undefined
@@ -35,7 +36,8 @@ export const ownMomentOf = ({ fireAt, notBefore = 0, turnAt = 0, blocked, held }
     : Math.max(held.until, notBefore, turnAt);
 
 /**
- * When a record is to be looked at, and not before: by itself, or with the next try of its node's failures; `undefined`: it was given up, or is held until somebody wakes it.
+ * Returns when a record is to be processed, and not before: by itself, or with the next try of its node's failures.
+ * `undefined`: the eviction failed permanently, or is held without an end.
  */
 export function momentOf(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (record.gaveUpAt !== undefined) return undefined;
@@ -48,8 +50,9 @@ export function momentOf(record: EvictionRecord, node: NodeState | undefined): E
 }
 
 /**
- * Since when a record is overdue, if it is past that moment: as {@link momentOf}, but without the next try of its node's failures, which only puts
- * off a deadline that has passed. What a budget blocks is overdue once the budget was not asked when it was its turn.
+ * Returns the time from which a record is overdue. Unlike {@link momentOf}, it ignores the next try of the node's
+ * failures, which only delays a deadline that has passed. An eviction that a budget blocks is overdue once the budget
+ * was not asked at its time.
  */
 export function overdueFrom(record: EvictionRecord, node: NodeState | undefined): EpochMs | undefined {
   if (!node) return momentOf(record, node);
@@ -57,16 +60,16 @@ export function overdueFrom(record: EvictionRecord, node: NodeState | undefined)
   return momentOf(record, untried);
 }
 
-/** The records of a node that are to be looked at by now. */
+/** Returns the records of a node that are to be processed by `now`. */
 export const dueOf = ({ scheduled, node }: Partition, now: EpochMs): readonly EvictionRecord[] =>
   [...scheduled.values()].filter((record) => (momentOf(record, node) ?? Infinity) <= now);
 
-/** The next moment at which something is to be looked at on a node, after `now`. */
+/** Returns the next time after `now` at which a record of the node is to be processed. */
 export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): EpochMs | undefined {
   const later = [...scheduled.values()]
     .map((record) => momentOf(record, node))
-    // Equivalent mutant (ConditionalExpression): `undefined` is not after any moment: the check is for the
-    // type checker.
+    // Equivalent mutant (ConditionalExpression): `undefined` is never after `now`; the check satisfies the type
+    // checker.
     .filter((moment) => moment !== undefined && moment > now);
   return later.reduce<EpochMs | undefined>(
     (least, moment) => Math.min(least ?? Infinity, moment ?? Infinity),
@@ -74,34 +77,37 @@ export function nextMomentOf({ scheduled, node }: Partition, now: EpochMs): Epoc
   );
 }
 
-/** What a look at a node could not do. */
+/** Failures of a pass over a node. */
 export interface Failures {
-  /** Why nothing (more) could be done there: the cluster does not answer, or takes no more for now. */
+  /** Why no (further) pod could be evicted: the cluster does not answer, or accepts no more requests for now. */
   readonly everything?: string;
   /** The cluster answers no calls at all. */
   readonly outOfReach?: boolean;
   /** Why single pods could not be evicted. */
   readonly pods: ReadonlyMap<PodUid, string>;
-  /** What the API server asked for. */
+  /** The API server's `Retry-After`. */
   readonly retryAfterSeconds?: number;
-  /** Nothing failed, evictions are held: that does not count until they are given up. */
+  /** Nothing failed; evictions are held. This time does not count toward `giveUpAfterMs`. */
   readonly isHold?: boolean;
 }
 
-/** What becomes of a node on which something failed. */
+/** The state of a node after failures. */
 export interface Retry {
   readonly node: NodeState;
-  /** Records as they are to be stored: those that failed by themselves, and those that are given up. */
+  /**
+   * Changed records, as they are to be stored: pods that failed by themselves, and evictions that failed permanently.
+   */
   readonly changed: readonly EvictionRecord[];
-  /** Those of them that have failed for too long, and are left alone from now on. */
+  /** Changed records that failed for too long and are not retried. */
   readonly gaveUp: readonly EvictionRecord[];
 }
 
 /**
- * Decides when the failed evictions of a node are tried again: all of them together, so that the node has one message
- * under way however many pods fail and for however long. A failure that is met while others wait for their next try
- * joins them, or has it come sooner if its pod never failed before. Only records that still stand count; when none does, and nothing else failed before, nothing is left
- * to try. `random`: 0 to 1. `giveUpAfterMs`: of trying; what is held is not tried before the moment until which it is.
+ * Decides when the failed evictions of a node are retried. All are retried together, so that the node has one message
+ * in flight for any number of failing pods and for any time. A new failure joins the next try that is already
+ * scheduled. The first failure of a pod may make that try earlier. Only records that are still scheduled count. If
+ * none of them fails, the node has no next try. `random`: 0 to 1. `giveUpAfterMs`: how long an eviction is tried. A
+ * held eviction is not tried before `held.until`.
  */
 export function afterFailures(
   node: NodeState,
@@ -132,8 +138,8 @@ export function afterFailures(
     if (now - since >= giveUpAfterMs && !failures.isHold) {
       const given = {
         ...record,
-        // Equivalent mutant (StringLiteral): A record that has not failed by itself is counted here only when
-        // everything failed, for a reason; the type checker does not know.
+        // Equivalent mutant (StringLiteral): A record without a failure of its own counts here only if `everything`
+        // is set, which the type checker can't infer.
         failure: failure ?? { since, error: failures.everything ?? '' },
         gaveUpAt: now,
       };
@@ -152,28 +158,28 @@ export function afterFailures(
   return { node: { ...rest, retry: next }, changed, gaveUp };
 }
 
-/** Since when a record may be tried: it fell due, was freed, and had its turn. */
+/** Returns the time from which a record may be tried: it is due, released, and has its turn. */
 const triableSince = ({ fireAt, notBefore = 0, turnAt = 0 }: EvictionRecord): EpochMs =>
   Math.max(fireAt, notBefore, turnAt);
 
-/** What is held without a moment is so until somebody wakes it; what is not is so no more. */
+/** Returns the end of a hold. A hold without an end lasts until the record is woken. */
 const heldUntil = (held: Held | undefined): EpochMs =>
   held === undefined ? Number.NEGATIVE_INFINITY : (held.until ?? Number.POSITIVE_INFINITY);
 
-/** The next try after one that failed, or the one that is coming already. */
+/** Returns the next try after a failed one, or the try that is already scheduled. */
 function nextRetry(
   retry: NodeRetry | undefined,
   { everything, outOfReach, pods, retryAfterSeconds = 0, isHold }: Failures,
   { now, random, isFirst }: { readonly now: EpochMs; readonly random: number; readonly isFirst: boolean },
 ): NodeRetry {
   const error = everything ?? pods.values().next().value ?? retry?.error ?? '';
-  // Where the node is not put off as a whole, a pod that fails for the first time waits no longer than if it were alone.
+  // Unless the whole node waits, a pod that fails for the first time waits no longer than it would alone.
   const startsAnew = isFirst && !retry?.everything && everything === undefined;
   const attempts = startsAnew ? 1 : (retry?.attempts ?? 0) + 1;
   const askedMs = Math.min(retryAfterSeconds * 1000, MAX_ASKED_MS);
   const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
   const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
-  // Failures of single pods say nothing about how long the others could not be tried.
+  // Failures of single pods don't show for how long the others couldn't be tried.
   const since = retry && !isHold && (retry.everything || everything === undefined) ? retry.since : now;
   const next = { error, since, everything: everything !== undefined };
   if (isComing) return { ...retry, ...next, everything: retry.everything || next.everything };

@@ -3,9 +3,12 @@ import { dnsLabelFaults, labelKeyFaults, labelValueFaults } from '#shared/taints
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { moment } from '#shared/time/written.ts';
 
-/* The forms that settings of a policy have: what a document may say, and what is read of it. */
+/*
+ * Codecs of policy settings: the form in which documents write a setting, and the form in which it is read and
+ * stored.
+ */
 
-/** What is read of `T`: nobody changes it, and what may be undefined is left out instead. */
+/** The form that `T` is read as: read-only, and with properties that may be undefined made optional. */
 type Read<T> = T extends readonly (infer Item)[]
   ? readonly Read<Item>[]
   : T extends object
@@ -18,14 +21,14 @@ type Read<T> = T extends readonly (infer Item)[]
         }
     : T;
 
-/** What a mapping of settings is read as, and stored. */
+/** The form in which a mapping of settings is read and stored. */
 type ReadSettings<Written, Stored> = Read<{
   [Name in keyof Written as Name extends keyof Stored ? Stored[Name] & string : Name]: Written[Name];
 }>;
 
 type Plain<Value> = z.ZodType<Value, Value>;
 
-/** The schema of what is read by a schema: what a policy holds, and what is stored of it. */
+/** Returns the schema of a schema's output, which policies contain and stores hold. */
 export const readBy = <Schema extends z.core.$ZodType>(schema: Schema): Plain<z.output<Schema>> =>
   readByAny(schema) as Plain<z.output<Schema>>;
 
@@ -38,21 +41,22 @@ function readByAny(schema: z.core.$ZodType): z.ZodType {
 }
 
 /**
- * Names and values that documents used before, by the mapping of settings or the choice that they belong to: each with its present
- * name. A document may still use them.
+ * Former names and values with their current names, registered for the mapping of settings or the choice that has
+ * them. Documents may still use the former names.
  */
 export const formerly = z.registry<{ readonly names: ReadonlyMap<string, string> }>();
 
 /**
- * A mapping of these settings and no others. `stored`: the names that some are read and stored by, which name the unit of a duration, or
- * are those from before a setting was renamed, so that releases from before that read what is stored.
+ * Returns the codec of a mapping with exactly these settings. `stored`: names under which some settings are read and
+ * stored. These names have the unit of a duration, or are from before a setting was renamed, so that older releases
+ * can read stored policies.
  */
 export function settings<
   Shape extends z.ZodRawShape,
   const Stored extends Partial<Record<keyof Shape & string, string>> = Record<never, never>,
 >(shape: Shape, stored: Stored = {} as Stored) {
   const written = z.strictObject(shape, {
-    // Which one is unknown is said by who reads the issue.
+    // The function that reads the issue adds the name of the unknown setting.
     error: ({ code }) =>
       code === 'unrecognized_keys'
         ? `its settings are ${Object.keys(shape).join(', ')}`
@@ -75,7 +79,7 @@ export function settings<
   });
 }
 
-/** With other names, and without what is undefined. */
+/** Returns the mapping with other names and without undefined values. */
 const renamed = (mapping: object, names: ReadonlyMap<string, string>): unknown =>
   Object.fromEntries(
     Object.entries(mapping)
@@ -86,14 +90,14 @@ const renamed = (mapping: object, names: ReadonlyMap<string, string>): unknown =
 export const LIMIT = 'must be off, or a mapping of settings';
 export const OFF = z.literal('off');
 
-/** A limit that may be `off`: a policy has none then. */
+/** Returns the codec of a limit that may be `off`. With `off`, the policy has no limit. */
 export const orOff = <Limit extends z.ZodType>(limit: Limit) =>
   z.codec(z.union([OFF, limit], LIMIT).prefault({} as never), readBy(limit).optional(), {
     decode: (written) => (written === 'off' ? undefined : (written as z.output<Limit>)),
     encode: (read) => (read === undefined ? 'off' : read) as never,
   });
 
-/** What a document leaves out where a policy has none. */
+/** Returns the codec of a list or mapping that documents omit when it is empty. */
 export const orNone = <Many extends z.ZodType<object>>(many: Many, none: z.output<Many>) =>
   z.codec(many.optional(), readBy(many), {
     decode: (written) => written ?? none,
@@ -103,14 +107,14 @@ export const orNone = <Many extends z.ZodType<object>>(many: Many, none: z.outpu
 export const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
   z.array(item, `must be a list of ${what}`).min(1, `must be a list of ${what}, or left out`);
 
-// Equivalent mutant (StringLiteral): Where a check has no sentence of its own, Zod takes that of its type,
-// which is the same.
+// Equivalent mutant (StringLiteral): Without a message of its own, a check uses the message of its type, which is the
+// same.
 export const text = (what: string) => z.string(`must be ${what}`).min(1, `must be ${what}`);
 
 /**
- * Why a policy that can be read is not to be applied: the ends of sentences that begin with the setting. A name that nothing in Kubernetes can have
- * selects nothing, and a selector without conditions everything, so its owner means something else. What was stored before
- * goes on to mean what it meant.
+ * Reasons to reject a valid document when a policy is applied. Each one continues a sentence that begins with the
+ * setting. A name that no Kubernetes object can have selects nothing, and a selector without conditions selects
+ * everything. Neither can be intended. Policies that were stored earlier keep their meaning.
  */
 export const whenApplied = z.registry<{
   readonly faults: (written: never, now: EpochMs | undefined) => readonly string[];
@@ -129,7 +133,7 @@ function taintKeyFaults(key: string): readonly string[] {
 const labelFaults = (key: string): readonly string[] =>
   patternFaults(key, 'the key of a label') ?? labelKeyFaults(key);
 
-/** A name, or a pattern in which each `*` stands for any characters. */
+/** A name, or a pattern in which each `*` matches any characters. */
 export const namespace = text('the name of a namespace').register(whenApplied, {
   faults: (name: string) =>
     /^\*+$/.test(name)
@@ -142,7 +146,7 @@ export const taintKeys = listOf(
   'keys of taints',
 );
 
-/** Of a mapping by keys of taints. */
+/** A key in a mapping by taint key. */
 export const byTaintKey = z.string().register(whenApplied, { faults: taintKeyFaults });
 
 export const labelKey = text('the key of a label').register(whenApplied, { faults: labelFaults });
@@ -164,7 +168,7 @@ export const labelValues = z
         : ['must name a label, or be left out: without one it selects everything'],
   });
 
-/** A moment to come; `fix`: what to do about one that is over. */
+/** Returns the schema of a time in the future. `fix`: advice for a time that has passed. */
 export const end = (fix: string) =>
   moment.exactOptional().register(whenApplied, {
     faults: (written: string, now) =>
@@ -179,7 +183,7 @@ export const percent = z.codec(
   ),
   z.number(PERCENT),
   {
-    // Equivalent mutant (ConditionalExpression): What a number reads as is that number.
+    // Equivalent mutant (ConditionalExpression): `parseFloat` returns the same number for a number.
     decode: (written) => (typeof written === 'string' ? Number.parseFloat(written) : written),
     encode: (read) => read,
   },

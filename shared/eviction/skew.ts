@@ -11,17 +11,20 @@ const IGNORED_MS = 2_000;
 /** Beyond this, one of the two clocks is wrong, and it is unknown which. */
 export const MAX_SKEW_MS = 30_000;
 
-/** The earliest that it may be now, by our clock and the others; differences of up to two seconds are ignored. */
+/**
+ * Returns the earliest time that it may be now, by our clock and the others. Differences of up to two seconds are
+ * ignored.
+ */
 export const earliestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs =>
   Math.floor(now + Math.min(0, ...skews.map(({ leastMs }) => counted(leastMs))));
 
-/** The latest that it may be now, likewise. */
+/** Returns the latest time that it may be now, as {@link earliestNow} does for the earliest. */
 export const latestNow = (now: EpochMs, skews: readonly SkewRange[]): EpochMs =>
   Math.ceil(now + Math.max(0, ...skews.map(({ mostMs }) => counted(mostMs))));
 
 /**
- * The time at which something was observed: the latest that it may be. By the API server's clock alone where each clock that answered is
- * more than 30 s off: ours may be ahead by days.
+ * Returns the time of an observation: the latest time that it may be. If all other clocks certainly differ by more
+ * than 30 s, only the API server's clock counts: ours may be ahead by days.
  */
 export function observedNow(now: EpochMs, skews: readonly SkewRange[]): EpochMs {
   const [last] = skews;
@@ -30,13 +33,19 @@ export function observedNow(now: EpochMs, skews: readonly SkewRange[]): EpochMs 
 
 const counted = (skewMs: number): number => (Math.abs(skewMs) <= IGNORED_MS ? 0 : skewMs);
 
-/** Reports whether the clock differs by more than 30 s for certain: a slow answer leaves open that it does not. */
+/** Reports whether the clock certainly differs by more than 30 s. A slow response leaves this open. */
 const isApart = ({ leastMs, mostMs }: SkewRange): boolean => leastMs > MAX_SKEW_MS || mostMs < -MAX_SKEW_MS;
 
-/** Reports whether each of the other clocks differs by more than 30 s for certain, so that ours is not to be trusted; none is known: no. */
+/**
+ * Reports whether each of the other clocks certainly differs by more than 30 s, so that ours is not to be trusted. If
+ * no other clock is known, the result is false.
+ */
 export const areApart = (skews: readonly SkewRange[]): boolean => skews.length > 0 && skews.every(isApart);
 
-/** Says which clock differs from `whose` by more than 30 s, and by how much at the least; `undefined`: none does for certain. */
+/**
+ * Describes the first clock that certainly differs from `whose` by more than 30 s, and its least difference;
+ * `undefined`: none does.
+ */
 export function apartText(skews: readonly SkewRange[], whose: string): string | undefined {
   const apart = skews.find(isApart);
   if (!apart) return undefined;
@@ -48,7 +57,7 @@ export function apartText(skews: readonly SkewRange[], whose: string): string | 
 /** Prefix of the reason of evictions held for differing clocks. An error with it is a hold, not a failure. */
 const HELD = 'evictions are held because clocks differ: ';
 
-/** Says why evictions are held while clocks are apart. */
+/** Returns why evictions are held while clocks are apart. */
 export const heldText = (skews: readonly SkewRange[]): string =>
   `${HELD}${apartText(skews, 'the evicting process') ?? 'nobody knows by how much'}`;
 

@@ -7,10 +7,10 @@ import type { Rules } from './policy.ts';
 import { isTombstone, type Partition } from './records.ts';
 import { overdueFrom } from './retry.ts';
 
-/** So long an eviction may be overdue, or a step on the way to it missing, before the built-in controller had better evict. */
+/** How long an eviction may be overdue, or a step before it missing, before the built-in controller should evict instead. */
 export const MAX_OVERDUE_MS = 60_000;
 
-/** A node that is down, as the relay's own view shows it. */
+/** A node that is down, in the relay's own view. */
 export interface DownNode {
   readonly node: NodeName;
   readonly taints: readonly SeenTaint[];
@@ -20,13 +20,13 @@ export interface DownNode {
   readonly pods?: readonly PodFacts[];
 }
 
-/** Evictions from a node that is down do not proceed: the first step that is missing. */
+/** The first step that is missing, so that evictions from a node that is down do not proceed. */
 export type Stall =
   | { readonly kind: 'unlisted' | 'unstored'; readonly node: NodeName }
   | { readonly kind: 'unscheduled'; readonly node: NodeName; readonly pods: readonly PodFacts[] }
   | { readonly kind: 'overdue'; readonly node: NodeName; readonly overdueMs: number };
 
-/** What a node that is down is judged by. */
+/** Inputs of the check of a node that is down. */
 export interface StallRules {
   readonly rules: Pick<Rules, 'matching' | 'policy'>;
   /** The epoch of the relay's own lease. */
@@ -37,9 +37,12 @@ export interface StallRules {
 }
 
 /**
- * Finds the first step of the way to an eviction that a node lacks: its pods listed, its record stored under our epoch with the taints of
- * now, a record for each pod that does not tolerate them, and none of these overdue. An eviction that is held, or failed for good, is not
- * overdue. `undefined`: evictions from the node proceed. `partition`: as it is stored.
+ * Returns the first step that is missing for the evictions of a node; `undefined`: they proceed. `partition`: as it
+ * is stored. The steps are:
+ * - The node's pods are listed.
+ * - The node's record is stored under our epoch, with the current taints.
+ * - Each pod that does not tolerate these taints has a record.
+ * - None of these records is overdue. An eviction that is held, or failed permanently, is not overdue.
  */
 export function stallOf(down: DownNode, partition: Partition, given: StallRules): Stall | undefined {
   const { node, taints, deletedAt, pods } = down;
@@ -50,7 +53,7 @@ export function stallOf(down: DownNode, partition: Partition, given: StallRules)
   if (settled.length === 0) return undefined;
   if (!pods) return { kind: 'unlisted', node };
   const { node: stored, scheduled, ended } = partition;
-  // A deleted node keeps only those of its last taints that nobody doubts.
+  // A deleted node keeps only those of its last taints that are not in doubt.
   const lacks = (taint: SeenTaint) =>
     deletedAt === undefined && !stored?.taints.some((each) => isSameTaint(each, taint));
   if (stored?.podsVersion?.epoch !== epoch || settled.some(lacks)) return { kind: 'unstored', node };
@@ -66,13 +69,13 @@ export function stallOf(down: DownNode, partition: Partition, given: StallRules)
   return missing.length === 0 ? undefined : { kind: 'unscheduled', node, pods: missing };
 }
 
-/** For how long the eviction of a node is due that is due longest, ms; 0: none is. */
+/** Returns for how long the longest due eviction of a node is overdue, in ms; 0: none is. */
 function overdueOf({ scheduled, node }: Partition, now: EpochMs): number {
   const moments = [...scheduled.values()].map((record) => overdueFrom(record, node) ?? Infinity);
   return now - Math.min(now, ...moments);
 }
 
-/** A stall in a few words. */
+/** Describes a stall in a few words. */
 export function stallText(stall: Stall): string {
   switch (stall.kind) {
     case 'unlisted':

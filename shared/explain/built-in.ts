@@ -3,15 +3,15 @@ import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 
-/** Whether the controller that is built into Kubernetes evicts in a cluster, and by which evidence. */
+/** State of the built-in controller in a cluster, and the evidence for it. */
 export interface BuiltIn {
   readonly state: 'on' | 'off' | 'unknown';
   readonly evidence: string;
 }
 
 /**
- * When the built-in controller evicts a pod, where it runs: by NoExecute taints alone and by the tolerations as they stand,
- * whatever our policies and notes say. A node that is gone it has forgotten. `undefined`: never.
+ * Returns when the built-in controller, if enabled, evicts a pod; `undefined`: never. It considers only NoExecute
+ * taints and the pod's tolerations, regardless of our policies and notes. It has no timers for a deleted node.
  */
 export function builtInDeadline(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,

@@ -1,13 +1,13 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** That no relay hears a cluster: what changes there is not noticed, while what is scheduled goes on. */
+/** No relay is connected to a cluster: changes there are missed, while scheduled evictions continue. */
 export interface Disconnection {
-  /** When one last heard from it; absent: none ever did. */
+  /** When a relay was last connected; absent: never. */
   readonly since?: EpochMs;
 }
 
-/** The same, and what it means for the pods that are told of. */
+/** A disconnection, and its effect on the pods of an answer. */
 export interface DisconnectionAccount extends Disconnection {
-  /** So many of them are to go, and that is not scheduled until a relay hears of it. */
+  /** Number of these pods whose eviction is not scheduled until a relay connects. */
   readonly unscheduled: number;
 }

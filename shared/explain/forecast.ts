@@ -30,105 +30,117 @@ export interface AskedPod extends SeenPod {
   /** `undefined` until bound. */
   readonly node: NodeName | undefined;
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** When it was bound to its node. */
+  /** When the pod was bound to its node. */
   readonly podSince: EpochMs;
-  /** With `terminating`: when its grace period is over, and what has to be done before it may go. */
+  /** With `terminating`: when the grace period ends, and which finalizers must be removed first. */
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
-  /** Somebody says that it is being moved off its node. Absent: no. */
+  /** An annotation marks the pod as being moved off its node. Absent: no. */
   readonly moving?: true;
 }
 
-/** A node, and all by which its pods are decided, at one moment. */
+/** A node at one time, with all inputs that decide its pods. */
 export interface NodeCase {
   readonly now: EpochMs;
-  /** What is stored of it. */
+  /** The node's stored data. */
   readonly partition: Partition;
   readonly rules: Rules;
-  /** As the API server shows it; `taints` are `undefined` where there is no such node. */
+  /** The node as the API server shows it. `taints`: `undefined` if the node does not exist. */
   readonly live: Pick<NodeObservation, 'taints' | 'taintsStamp' | 'zone' | 'life'> & {
-    /** Why its Lease could not be read, where that matters. */
+    /** Why the Lease could not be read, if policy needs it. */
     readonly lifeUnknown?: string;
   };
   /**
-   * Where no service counts: since when the taints are there at the latest, but for those that say it themselves. Absent: one of
-   * which nothing is stored counts from now on.
+   * Without the service: the latest time at which taints without a time of their own were added. Absent: the
+   * countdown of a taint that is not stored starts now.
    */
   readonly foundAt?: EpochMs;
-  /** In the namespace of the pods; absent: not known. */
+  /** Budgets in the namespace of the pods; absent: not known. */
   readonly budgets?: readonly Budget[];
 }
 
-/** What a pod is due by, and when. */
+/** The deadline of a pod, and its causes. */
 interface Due {
-  /** Its deadline, or when it was heard of, if that came later. */
+  /** The deadline, or the time at which the pod was first observed, if that is later. */
   readonly dueAt: EpochMs;
   readonly causes: readonly Cause[];
 }
 
-/** What becomes of a pod that is there, as long as nothing changes. */
+/** The outcome for an existing pod if nothing changes. */
 export type Forecast =
   | (Due & {
       readonly kind: 'evict';
-      /** Not before; now, where it is due and nothing keeps it. */
+      /** The earliest time of the eviction: now if the pod is due and has no gate. */
       readonly at: EpochMs;
       readonly by: Method['kind'];
-      /** It is due before that, and these keep it for so long, one after the other. */
+      /** Gates that hold the pod from its deadline until `at`, one after the other. */
       readonly heldBy: readonly EvictionGate[];
-      /** It waits for its turn among others: under the cluster's rate, or because all that was held is let go in turn. */
+      /**
+       * The limit under which the pod waits for its turn: the cluster's rate, or the release rate for pods that were
+       * held.
+       */
       readonly pacedBy?: 'evictionRate' | 'releaseRate';
-      /** It failed, and is tried again at `at`. `isHold`: nothing failed, it is held because clocks differ. */
+      /**
+       * The eviction failed, and is retried at `at`. `isHold`: nothing failed; the eviction is held because clocks
+       * differ.
+       */
       readonly retrying?: { readonly error: string; readonly attempts: number; readonly isHold?: true };
-      /** Its disruption budgets keep it until `at`. */
+      /** Disruption budgets that block the eviction until `at`. */
       readonly blockedBy: readonly string[];
-      /** A webhook or an admission policy refused it, in these words, and keeps it until `at` unless it relents. */
+      /**
+       * The message with which a webhook or an admission policy rejected the eviction. It blocks the pod until `at`
+       * unless it accepts earlier.
+       */
       readonly rejected?: string;
     })
-  /** It is due, or will be, and nothing that is known of lets it go; `before`: what keeps it until then, one after the other. */
+  /**
+   * The pod is due, or will be, and no known event ends its hold. `before`: the gates that hold it earlier, one after
+   * the other.
+   */
   | (Due & { readonly kind: 'held'; readonly by: EvictionGate; readonly before: readonly EvictionGate[] })
-  /** Its disruption budgets, or what `refused` it, keep it, and policy says never to go against them. */
+  /** Disruption budgets, or admission (`rejected`), block the pod, and policy never deletes such pods. */
   | (Due & { readonly kind: 'blocked'; readonly by: readonly string[]; readonly rejected?: string })
   | (Due & { readonly kind: 'failed'; readonly at: EpochMs; readonly error: string })
   | {
       readonly kind: 'keep';
-      /** `bound-later`: its node is gone, and the taints that it had concern no pod that came later. */
+      /** `bound-later`: the node is gone, and its last taints do not apply to pods that were bound later. */
       readonly cause: 'unbound' | 'untainted' | 'tolerated' | 'bound-later';
     }
-  /** It is terminating. */
+  /** The pod is terminating. */
   | {
       readonly kind: 'terminating';
-      /** Who deleted it; `eviction-api`: whoever asked that. */
+      /** The actor that deleted the pod; `eviction-api`: any caller of that API. */
       readonly by: 'taintward' | 'taint-manager' | 'eviction-api' | 'other';
       readonly gracePeriodEndedAt?: EpochMs;
       readonly finalizers: readonly string[];
     };
 
-/** Newer than any version that a relay ever told. */
+/** Newer than any version of a relay. */
 const NEWEST = { epoch: Number.MAX_SAFE_INTEGER, sequence: 0 };
-/** Until a Lease expires that is renewed. */
+/** The expiry of a Lease that is renewed. */
 const NEVER = Number.POSITIVE_INFINITY;
-/** Rules that end one after the other: a cluster has a hundred holds at most. */
+/** Maximum number of rules that end one after the other: a cluster has at most a hundred holds. */
 const MAX_STEPS = 1_000;
 
-/** What is known of a node, once all that it shows has been told. */
+/** The state of a node after the processing of everything that the API server shows. */
 export interface NodeForecast {
   /** The taints that evict, each with the start of its countdown. */
   readonly taints: readonly TimedTaint[];
-  /** When the node went; absent: it is there. */
+  /** When the node was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
   fateOf(pod: AskedPod): Forecast;
 }
 
 /**
- * Tells what becomes of the pods of a node as long as nothing changes: first `plan` hears what the API server shows, as if a
- * relay told it just now, and then `judge` is asked at each moment at which something is to be looked at, until one of them
- * lets the pod go or none is left.
+ * Forecasts the pods of a node if nothing changes. First, `plan` processes the API server's view, as if a relay had
+ * just sent it. Then `evaluate` decides at each time at which the record is to be processed, until the pod is evicted
+ * or no such time is left.
  */
 export function forecastPod(asked: NodeCase): NodeForecast {
   const { now, partition, rules, live } = asked;
   const facts = toldNow(asked);
   const node = mergeNodeState(partition.node, { ...facts, kind: 'pod-gone', uid: podUid('') }, now);
   const said = live.life ?? lifeIn(partition, now);
-  // A node that is alive renews its Lease: as long as nothing changes, that does not expire.
+  // A live node renews its Lease, so the Lease does not expire if nothing changes.
   const life = said?.kind === 'alive' ? { ...said, until: NEVER } : said;
   const verdictAt = (at: EpochMs) => evaluate(node, { ...live, life, node: partition.ref.node, at }, rules);
   const fateOf = (pod: AskedPod): Forecast => {
@@ -143,7 +155,7 @@ export function forecastPod(asked: NodeCase): NodeForecast {
     const record = partition.scheduled.get(uid);
     if (!decision && record?.gaveUpAt !== undefined) return gaveUp(record, record.gaveUpAt);
     const end = partition.ended.get(uid);
-    // It was deleted after the API server showed it.
+    // The pod was deleted after the API server's response.
     if (end && isTombstone(end)) return leaving({ ...pod, disrupted: end.outcome === 'done' });
     return staying(node, pod);
   };
@@ -151,7 +163,7 @@ export function forecastPod(asked: NodeCase): NodeForecast {
   return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), fateOf };
 }
 
-/** What a node's Lease said when one of its pods was held for it. */
+/** Returns the state of a node's Lease when one of its pods was held for it. */
 function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
   for (const { held } of scheduled.values()) {
     if (held?.by.kind !== 'node-alive' || held.by.until <= now) continue;
@@ -160,7 +172,7 @@ function lifeIn({ scheduled }: Partition, now: EpochMs): NodeLife | undefined {
   return undefined;
 }
 
-/** What the API server shows of a node, as a relay would tell it. */
+/** Returns the API server's view of a node, as a relay would send it. */
 function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts {
   const facts = { ref: partition.ref, version: NEWEST, observedAt: now };
   if (live.taints === undefined) {
@@ -176,16 +188,16 @@ function toldNow({ now, partition, rules, live, foundAt }: NodeCase): NodeFacts 
   return { ...facts, taints, ...(live.taintsStamp === undefined ? {} : { taintsStamp: live.taintsStamp }) };
 }
 
-/** By what a pod that is scheduled is followed. */
+/** Inputs for following a scheduled pod. */
 interface Course {
   readonly asked: NodeCase;
-  /** What the node's Lease says. */
+  /** State of the node's Lease. */
   readonly said: NodeLife | undefined;
-  /** The judge of the node, as it is now, at a moment to come. */
+  /** Returns the function that decides the node's pods, as they are now, at a future time. */
   verdictAt(at: EpochMs): ReturnType<typeof evaluate>;
 }
 
-/** Asks the judge of a pod at one moment after the other. */
+/** Follows a scheduled pod: decides it at one time after the other. */
 function follow(
   scheduled: EvictionRecord,
   pod: AskedPod,
@@ -196,10 +208,10 @@ function follow(
   const heldBy: EvictionGate[] = [];
   let blockedBy: readonly string[] = [];
   let rejected: Pick<Extract<Forecast, { kind: 'blocked' }>, 'rejected'> = {};
-  // What was held, and is not any more, is about to be woken.
+  // A record with `notBefore` was held until now, and is about to be released.
   let drained = drainsOnRelease(scheduled) || scheduled.notBefore !== undefined;
   let record = scheduled;
-  // Whoever releases it wakes it at once; when a hold is over by itself, it waits as others do.
+  // An operator's release wakes the pod immediately. A pod whose hold ended by itself waits like other pods.
   const isWoken = record.held !== undefined && (record.held.until ?? Number.POSITIVE_INFINITY) > now;
   let at = Math.max(now, isWoken ? now : (momentOf(record, node) ?? now));
   for (let steps = 0; steps < MAX_STEPS; steps++) {
@@ -208,7 +220,7 @@ function follow(
     switch (verdict.kind) {
       case 'evict': {
         const asks = verdict.by === 'evict' ? budgetsOf(budgets, pod.labels ?? {}) : [];
-        // What budgets say can be computed; what a webhook says, only its last answer tells.
+        // A budget's answer can be computed. A webhook's answer is known only from the last try.
         const isRefused = verdict.by === 'evict' && record.blocked?.by === 'admission';
         if (!refuses(asks) && !isRefused) {
           const ruled = rules.policy.rate !== undefined && !verdict.unlimited;
@@ -291,12 +303,12 @@ function leaving({ disrupted, evicted, deleted, leaving }: AskedPod): Forecast {
   };
 }
 
-/** `at`: since when it is left alone. */
+/** Returns the forecast of an eviction that failed permanently at `at`. */
 export function gaveUp({ fireAt: dueAt, reasons, failure }: EvictionRecord, at: EpochMs): Forecast {
   return { kind: 'failed', dueAt, causes: causesOf(reasons), at, error: failure?.error ?? '' };
 }
 
-/** That a record which is due by now failed, and waits for its next try. */
+/** Returns the retry of a due record that failed and waits for its next try. */
 export function retrying(
   { fireAt, failure }: EvictionRecord,
   { retry }: Pick<NodeState, 'retry'>,
@@ -308,7 +320,7 @@ export function retrying(
   return { retrying: { error: failure?.error ?? error, attempts } };
 }
 
-/** A brake without the moment that never comes; that of a Lease is the one at which it is read again. */
+/** Returns a gate without the end that never comes. The gate of a Lease ends when the Lease is read again. */
 function asTold(by: EvictionGate, said: NodeLife | undefined): EvictionGate {
   if (!('until' in by) || by.until !== NEVER) return by;
   if (by.kind === 'node-alive') return said?.kind === 'alive' ? { ...by, until: said.until } : by;

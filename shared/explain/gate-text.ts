@@ -5,15 +5,15 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
 interface GateWords<By extends EvictionGate> {
-  /** What a pod is, in a table or after "is due and": "on hold". */
+  /** The state of a pod, in a table or after "is due and": "on hold". */
   readonly label: string;
-  /** Policy says so in general, or it is the order of the day: a hold, a stop, a guard that tripped. */
+  /** The origin of the gate: the policy in general, or an incident (a hold, a stop, a tripped guard). */
   readonly from: 'policy' | 'incident';
-  /** What keeps a pod, after "held by": "hold h3f9a2c1d". */
+  /** The gate's name, after "held by": "hold h3f9a2c1d". */
   name(by: By): string;
-  /** The command that ends it. */
+  /** The command that opens the gate. */
   release(by: By, cluster: ClusterName): string;
-  /** The rules as they are once that was done. */
+  /** The rules after that command. */
   without(rules: Rules, by: By): Rules;
 }
 
@@ -79,7 +79,7 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
   },
 };
 
-/** How many pods of its workload may go. */
+/** Describes how many pods of the workload may be evicted. */
 const limitText = ({
   workload,
   count,
@@ -102,7 +102,7 @@ export const GATE_KINDS = Object.keys(GATES) as readonly EvictionGate['kind'][];
 export const wordsOf = ({ kind }: { readonly kind: EvictionGate['kind'] }): GateWords<EvictionGate> =>
   GATES[kind];
 
-/** What keeps pods for no known time. */
+/** A reason that keeps pods for an unknown time. */
 export type KeptBy = EvictionGate['kind'] | 'blocked' | 'rejected' | 'failed';
 
 const OTHERS = {
@@ -111,11 +111,11 @@ const OTHERS = {
   failed: 'failed',
 };
 
-/** What a pod is, in a table: "on hold", "refused by admission". */
+/** Returns the state of a pod, as in a table: "on hold", "rejected by admission". */
 export const keptLabel = (by: KeptBy): string =>
   by in OTHERS ? OTHERS[by as keyof typeof OTHERS] : GATES[by as EvictionGate['kind']].label;
 
-/** What keeps a pod, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
+/** Describes a gate, after "held by": "hold h3f9a2c1d (anna: is being debugged) until …". */
 export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) => string): string {
   const why = act ? `${act.actor}: ${act.reason}` : trip;
   const told = `${wordsOf(by).name(by)}${why === undefined ? '' : ` (${why})`}`;
@@ -124,14 +124,14 @@ export function gateText({ by, act, trip }: GateAccount, moment: (at: EpochMs) =
   return 'until' in by && by.until !== undefined ? `${told} until ${moment(by.until)}` : told;
 }
 
-/** What keeps a pod, and who said so. */
+/** A gate of a pod, and the operator or trip behind it. */
 export interface GateAccount {
   readonly by: EvictionGate;
-  /** With a stop or a hold, where it still stands. */
+  /** With a stop or a hold that still exists: the operator's action. */
   readonly act?: ShownAct;
-  /** With a hold: whom it is about. */
+  /** With a hold: its target. */
   readonly target?: HoldTarget;
-  /** With the guard: what tripped it, for people. */
+  /** With the guard: a description of the trip for users. */
   readonly trip?: string;
 }
 

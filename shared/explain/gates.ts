@@ -3,7 +3,7 @@ import { reportOf, tripText } from '#shared/eviction/guard.ts';
 import type { OperatorAction, Rules } from '#shared/eviction/policy.ts';
 import { type GateAccount, type ShownAct, wordsOf } from './gate-text.ts';
 
-/** What the rules of now say of a brake. */
+/** Returns what the current rules contain about a gate. */
 export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules): GateAccount {
   switch (by.kind) {
     case 'stopped': {
@@ -30,8 +30,8 @@ export const shownAct = ({ who: actor, at, why: reason }: OperatorAction): Shown
 });
 
 /**
- * All that keeps a pod: what is found first, then what is found once that is over, and so on. Whoever lets a pod go has to end each of
- * them.
+ * Returns all gates of a pod: those that are found first, then those that are found once the first are open, and so
+ * on. To have the pod evicted, an operator must open all of them.
  */
 export function allGates(
   rules: Rules,

@@ -5,7 +5,10 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Forecast } from './forecast.ts';
 
-/** How a cluster's policy evicts, by the names of its settings; without those that select pods, and the guard's. */
+/**
+ * How a cluster's policy evicts, by the names of its settings, without the settings that select pods, and without the
+ * guard's.
+ */
 export interface PolicyAccount {
   readonly mode: Policy['mode'];
   readonly pausedUntil?: EpochMs;
@@ -19,31 +22,31 @@ export interface PolicyAccount {
   readonly treatAsNoExecute: Policy['virtualKeys'];
 }
 
-/** That it cannot be said what becomes of a pod, and why. */
+/** The outcome for a pod is unknown, for this reason. */
 export interface UnknownForecast {
   readonly kind: 'unknown';
   readonly reason: string;
 }
 
-/** What would govern a cluster of which nobody has said anything, were it enforced. */
+/** Returns the rules of a cluster with the default policy, but in enforce mode. */
 export const enforcedRules = (matching: MatchOptions): Rules => ({
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
   ...{ ordersRevision: 0, policyRevision: 0, stops: [], holds: [], trips: [], guardRevision: 0, matching },
 });
 
-/** What governs where the built-in controller decides alone: the same without a guard, and no Lease is read. */
+/** Returns the rules of the built-in controller: enforce mode without a guard and without reading Leases. */
 export function builtInRules(matching: MatchOptions): Rules {
   const { policy, ...rules } = enforcedRules(matching);
   return { ...rules, policy: { ...policy, guard: { shadow: false }, requireExpiredLease: false } };
 }
 
-/** Of a pod in a cluster whose rules cannot be read. */
+/** Returns the forecast of a pod in a cluster whose rules can't be read. */
 export const ungoverned = (why: string): UnknownForecast => ({
   kind: 'unknown',
   reason: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
 });
 
-/** What keeps a pod, one after the other. */
+/** Returns the gates of a forecast, one after the other. */
 export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
   forecast.kind === 'held'
     ? [...forecast.before, forecast.by]
@@ -51,7 +54,7 @@ export const gatesOf = (forecast: Forecast): readonly EvictionGate[] =>
       ? forecast.heldBy
       : [];
 
-/** A policy as it is at `now`. */
+/** Returns a policy as it is at `now`. */
 export function policyOf(policy: Policy, now: EpochMs): PolicyAccount {
   const { pausedUntil, method, rate, drain, maxEvictionsPerWorkload, tolerationSeconds, virtualKeys } =
     policy;

@@ -10,12 +10,12 @@ import type { NodeAnswer } from './node.ts';
 import type { PastOutcome } from './past.ts';
 import type { PodAnswer } from './pod.ts';
 
-/** A moment for people, like `2026-11-22T08:00:00Z (in 4 m)`. */
+/** Formats a time for users, like `2026-11-22T08:00:00Z (in 4 m)`. */
 export type MomentText = (at: EpochMs) => string;
 
 /**
- * What will happen to a pod and when, or what happened: one sentence, and more where nobody hears its cluster or the built-in
- * controller goes its own way.
+ * Returns one sentence about what will happen to a pod and when, or what happened. More sentences follow if no relay
+ * is connected, or if the built-in controller acts differently.
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
@@ -85,7 +85,7 @@ function goesText(forecast: Going, { at: now, policy, gates }: PodAnswer, moment
   return `will be evicted at ${moment(at)}${turn} because ${because}.`;
 }
 
-/** Where only the cluster was asked. */
+/** Returns the text of an eviction that is known from the cluster alone. */
 function builtInText({ at, causes }: Going, { at: now, builtIn }: PodAnswer, moment: MomentText): string {
   const because = reasonsText(causes);
   const when = at <= now ? 'now' : `at ${moment(at)} at the latest`;
@@ -112,7 +112,7 @@ function heldText(
   return `${dueText(dueAt, now, moment)} because ${because}, but is held by ${heldBy(gates, moment)}.`;
 }
 
-/** All that keeps a pod. */
+/** Describes all gates of a pod. */
 const heldBy = (gates: readonly GateAccount[], moment: MomentText): string =>
   gates.map((gate) => gateText(gate, moment)).join(', and by ');
 
@@ -180,7 +180,7 @@ function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, mome
   }
 }
 
-/** That nobody hears the cluster. `evictions`: those that are not scheduled, with their verb. */
+/** Returns the text about a disconnected cluster. `evictions`: the subject and verb for evictions that are not scheduled. */
 function deafText(
   { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DisconnectionAccount },
   evictions: string,
@@ -196,10 +196,13 @@ function deafText(
     : `N${heard.slice(1)}: changes of nodes and pods are missed.`;
 }
 
-/** Whoever is spared for so long by the built-in controller is not evicted by it: it does not run. */
+/** A pod that has been due for longer by the built-in controller's rule shows that this controller does not run. */
 const SPARED_MS = 10 * 60_000;
 
-/** That the built-in controller evicts the pod, where Taintward would not, or not yet. */
+/**
+ * Returns the text about a built-in controller that evicts the pod earlier than Taintward, or although Taintward does
+ * not.
+ */
 function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: MomentText): string {
   const evictsAt = builtIn?.evictsAt;
   if (decidedBy === 'built-in' || evictsAt === undefined || builtIn?.state === 'off') return '';
@@ -218,7 +221,10 @@ function rivalText({ at: now, decidedBy, outcome, builtIn }: PodAnswer, moment: 
   return `If the built-in controller is enabled (unknown), it ${would} at ${moment(evictsAt)}.`;
 }
 
-/** What happens on a node: one sentence, and more where nobody hears its cluster or the built-in controller goes its own way. */
+/**
+ * Returns one sentence about what happens on a node. More sentences follow if no relay is connected, or if the
+ * built-in controller acts differently.
+ */
 export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const { node, cluster, state, taints, pods, at: now, decidedBy, builtIn, unknown } = answer;
   const evicting = taints.filter(({ evicts }) => evicts !== 'no').map(({ taint }) => taintText(taint));
@@ -275,7 +281,10 @@ function builtInSubject({ state }: NodeAnswer['builtIn']): string {
     : ' if the built-in controller or Taintward evicts here';
 }
 
-/** That the built-in controller evicts pods of a node that Taintward would not, or not yet. */
+/**
+ * Returns the text about a built-in controller that evicts pods of a node earlier than Taintward, or although
+ * Taintward does not.
+ */
 function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment: MomentText): string {
   if (decidedBy === 'built-in' || builtIn.state === 'off') return '';
   const earlier = pods.flatMap(({ outcome, builtInAt }) => {
@@ -291,7 +300,7 @@ function nodeRivalText({ at: now, decidedBy, builtIn, pods }: NodeAnswer, moment
   return `If the built-in controller is enabled (unknown), it evicts ${sooner}.`;
 }
 
-/** Why a pod must go: "it tolerates a:NoExecute for 300 s". */
+/** Describes the causes of an eviction: "it tolerates a:NoExecute for 300 s". */
 export function reasonsText(reasons: readonly Cause[]): string {
   const texts = reasons.map(({ taint, toleration, seconds, policy }) => {
     if (policy !== undefined && policy !== 'takeover')
@@ -303,7 +312,7 @@ export function reasonsText(reasons: readonly Cause[]): string {
   return texts.length === 0 ? 'its reasons are no longer known' : texts.join(' and ');
 }
 
-/** What keeps a pod from being evicted: its budgets, and who refused it in these words. */
+/** Describes what blocks an eviction: disruption budgets, and the message of a rejection. */
 const blockText = (budgets: readonly string[], refused: string | undefined): string =>
   [
     ...(budgets.length > 0 ? [budgetText(budgets)] : []),

@@ -1,8 +1,8 @@
-/** A fact; or why it is not known, as one sentence. */
+/** A fact, or the reason why it is not known, as one sentence. */
 export type Known<T> = { readonly value: T } | { readonly unknown: string };
 
 export const known = <T>(value: T): Known<T> => ({ value });
 
-/** The fact, or `otherwise`. */
+/** Returns the fact, or `otherwise`. */
 export const knownOr = <T, Otherwise>(fact: Known<T>, otherwise: Otherwise): T | Otherwise =>
   'value' in fact ? fact.value : otherwise;

@@ -4,8 +4,8 @@ import { tolerates } from '#shared/taints/match.ts';
 import { DOWN_KEYS, type MatchOptions, type Taint, type Toleration } from '#shared/taints/taint.ts';
 
 /**
- * How much a finding matters. `error`: the API server refuses it, or it never matches; `warning`: it does something else
- * than it seems to; `note`: it may be meant so.
+ * The severity of a finding. `error`: the API server rejects the toleration, or it never matches. `warning`: its
+ * effect differs from its appearance. `note`: it may be intended.
  */
 export type Level = 'error' | 'warning' | 'note';
 
@@ -87,33 +87,36 @@ export const LINT_RULES = {
 
 export type LintRule = keyof typeof LINT_RULES;
 
-/** One thing that is wrong. */
+/** One problem. */
 export interface Finding {
   readonly rule: LintRule;
   readonly level: Level;
   /** A sentence. */
   readonly message: string;
-  /** What to do; a sentence. */
+  /** The remediation, as a sentence. */
   readonly remediation: string;
-  /** The place of the toleration in its list, from 0; absent: it is about none of them. */
+  /** Index of the toleration in its list, from 0; absent: the finding is not about one toleration. */
   readonly toleration?: number;
 }
 
-/** Tolerations as a manifest or an object says them, and what runs pods by it. */
+/** The tolerations of a manifest or an object that runs pods. */
 export interface Template {
-  /** Of the object they stand in: `Deployment`, `Pod`, ... */
+  /** The kind of the object that contains them: `Deployment`, `Pod`, ... */
   readonly kind: string;
   readonly tolerations: readonly Toleration[];
 }
 
-/** By what tolerations are judged. */
+/** Inputs that decide the findings about tolerations. */
 export interface LintContext {
   readonly matching: MatchOptions;
-  /** Keys of all taints that nodes have or are known to have had; absent: nobody knows. */
+  /** Keys of all taints that nodes have or are known to have had; absent: unknown. */
   readonly keys?: ReadonlySet<string>;
 }
 
-/** Says what is wrong with tolerations, in their order. One that the API server refuses is not looked at further. */
+/**
+ * Returns the findings about tolerations, in their order. A toleration that the API server rejects is not checked
+ * further.
+ */
 export function lintTemplate(template: Template, { matching, keys }: LintContext): readonly Finding[] {
   const { tolerations } = template;
   const findings: Finding[] = [];
@@ -137,20 +140,20 @@ export function lintTemplate(template: Template, { matching, keys }: LintContext
   return findings.sort((a, b) => (a.toleration ?? tolerations.length) - (b.toleration ?? tolerations.length));
 }
 
-/** The whitelist of a namespace, and what is held against it. */
+/** The whitelist of a namespace, and the tolerations to check against it. */
 export interface Whitelisting {
   readonly namespace: string;
-  /** Its pods are taken over already, or are about to be. */
+  /** The pods of the namespace are taken over already, or will be soon. */
   readonly takenOver: boolean;
-  /** What the annotation allows; `undefined`: it cannot be read. */
+  /** Tolerations that the annotation allows; `undefined`: it cannot be read. */
   readonly whitelist: readonly Toleration[] | undefined;
-  /** What the pods of a takeover are given. */
+  /** Tolerations that pods get in a takeover. */
   readonly taken: readonly Toleration[];
 }
 
 /**
- * Whether the plugin PodTolerationRestriction, where it is on, refuses pods of a namespace once they are taken over. Upstream:
- * `VerifyAgainstWhitelist`.
+ * Returns the finding about a namespace whose pods the plugin PodTolerationRestriction, if enabled, rejects once they
+ * are taken over. Upstream: `VerifyAgainstWhitelist`.
  */
 export function lintWhitelist({ namespace, takenOver, whitelist, taken }: Whitelisting): readonly Finding[] {
   const rule = 'whitelist-refuses-takeover';
@@ -166,7 +169,7 @@ export function lintWhitelist({ namespace, takenOver, whitelist, taken }: Whitel
   return [{ ...known, message }];
 }
 
-/** A toleration as people write it: `key=value:NoExecute for 30 s`. */
+/** Returns a toleration in readable form: `key=value:NoExecute for 30 s`. */
 export function tolerationText({ key, operator, value = '', effect, tolerationSeconds }: Toleration): string {
   const compared = { Exists: '', Lt: `<${value}`, Gt: `>${value}` }[operator ?? ''] ?? `=${value}`;
   const forSeconds = tolerationSeconds === undefined ? '' : ` for ${tolerationSeconds} s`;
@@ -198,7 +201,7 @@ const SAYS: Readonly<Record<Fault, string>> = {
     ' tolerates nothing if the feature gate TaintTolerationComparisonOperators is disabled, as by default.',
 };
 
-/** Why it is refused, or matches nothing. Upstream: `ValidateTolerations`. */
+/** Returns why a toleration is rejected, or matches nothing. Upstream: `ValidateTolerations`. */
 function faultsOf(
   { key = '', operator = '', value = '', effect = '', tolerationSeconds }: Toleration,
   { comparisonOperators }: MatchOptions,
@@ -219,10 +222,13 @@ function faultsOf(
   return faults.filter(([, is]) => is).map(([rule]) => rule);
 }
 
-/** What stands in a list of which some were left out as refused. */
+/** A list of tolerations in which rejected ones are `undefined`. */
 type Good = readonly (Toleration | undefined)[];
 
-/** Only eviction asks for the first that matches; schedulers ask whether any does. */
+/**
+ * Returns the finding about a toleration behind an earlier one that matches the same taints. Only the eviction uses
+ * the first match; schedulers check whether any toleration matches.
+ */
 function shadowOf(
   index: number,
   toleration: Toleration,
@@ -244,7 +250,7 @@ function shadowOf(
   );
 }
 
-/** What a finite toleration comes to, if it is the one that decides. */
+/** Returns the finding about the limited duration of a toleration, if the toleration is the first match of a taint. */
 function limitOf(
   index: number,
   toleration: Toleration,
@@ -274,10 +280,10 @@ function limitOf(
   );
 }
 
-/** Seconds that API servers give a pod that says nothing of its node being down (plugin DefaultTolerationSeconds). */
+/** Seconds that API servers give a pod without a toleration of its node being down (plugin DefaultTolerationSeconds). */
 const DEFAULT_SECONDS = 300n;
 
-/** The same for what a pod is given by default. */
+/** Returns the same finding about the tolerations that a pod gets by default. */
 function defaultLoops({ kind }: Template, good: Good, matching: MatchOptions): readonly Finding[] {
   if (!isReplaced(kind)) return [];
   const keys = DOWN_KEYS.filter(
@@ -292,15 +298,18 @@ function defaultLoops({ kind }: Template, good: Good, matching: MatchOptions): r
   return [{ rule: 'replacement-loops', ...byRule('replacement-loops'), message, toleration }];
 }
 
-/** The node controller adds a NoSchedule taint of the key as well; those of DaemonSets tolerate both for ever. */
+/**
+ * Reports whether a pod may be scheduled to a node that is down. The node controller also adds a NoSchedule taint
+ * with the key. Pods of DaemonSets tolerate both indefinitely.
+ */
 const staysSchedulable = (key: string, kind: string, good: Good, matching: MatchOptions): boolean =>
   kind !== 'DaemonSet' &&
   good.some((each) => each && tolerates({ key, effect: 'NoSchedule' }, each, matching));
 
-/** Nobody makes a bare pod anew. */
+/** Reports whether a controller replaces the pod. Bare pods are not replaced. */
 const isReplaced = (kind: string): boolean => kind !== 'Pod';
 
-/** Keys that Kubernetes and its clouds set, whether a node has them now or not. */
+/** Keys that Kubernetes and its clouds set, even if no node has them now. */
 const WELL_KNOWN =
   /^(?:CriticalAddonsOnly|(?:[a-z0-9-]+\.)*(?:node\.kubernetes\.io|node\.cloudprovider\.kubernetes\.io|node-role\.kubernetes\.io)\/.*)$/;
 
@@ -320,10 +329,13 @@ function strangeKey(
 
 const matchesExecuting = ({ effect = '' }: Toleration): boolean => effect === '' || effect === 'NoExecute';
 
-/** A key, and a value, that no taint has. */
+/** A key and a value that no taint has. */
 const ANY = ' ';
 
-/** NoExecute taints such that whoever tolerates each of them tolerates all that this toleration tolerates. */
+/**
+ * Returns sample NoExecute taints. Any toleration that tolerates all of them tolerates everything that the given
+ * toleration does.
+ */
 function samplesOf({ key, operator = '', value = '' }: Toleration): readonly Taint[] {
   const taint = (sample: string): Taint => ({ key: key || ANY, value: sample, effect: 'NoExecute' });
   const bound = parseInt64(value) ?? 0n;
@@ -339,7 +351,7 @@ function samplesOf({ key, operator = '', value = '' }: Toleration): readonly Tai
   }
 }
 
-/** For so long it tolerates the first of the samples; `undefined`: for ever. */
+/** Returns for how many seconds the toleration tolerates the first sample; `undefined`: indefinitely. */
 function secondsOf(
   toleration: Toleration,
   [sample]: readonly Taint[],
@@ -349,7 +361,7 @@ function secondsOf(
   return deadline([toleration], [{ ...sample, since: 0 }], 0, matching)?.because[0]?.seconds;
 }
 
-/** Whether an entry of a whitelist allows a toleration. Upstream: `isSuperset`. */
+/** Reports whether an entry of a whitelist allows a toleration. Upstream: `isSuperset`. */
 function isWithin(toleration: Toleration, allowed: Toleration): boolean {
   const { key = '', operator = '', effect = '', value = '', tolerationSeconds } = allowed;
   if ((toleration.key ?? '') !== key && (key !== '' || operator !== 'Exists')) return false;

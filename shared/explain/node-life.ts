@@ -3,7 +3,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import type { NodeCase } from './forecast.ts';
 import { type Known, known, knownOr } from './known.ts';
 
-/** Whether the node's Lease could be read, where policy asks for it. */
+/** Returns why the node's Lease could not be read, if policy needs it. */
 export function lifeKnown(node: Known<NodeCase['live']>, rules: Known<Rules>): Known<undefined> {
   const why = knownOr(node, undefined)?.lifeUnknown;
   const governing = knownOr(rules, undefined);

@@ -26,28 +26,28 @@ import { isToGo, type ServiceFacts } from './pod.ts';
 import { recordedForecast, storedGates } from './recorded-forecast.ts';
 import type { Workload } from './workload.ts';
 
-/** Something that history tells of a pod of a node. */
+/** An entry of history about a pod of a node. */
 export interface NodePastEntry extends PastEntry {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** All that is known of a node at one moment. */
+/** All facts about a node at one time. */
 export interface NodeQuestion {
   readonly now: EpochMs;
   readonly cluster: ClusterName;
   readonly node: NodeName;
-  /** As the API server shows it. */
+  /** The node as the API server shows it. */
   readonly live: Known<NodeCase['live']>;
   readonly foundAt?: EpochMs;
-  /** Those that the API server shows on it. */
+  /** Pods of the node that the API server shows. */
   readonly pods: Known<readonly AskedPod[]>;
-  /** What runs them; one that is missing nothing does. */
+  /** Workloads of the pods; a pod that is missing here has none. */
   readonly workloads: Known<ReadonlyMap<PodUid, Workload>>;
-  /** By namespace; absent: not known. */
+  /** Budgets by namespace; absent: not known. */
   readonly budgets: Known<ReadonlyMap<string, readonly Budget[]>>;
   readonly service?: Pick<ServiceFacts, 'rules' | 'partition' | 'deaf'> & {
-    /** Of this node, the oldest first. */
+    /** History of this node, oldest first. */
     readonly history: Known<readonly NodePastEntry[]>;
   };
   readonly builtIn: Known<BuiltIn>;
@@ -58,36 +58,36 @@ export interface NodeQuestion {
 export interface NodeTaint {
   readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
   readonly evicts: 'yes' | 'virtual' | 'no';
-  /** When its countdown started, and how that is known; with those that evict only. */
+  /** When the countdown started; only for taints that evict. `known`: the evidence for that time. */
   readonly since?: EpochMs;
   readonly known?: TaintOrigin;
 }
 
-/** What becomes of one pod. */
+/** The outcome for one pod. */
 export interface NodePod {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
-  /** The controller that made it. */
+  /** The controller that created the pod. */
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** What runs it, as far as that is known: its owner, or what stands behind that. */
+  /** The pod's workload, as far as known: its owner, or the controller behind its owner. */
   readonly workload?: Workload;
   readonly outcome: Forecast | UnknownForecast;
-  /** All that keeps it, now or when it is due. */
+  /** All gates of the pod, now or when it is due. */
   readonly heldBy: readonly EvictionGate[];
-  /** When the built-in controller evicts it, where that runs; absent: never. */
+  /** When the built-in controller, if enabled, evicts the pod; absent: never. */
   readonly builtInAt?: EpochMs;
 }
 
-/** What becomes of the pods of one workload. */
+/** The outcome for the pods of one workload. */
 export interface NodeWorkload {
   readonly namespace: string;
-  /** What runs them, or, as long as that is not known, made them; absent: nobody makes them anew. */
+  /** The workload of the pods or, while it is unknown, the controller that created them. Absent: nobody recreates them. */
   readonly owner?: { readonly kind: string; readonly name: string };
   readonly pods: number;
-  /** How many go, and the first and the last of these; those that are due go now. */
+  /** Number of pods that are evicted, and the first and last time. Due pods are evicted now. */
   readonly evict: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
-  /** How many are kept for no known time, by all that keeps them. */
+  /** Number of pods that are held for an unknown time, by all that holds them. */
   readonly held: readonly { readonly by: readonly KeptBy[]; readonly pods: number }[];
   readonly terminating: number;
   readonly keep: readonly {
@@ -96,7 +96,7 @@ export interface NodeWorkload {
   }[];
 }
 
-/** What happens on a node and why. Plain data; times are epoch ms. */
+/** The explanation of a node's evictions. Plain data; times are epoch ms. */
 export interface NodeAnswer {
   readonly at: EpochMs;
   readonly cluster: ClusterName;
@@ -104,16 +104,16 @@ export interface NodeAnswer {
   readonly zone?: string;
   readonly decidedBy: 'taintward' | 'built-in';
   readonly state: 'there' | 'gone' | 'unknown';
-  /** With `gone`: since when, as far as that is known. */
+  /** With `gone`: when the node was deleted, as far as known. */
   readonly deletedAt?: EpochMs;
-  /** Absent: a relay hears the cluster, or it is not known whether one does. */
+  /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly NodeTaint[];
-  /** By namespace and name. */
+  /** In the order of namespace and name. */
   readonly workloads: readonly NodeWorkload[];
-  /** The first to go first, then those that are kept, and those that stay. */
+  /** In the order of eviction, followed by held pods, and then by pods that stay. */
   readonly pods: readonly NodePod[];
-  /** What keeps some of them, each once. */
+  /** Gates of these pods, each once. */
   readonly gates: readonly GateAccount[];
   readonly policy?: PolicyAccount;
   readonly builtIn: BuiltIn;
@@ -121,7 +121,7 @@ export interface NodeAnswer {
   readonly unknown: readonly { readonly what: string; readonly reason: string }[];
 }
 
-/** Says what happens on a node and why, by the decisions of the core itself. */
+/** Explains what happens on a node and why, by the same decisions as the service. */
 export function explainNode(asked: NodeQuestion): NodeAnswer {
   const { now, cluster, node, live, service, matching } = asked;
   const given = service?.rules ?? { value: builtInRules(matching) };
@@ -157,7 +157,7 @@ export function explainNode(asked: NodeQuestion): NodeAnswer {
   };
 }
 
-/** A pod, before it is asked whether its cluster's rules are known. */
+/** The forecast of a pod, not considering whether the cluster's rules are known. */
 type Foretold = Omit<NodePod, 'outcome'> & { readonly outcome: Forecast };
 
 interface Fates {
@@ -251,7 +251,7 @@ const ungovernedPod = (pod: Foretold, why: string): NodePod =>
 
 const nameOf = ({ namespace, name }: NodePod): string => `${namespace}/${name}`;
 
-/** Those that go come by their moments, before all others. */
+/** Returns the sort key of a forecast: evicted pods by time, before all others. */
 function rankOf(forecast: NodePod['outcome']): number {
   switch (forecast.kind) {
     case 'terminating':

@@ -6,13 +6,13 @@ import type { CancelReason, DeadlineCause, Outcome } from '#shared/eviction/reco
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Cause, causesOf } from './cause.ts';
 
-/** Something that history tells of a pod. */
+/** An entry of history about a pod. */
 export interface PastEntry {
   readonly at: EpochMs;
   readonly ref: { readonly node: NodeName };
   readonly uid: PodUid;
   readonly what: 'scheduled' | Noted['what'] | Outcome;
-  /** When it was to go, as was known then. */
+  /** The deadline, as known at that time. */
   readonly fireAt: EpochMs;
   readonly reasons: readonly DeadlineCause[];
   readonly movedFrom?: EpochMs;
@@ -23,7 +23,7 @@ export interface PastEntry {
   readonly deleted?: Deletion;
 }
 
-/** What became of a pod that is there no more. */
+/** The outcome for a pod that no longer exists. */
 export type PastOutcome =
   | {
       readonly kind: 'evicted';
@@ -35,26 +35,26 @@ export type PastOutcome =
     }
   | {
       readonly kind: 'deleted';
-      /** When it was deleted; where history does not say who did that, when it was last heard of. */
+      /** When the pod was deleted. If history does not name the actor, the time of the last entry. */
       readonly at: EpochMs;
       readonly node: NodeName;
-      /** Absent: history does not say. */
+      /** Absent: history does not name the actor. */
       readonly by?: Deletion['by'];
-      /** When it was to go by us; absent: it was not. */
+      /** The deadline of Taintward's eviction; absent: none was scheduled. */
       readonly dueAt?: EpochMs;
       readonly causes: readonly Cause[];
-      /** Its eviction was cancelled while it was there. */
+      /** Why the eviction was canceled while the pod existed. */
       readonly cancelReason?: CancelReason;
-      /** It was due in a cluster that was only observed. */
+      /** The eviction was due in a cluster that was only observed. */
       readonly observed: boolean;
     }
-  /** History, for as long as it is kept, knows no pod of this name. */
+  /** History, as far as it is kept, has no pod of this name. */
   | { readonly kind: 'not-found' };
 
-/** More than that no date holds: nothing of ours was to evict it. */
+/** The latest time that a date can hold: Taintward had not scheduled the eviction. */
 const NEVER: EpochMs = 8.64e15;
 
-/** What became of the last of the pods that history tells of, but of `except`. `entries`: the oldest first. */
+/** Returns the outcome for the last pod in history, ignoring the pod `except`. `entries`: oldest first. */
 export function pastOutcome(entries: readonly PastEntry[], except?: PodUid): PastOutcome {
   const last = entries.findLast(({ uid }) => uid !== except);
   if (!last) return { kind: 'not-found' };

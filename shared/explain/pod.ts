@@ -28,52 +28,52 @@ import { type Scheduling, schedulingOf } from './scheduling.ts';
 import { accountsOf, type TaintAccount } from './taints.ts';
 import type { Workload } from './workload.ts';
 
-/** A pod that was evicted and does not leave, as its relay reports it. */
+/** A pod that was evicted and is stuck terminating, as its relay reports it. */
 export interface StuckReport {
   readonly uid: PodUid;
-  /** When its grace period was over. */
+  /** When the grace period ended. */
   readonly gracePeriodEndedAt: EpochMs;
   readonly finalizers: readonly string[];
-  /** Of its node: there, not reached by the node controller, or deleted. */
+  /** State of the pod's node: there, unreachable for the node controller, or deleted. */
   readonly nodeState: 'there' | 'unreachable' | 'gone';
 }
 
-/** What the service knows of a cluster, as far as that can be had. */
+/** The service's facts about a cluster, as far as available. */
 export interface ServiceFacts {
   readonly rules: Known<Rules>;
-  /** Of the pod's node; of the node on which it is scheduled to go, where the pod itself is not known. */
+  /** Partition of the pod's node. If the pod itself is unknown: of the node from which its eviction is scheduled. */
   readonly partition: Known<Partition>;
-  /** Of pods of this name, the oldest first. */
+  /** History of pods of this name, oldest first. */
   readonly history: Known<readonly PastEntry[]>;
-  /** Pods of the cluster that do not leave. */
+  /** Pods of the cluster that are stuck terminating. */
   readonly stuck: Known<readonly StuckReport[]>;
-  /** `undefined`: a relay hears the cluster. */
+  /** `undefined`: a relay is connected to the cluster. */
   readonly deaf: Known<Disconnection | undefined>;
 }
 
-/** All that is known of a pod at one moment, by its name. */
+/** All facts about a pod at one time, by its name. */
 export interface PodCase {
   readonly now: EpochMs;
   readonly cluster: ClusterName;
   readonly namespace: string;
   readonly name: string;
-  /** As the API server shows it; `undefined`: there is none. */
+  /** The pod as the API server shows it; `undefined`: there is none. */
   readonly pod: Known<AskedPod | undefined>;
-  /** What runs the pod; `undefined`: nothing does. */
+  /** The pod's workload; `undefined`: it has none. */
   readonly workload: Known<Workload | undefined>;
   /** The pod's node, as the API server shows it. */
   readonly node: Known<NodeCase['live']>;
   /** With a node: see {@link NodeCase}. */
   readonly foundAt?: EpochMs;
-  /** Absent: only the cluster was asked. */
+  /** Absent: only the cluster was asked, not the service. */
   readonly service?: ServiceFacts;
-  /** Those of the pod's namespace. */
+  /** Budgets of the pod's namespace. */
   readonly budgets: Known<readonly Budget[]>;
   readonly builtIn: Known<BuiltIn>;
   readonly matching: MatchOptions;
 }
 
-/** Why a pod goes or stays, and what happens next. Plain data; times are epoch ms. */
+/** The explanation of a pod's eviction or stay, and of the next steps. Plain data; times are epoch ms. */
 export interface PodAnswer {
   readonly at: EpochMs;
   readonly cluster: ClusterName;
@@ -81,40 +81,43 @@ export interface PodAnswer {
   readonly name: string;
   readonly uid?: PodUid;
   readonly node?: NodeName;
-  /** The controller that made it. */
+  /** The controller that created the pod. */
   readonly owner?: { readonly kind: string; readonly name: string };
-  /** What runs it, which is its owner, or stands behind that: a Deployment behind a ReplicaSet. Absent: not known, or nothing. */
+  /**
+   * The pod's workload: its owner, or the controller behind its owner, like a Deployment behind a ReplicaSet. Absent:
+   * unknown, or none.
+   */
   readonly workload?: Workload;
-  /** Whose decision is told: without the service it is the built-in controller's, where that runs. */
+  /** The source of the decision. Without the service, it is the built-in controller, if enabled. */
   readonly decidedBy: 'taintward' | 'built-in';
   readonly outcome: Forecast | PastOutcome | UnknownForecast;
-  /** What became of an earlier pod of this name, as far as history tells of one. */
+  /** The outcome for an earlier pod of this name, if history has one. */
   readonly before?: PastOutcome;
   readonly stuck?: StuckReport;
-  /** Somebody says that it is being moved off its node. Absent: no. */
+  /** An annotation marks the pod as being moved off its node. Absent: no. */
   readonly takeoverInProgress?: true;
-  /** Absent: a relay hears the cluster, or it is not known whether one does. */
+  /** Absent: a relay is connected to the cluster, or this is unknown. */
   readonly disconnected?: DisconnectionAccount;
   readonly taints: readonly TaintAccount[];
-  /** What keeps the pod now, or will when it is due. */
+  /** Gates that hold the pod now, or will when it is due. */
   readonly gates: readonly GateAccount[];
-  /** Absent: not known, or nobody manages the cluster. */
+  /** Absent: unknown, or the cluster is not managed. */
   readonly policy?: PolicyAccount;
-  /** Those that are about the pod; absent: not known. */
+  /** Budgets that select the pod; absent: unknown. */
   readonly budgets?: readonly Budget[];
-  /** `evictsAt`: when it evicts the pod, where it runs; absent: never. */
+  /** `evictsAt`: when the built-in controller, if enabled, evicts the pod; absent: never. */
   readonly builtIn?: BuiltIn & { readonly evictsAt?: EpochMs };
   readonly scheduling?: Scheduling;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly history: readonly PastEntry[];
   readonly remediations: readonly Remedy[];
-  /** The commands that let the pod go, all of them together; none where nothing keeps it. */
+  /** Commands that together release the pod; empty if it has no gate. */
   readonly release: readonly string[];
-  /** What could not be found out, and why. */
+  /** Facts that could not be read, and why. */
   readonly unknown: readonly { readonly what: string; readonly reason: string }[];
 }
 
-/** Says why a pod goes or stays and what happens next, by the decisions of the core itself. */
+/** Explains why a pod is evicted or stays, and what happens next, by the same decisions as the service. */
 export function explainPod(asked: PodCase): PodAnswer {
   const { now, cluster, namespace, name, service } = asked;
   const pod = knownOr(asked.pod, undefined);
@@ -151,13 +154,13 @@ export function explainPod(asked: PodCase): PodAnswer {
   };
 }
 
-/** Whether a pod goes once nothing keeps it. */
+/** Reports whether a pod is evicted once nothing holds it. */
 export const isToGo = ({ kind }: PodAnswer['outcome']): boolean =>
   kind === 'evict' || kind === 'held' || kind === 'blocked';
 
 type Told = Pick<PodAnswer, 'outcome'> & Partial<PodAnswer>;
 
-/** By what the API server shows, and what is stored. */
+/** Explains a pod by the API server's view and the stored data. */
 function byLife(asked: PodCase, pod: AskedPod): Told {
   const { now, cluster, service, matching } = asked;
   const given = service?.rules ?? { value: builtInRules(matching) };
@@ -199,7 +202,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   };
 }
 
-/** By what is stored alone: the pod's own schedule, where it has one. */
+/** Explains a pod by the stored data alone: by its record, if it has one. */
 function byRecord({ service, namespace, name, now, cluster }: PodCase, why: string): Told {
   const partition = service && knownOr(service.partition, undefined);
   const record = partition?.scheduled
@@ -219,7 +222,7 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   };
 }
 
-/** What keeps a pod, and what ends that. */
+/** Returns the gates of a pod, and the commands that open them. */
 const braked = (
   gates: readonly EvictionGate[],
   rules: Rules,
@@ -237,7 +240,7 @@ function partitionIn({ cluster, service }: PodCase, { node }: AskedPod): Partiti
   return service ? knownOr(service.partition, nothing) : nothing;
 }
 
-/** What is stored of a node that cannot be looked at. */
+/** Returns the stored state of a node that can't be read. */
 function storedLife({ node }: Partition): NodeCase['live'] | undefined {
   if (!node) return undefined;
   const { taintsStamp, deletedAt } = node;

@@ -9,12 +9,13 @@ import { causesOf } from './cause.ts';
 import { type Forecast, gaveUp, retrying } from './forecast.ts';
 import { allGates } from './gates.ts';
 
-/** What is stored of a node, as far as it tells of its pods. */
+/** The stored data of a node that its pods depend on. */
 export type Stored = Pick<Partition, 'ref' | 'node' | 'scheduled'>;
 
 /**
- * All that keeps each pod of a node from being evicted, now or once it is due, by what is stored alone. A pod's labels, its
- * node's zone and Lease are shown by the cluster only: what hangs on them keeps pods that were found held by it.
+ * Returns a function that finds all gates of a pod, now or once it is due, by the stored data alone. Only the cluster
+ * shows a pod's labels and its node's zone and Lease. Gates that depend on these hold only pods that were already
+ * found held by them.
  */
 export function storedGates(
   { ref, node, scheduled }: Stored,
@@ -49,7 +50,7 @@ const withoutLabels = (policy: Policy): Policy => ({
   only: policy.only.some(({ labels }) => labels !== undefined) ? [] : policy.only,
 });
 
-/** What becomes of a pod that cannot be looked at, by what is stored of it and its node alone. */
+/** Returns the forecast of a pod that can't be read, by the stored data of the pod and its node alone. */
 export function recordedForecast(
   record: EvictionRecord,
   stored: Stored,

@@ -3,28 +3,34 @@ import { DOWN_KEYS } from '#shared/taints/taint.ts';
 import type { AskedPod, Forecast } from './forecast.ts';
 import type { TaintAccount } from './taints.ts';
 
-/** What keeps a pod where it is. */
+/** A way to keep a pod on its node. */
 export type Remedy =
-  /** The pod tolerates for ever what makes it go; for the next pods, their workload's template must say so, too. */
+  /**
+   * The pod tolerates its evicting taints indefinitely. For future pods, the template of the workload must be
+   * changed, too.
+   */
   | { readonly kind: 'tolerate'; readonly command: string }
-  /** A taint goes that makes it go. */
+  /** A taint that evicts the pod is removed. */
   | { readonly kind: 'untaint'; readonly taint: TaintAccount['taint']; readonly command: string }
-  /** Its node recovers: the node controller sets these taints for as long as it is down. */
+  /** The node recovers. The node controller keeps these taints while the node is down. */
   | { readonly kind: 'fix-node'; readonly taints: readonly TaintAccount['taint'][] }
-  /** It is held by Taintward; the built-in controller, where that runs, heeds no hold. */
+  /** A Taintward hold keeps the pod. The built-in controller, if enabled, ignores holds. */
   | { readonly kind: 'hold'; readonly command: string };
 
-/** Of which pod, node and cluster is spoken. */
+/** The pod, its node, and its cluster. */
 export interface Whereabouts {
-  /** Absent: no service manages it. */
+  /** Absent: no service manages the cluster. */
   readonly cluster?: ClusterName;
   readonly node: NodeName;
-  /** The pod garbage collector deletes what is on it, whatever it tolerates. */
+  /** The pod garbage collector deletes the node's pods, whatever they tolerate. */
   readonly nodeGone: boolean;
   readonly pod: Pick<AskedPod, 'namespace' | 'name' | 'tolerations'>;
 }
 
-/** What would keep a pod that goes; nothing where nothing has to. The first alone is enough, and all taints of the others together. */
+/**
+ * Returns the ways to keep a pod; empty if nothing evicts it, or nothing can keep it. The first way suffices alone.
+ * Otherwise, all taints must be handled.
+ */
 export function remediesFor(
   accounts: readonly TaintAccount[],
   { cluster, node, nodeGone, pod }: Whereabouts,
@@ -56,8 +62,9 @@ export function remediesFor(
 }
 
 /**
- * Of a pod that runs only the seconds of its tolerations may be changed, and tolerations added. The first that matches
- * decides, so one that is added helps only where none did.
+ * Returns the command that adds tolerations to a pod, or removes the seconds of its tolerations. Other changes to a
+ * running pod's tolerations are not allowed. The first matching toleration counts, so a new one helps only for a
+ * taint without a match.
  */
 function tolerateCommand(
   limiting: readonly TaintAccount[],

@@ -1,23 +1,23 @@
 import type { Forecast } from './forecast.ts';
 import type { TaintAccount } from './taints.ts';
 
-/** What follows once a pod is gone from its node. */
+/** The consequences of a pod's removal from its node. */
 export interface Scheduling {
   /**
-   * Who makes another in its place: its controller, somewhere; its DaemonSet, on this node; the node's kubelet, which a static
-   * pod never left.
+   * The actor that replaces the pod: its controller, on any node, or its DaemonSet, on this node. The node's kubelet
+   * never stops a static pod.
    */
   readonly replacedBy: 'nobody' | 'controller' | 'daemonset' | 'kubelet';
   /** Taints that keep such a pod from being scheduled onto the node. */
   readonly keptOffBy: readonly TaintAccount['taint'][];
   /**
-   * The next one may come to this node again, only to be evicted again: a scheduler asks whether a taint is tolerated, and not
-   * for how long.
+   * The replacement may be scheduled to this node and be evicted again: a scheduler checks whether a taint is
+   * tolerated, not for how long.
    */
   readonly loops: boolean;
 }
 
-/** What a scheduler makes of the place that a pod leaves. `nodeGone`: nothing is scheduled there any more. */
+/** Returns the consequences for the scheduler of a pod's removal. `nodeGone`: no pod is scheduled to the node any more. */
 export function schedulingOf(
   owner: { readonly kind: string } | undefined,
   accounts: readonly TaintAccount[],

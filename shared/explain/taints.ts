@@ -9,40 +9,46 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { originOf, settingOf, type TaintOrigin } from './cause.ts';
 import type { AskedPod, NodeForecast } from './forecast.ts';
 
-/** A toleration of a pod, by its place in the pod's list, counted from 0. */
+/** A toleration of a pod, with its index in the pod's list, from 0. */
 export interface PlacedToleration {
   readonly index: number;
-  /** As the pod says it; absent: for ever. */
+  /** The pod's own value; absent: indefinitely. */
   readonly seconds?: number;
 }
 
-/** What one taint of a node means for a pod. */
+/** The effect of one taint of a node on a pod. */
 export interface TaintAccount {
   readonly taint: Pick<Taint, 'key' | 'value' | 'effect'>;
-  /** `no`: it only keeps pods from being scheduled; `virtual`: it does so by itself, and policy has it evict. */
+  /**
+   * `no`: the taint only prevents scheduling. `virtual`: the taint itself only prevents scheduling, but policy treats
+   * it as NoExecute.
+   */
   readonly evicts: 'yes' | 'virtual' | 'no';
-  /** When its countdown started, and how that is known; with those that evict only. */
+  /** When the countdown started; only for taints that evict. `known`: the evidence for that time. */
   readonly since?: EpochMs;
   readonly known?: TaintOrigin;
-  /** The one that decides, which is the first that matches; absent: none does. */
+  /** The toleration that decides: the first match; absent: none matches. */
   readonly toleration?: PlacedToleration;
-  /** Later ones that match as well, and count for nothing. */
+  /** Later matching tolerations, which are ignored. */
   readonly shadowed: readonly PlacedToleration[];
-  /** For so long it is tolerated; absent: for ever, or it does not evict. */
+  /** How long the taint is tolerated; absent: indefinitely, or the taint does not evict. */
   readonly seconds?: number;
-  /** What changed that: a field of the cluster's policy, or `takeover`, the note of a pod that is taken over. */
+  /**
+   * The origin of a change to `seconds`: a field of the cluster's policy, or `takeover`, the note of a pod that is
+   * taken over.
+   */
   readonly changedBy?: string;
-  /** When the pod must go by this taint alone; absent: never. */
+  /** The pod's deadline by this taint alone; absent: never. */
   readonly deadlineAt?: EpochMs;
-  /** It is this taint, perhaps among others, that sets when the pod must go. */
+  /** This taint, perhaps with others, sets the pod's deadline. */
   readonly decides: boolean;
-  /** Whether a scheduler places such a pod on the node in spite of it; for how long it is tolerated does not count. */
+  /** A scheduler places such a pod on the node in spite of the taint. The duration of the toleration does not matter. */
   readonly schedules: boolean;
 }
 
 /**
- * What each taint of a node means for a pod that was bound at `podSince`: those that evict in the node's order, then the
- * others of `live`.
+ * Returns the effect of each taint of a node on a pod that was bound at `podSince`. The taints that evict come first,
+ * in the node's order, followed by the other taints in `live`.
  */
 export function accountsOf(
   { taints, deletedAt }: Pick<NodeForecast, 'taints' | 'deletedAt'>,
@@ -84,7 +90,7 @@ function accountOf(
     );
   const asItIs = places(taint);
   const executing = places(asExecuting(taint));
-  // Whoever tolerates a virtual taint as the NoSchedule taint it is stays.
+  // A pod that tolerates a virtual taint as the NoSchedule taint that it is stays.
   const matches = executing.length > 0 ? executing : asItIs;
   const [toleration, ...shadowed] = matches;
   return {

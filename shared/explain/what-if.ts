@@ -10,63 +10,63 @@ import { type Budget, budgetsOf } from './budgets.ts';
 import { type AskedPod, type Forecast, forecastPod } from './forecast.ts';
 import { type Workload, workloadText } from './workload.ts';
 
-/** Pods that go within so long of each other go together: a replacement is hardly ready sooner. */
+/** Pods that are evicted within this time count as evicted together: a replacement is hardly ready sooner. */
 export const TOGETHER_MS = 60_000;
 
-/** A node that is to be tainted, as it is. */
+/** The current state of a node that is to be tainted. */
 export interface NodeToTaint {
   readonly zone?: string;
-  /** All effects. */
+  /** Taints of all effects. */
   readonly taints: readonly LiveTaint[];
-  /** What is stored of it. */
+  /** The node's stored data. */
   readonly partition: Partition;
 }
 
 /** A pod of one of these nodes. */
 export interface PodThere extends AskedPod {
   readonly node: NodeName;
-  /** It stands in what is ready of its workload, and in what its budgets count. */
+  /** The pod counts as ready for its workload and for its budgets. */
   readonly ready: boolean;
 }
 
-/** What it takes to say which pods would go. */
+/** Inputs of the forecast of a taint. */
 export interface Situation {
   readonly now: EpochMs;
   readonly taint: Taint;
   readonly nodes: readonly NodeToTaint[];
   readonly pods: readonly PodThere[];
   readonly rules: Rules;
-  /** Of the whole cluster, with the taint on these nodes. */
+  /** Counts of the whole cluster, with the taint on these nodes. */
   readonly counts: GuardCounts;
   readonly released: readonly ReleasedTrip[];
 }
 
-/** How many pods a workload wants, and has ready in the whole cluster. */
+/** Number of pods that a workload wants, and that are ready in the whole cluster. */
 export interface Replicas {
   readonly desired: number;
   readonly ready: number;
 }
 
-/** What the Eviction API said of one pod, had it been evicted alone. */
+/** The Eviction API's response about one pod, as if the pod were evicted alone. */
 export type Answer =
   | { readonly kind: 'allowed' }
   | { readonly kind: 'blocked'; readonly reason: string }
-  /** It could not be asked. */
+  /** The API could not be called. */
   | { readonly kind: 'unknown'; readonly why: string };
 
-/** What was found out beside the situation itself. */
+/** Facts that were read in addition to the situation. */
 export interface Findings {
-  /** By the pods' UIDs; a pod that is not named is its own. */
+  /** Workloads by the pods' UIDs; a pod that is missing is its own workload. */
   readonly workloads: ReadonlyMap<PodUid, Workload>;
-  /** By {@link workloadText}; what is not named is not known. */
+  /** Replicas by {@link workloadText}; those of a missing workload are unknown. */
   readonly replicas: ReadonlyMap<string, Replicas>;
-  /** By namespace; of one that is missing they cannot be read. */
+  /** Budgets by namespace; those of a missing namespace can't be read. */
   readonly budgets: ReadonlyMap<string, readonly Budget[]>;
-  /** Of those of the pods that were asked for. */
+  /** Responses about the pods for which the API was called. */
   readonly answers: ReadonlyMap<PodUid, Answer>;
 }
 
-/** Why pods would not go, in a word; `hold` with what holds them. */
+/** Why pods would not be evicted, in one word; `hold`: the hold's ID. */
 export interface Stay {
   readonly cause:
     | 'hold'
@@ -80,52 +80,55 @@ export interface Stay {
   readonly hold?: string;
 }
 
-/** What would become of the pods of a workload that are on the nodes. */
+/** The forecast for the pods of a workload on these nodes. */
 export interface WorkloadForecast extends Workload {
   readonly pods: number;
   readonly now: number;
-  /** How many go later, and when the first and the last of these. */
+  /** Number of pods that are evicted later, and the first and last time. */
   readonly later: { readonly pods: number; readonly firstAt?: EpochMs; readonly lastAt?: EpochMs };
   readonly keep: readonly (Stay & { readonly pods: number })[];
   readonly replicas?: Replicas;
-  /** The most of its ready pods that go together. */
+  /** Maximum number of ready pods that are evicted together. */
   readonly together: number;
 }
 
-/** What would become of a budget. */
+/** The forecast for a budget. */
 export interface BudgetForecast {
   readonly namespace: string;
-  /** Absent: the budgets of the namespace cannot be read; the Eviction API was asked all the same. */
+  /** Absent: the budgets of the namespace can't be read, but the Eviction API was called. */
   readonly name?: string;
-  /** Healthy pods that may go now. */
+  /** Healthy pods that may be evicted now. */
   readonly allowed?: number;
-  /** Of its pods, those that would go. */
+  /** Number of the budget's pods that would be evicted. */
   readonly evicted: number;
-  /** The most ready ones of these that go together. */
+  /** Maximum number of these that are ready and are evicted together. */
   readonly together: number;
-  /** Those of them that the Eviction API would not let go, each asked alone. */
+  /** Number of these that the Eviction API would block, each requested alone. */
   readonly blocked: number;
-  /** What it said of the first of these. */
+  /** The API's message about the first of these. */
   readonly reason?: string;
-  /** `asked`: the Eviction API said so of each pod alone; `computed`: by the budget's status only, `why` the API could not be asked. */
+  /**
+   * `eviction-api`: the Eviction API answered for each pod alone. `status`: computed from the budget's status,
+   * because the API could not be called (`error`).
+   */
   readonly source: 'eviction-api' | 'status';
   readonly error?: string;
-  /** More go together than it allows, or one that may not go. */
+  /** More pods are evicted together than the budget allows, or a pod is evicted that the Eviction API would block. */
   readonly breaks: boolean;
-  /** It is heeded (method `evict`): what it forbids waits for it. */
+  /** Policy respects the budget (method `evict`): blocked evictions wait for it. */
   readonly heeded: boolean;
 }
 
-/** What a taint would break. */
+/** Something that a taint would break. */
 export type Break =
   | { readonly kind: 'guard'; readonly trip: TripReport }
   | { readonly kind: 'budget'; readonly budget: BudgetForecast }
-  /** All of its ready pods go together. */
+  /** All ready pods of the workload are evicted together. */
   | { readonly kind: 'emptied'; readonly workload: WorkloadForecast }
-  /** Nobody makes it anew. */
+  /** Nobody recreates the pod. */
   | { readonly kind: 'bare-pod'; readonly namespace: string; readonly name: string; readonly at: EpochMs };
 
-/** One pod, for those who want to know of each. */
+/** The forecast of one pod. */
 export interface PodForecast {
   readonly namespace: string;
   readonly name: string;
@@ -135,7 +138,7 @@ export interface PodForecast {
   readonly outcome: Forecast;
 }
 
-/** What would happen if some nodes had a taint. Counts are of pods on these nodes; times are epoch ms. */
+/** The forecast of a taint on some nodes. Counts are of pods on these nodes; times are epoch ms. */
 export interface WhatIf {
   readonly at: EpochMs;
   readonly taint: Taint;
@@ -144,9 +147,9 @@ export interface WhatIf {
   readonly now: number;
   readonly later: number;
   readonly keep: number;
-  /** Of those that go, those that the guard would hold before. */
+  /** Number of evicted pods that the guard would hold first. */
   readonly guarded: number;
-  /** What forbids every eviction now; what is said here is what follows once it does no more. */
+  /** The gate of all evictions now. The forecast applies once it is open. */
   readonly gate?: ClusterGate;
   readonly guard: GuardForecast;
   readonly pace: Pace;
@@ -156,38 +159,38 @@ export interface WhatIf {
   readonly each: readonly PodForecast[];
 }
 
-/** What the guard would say. */
+/** The forecast for the guard. */
 export interface GuardForecast {
-  /** Those that the taint trips; in `shadow` it would only tell of them. */
+  /** Trips that the taint causes; with `dryRun`, the guard would only log them. */
   readonly trips: readonly TripReport[];
   readonly dryRun: boolean;
-  /** Those that stand already. */
+  /** Trips that already exist. */
   readonly standing: readonly TripReport[];
 }
 
-/** How long it takes. */
+/** The duration of the evictions. */
 export interface Pace {
   /** Pods per second; absent: no limit. */
   readonly evictionRate?: number;
-  /** When the last pod has gone, by the rate; absent: none goes. */
+  /** When the last pod is evicted, by the rate; absent: none is. */
   readonly lastAt?: EpochMs;
-  /** Pods per second that go when what was held is let go. */
+  /** Pods per second that are evicted when held pods are released. */
   readonly releaseRate: number;
-  /** So long that takes for all that go, had they been held. */
+  /** How long a release of all these pods would take, in ms. */
   readonly releaseMs: number;
 }
 
-/** What would become of each pod. */
+/** The forecast of each pod. */
 export interface Forecasts {
   readonly pods: ReadonlyMap<PodUid, Forecast>;
-  /** Those that the guard would hold before. */
+  /** Pods that the guard would hold first. */
   readonly guarded: ReadonlySet<PodUid>;
   readonly guard: GuardForecast;
 }
 
 /**
- * Foresees the pods of nodes that get a taint now. Observing, stops, pauses and the guard are left out, for each ends by one
- * word, and then all goes as it is said here; holds and exclusions count.
+ * Forecasts the pods of nodes that get a taint now. Observe mode, stops, pauses, and the guard are ignored: an
+ * operator can end each of them with one command, and then the forecast applies. Holds and exclusions count.
  */
 export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }: Situation): Forecasts {
   const { shadow } = rules.policy.guard;
@@ -212,13 +215,19 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
   return { pods: forecasts, guarded, guard: { trips, dryRun: shadow, standing } };
 }
 
-/** A node's taints with one more; one of its key and effect is replaced, as `kubectl taint --overwrite` does. */
+/**
+ * Returns a node's taints with one more. It replaces a taint with the same key and effect, as `kubectl taint
+ * --overwrite` does.
+ */
 export const withTaint = (taints: readonly LiveTaint[], taint: Taint): readonly LiveTaint[] => [
   ...taints.filter(({ key, effect }) => key !== taint.key || effect !== taint.effect),
   taint,
 ];
 
-/** The pods that would go and have a budget, or may have one: those to ask the Eviction API for. */
+/**
+ * Returns the pods for which the Eviction API is to be called: those that would be evicted and have a budget, or may
+ * have one.
+ */
 export const podsToAsk = (
   { pods }: Situation,
   forecasts: Forecasts,
@@ -229,7 +238,7 @@ export const podsToAsk = (
     return forecasts.pods.get(pod.uid)?.kind === 'evict' && (known === undefined || known.length > 0);
   });
 
-/** Says what would happen, by all that was found out. */
+/** Returns the forecast of a taint, from all facts that were read. */
 export function whatIf(situation: Situation, forecasts: Forecasts, findings: Findings): WhatIf {
   const { now, taint, nodes, pods, rules } = situation;
   const { guard, guarded } = forecasts;
@@ -283,7 +292,7 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
   };
 }
 
-/** A pod, and what would become of it. */
+/** A pod and its forecast. */
 interface Told {
   readonly pod: PodThere;
   readonly workload: Workload;
@@ -304,7 +313,7 @@ function paceOf(going: readonly Going[], { policy: { rate, drain } }: Rules): Pa
   };
 }
 
-/** When the last of these pods has gone, at so many a second. */
+/** Returns when the last of these pods is evicted, with `rate` pods per second. */
 function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | undefined {
   const sorted = going.map(({ forecast }) => forecast).sort((a, b) => a.at - b.at);
   const last = sorted.at(-1)?.at;
@@ -343,7 +352,7 @@ function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now:
   };
 }
 
-/** Why a pod does not go; `undefined`: it goes. */
+/** Returns why a pod is not evicted; `undefined`: it is. */
 function stayOf(forecast: Forecast): Stay | undefined {
   switch (forecast.kind) {
     case 'evict':
@@ -367,13 +376,16 @@ function stayOf(forecast: Forecast): Stay | undefined {
 
 const stayKey = ({ cause, hold = '' }: Stay): string => `${cause} ${hold}`;
 
-/** What nobody relies on to be ready at any moment. */
+/** Kinds of workloads that need not always have a ready pod. */
 const NEVER_EMPTIED: readonly string[] = ['Job', 'CronJob', 'Pod', 'Node'];
 
 const isEmptied = ({ kind, replicas, together }: WorkloadForecast): boolean =>
   !NEVER_EMPTIED.includes(kind) && replicas !== undefined && together > 0 && together >= replicas.ready;
 
-/** Where budgets cannot be read, which pods have one is known only of those that the Eviction API would not let go. */
+/**
+ * Returns the forecasts for budgets. If budgets can't be read, only the pods that the Eviction API would block are
+ * known to have one.
+ */
 function budgetFates(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetForecast[] {
   const read = [...budgets].flatMap(([namespace, ofNamespace]) =>
     ofNamespace.flatMap((budget) => {
@@ -410,13 +422,13 @@ function budgetFate(
     ...(why === undefined ? { source: 'eviction-api' } : { source: 'status', error: why }),
     breaks:
       together > (of.allowed ?? Number.POSITIVE_INFINITY) ||
-      // To delete one that is not ready disrupts nothing.
+      // Deleting a pod that is not ready disrupts nothing.
       blocked.some(({ pod, forecast }) => pod.ready || forecast.by === 'evict'),
     heeded: going.every(({ forecast }) => forecast.by === 'evict'),
   };
 }
 
-/** `undefined`: they cannot be read. */
+/** Returns the budgets of a pod; `undefined`: they can't be read. */
 function budgetsOfPod(
   { namespace, labels = {} }: PodThere,
   budgets: Findings['budgets'],
@@ -425,7 +437,7 @@ function budgetsOfPod(
   return ofNamespace && budgetsOf(ofNamespace, labels);
 }
 
-/** The most ready ones of these pods that go within {@link TOGETHER_MS}. */
+/** Returns the maximum number of ready pods that are evicted within {@link TOGETHER_MS}. */
 function mostReadyTogether(going: readonly Going[]): number {
   const moments = going.filter(({ pod }) => pod.ready).map(({ forecast }) => forecast.at);
   const sorted = moments.sort((a, b) => a - b);

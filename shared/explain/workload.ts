@@ -1,10 +1,10 @@
-/** What runs pods: the last of the controllers behind them. */
+/** A workload: the last of the controllers behind pods. */
 export interface Workload {
   readonly namespace: string;
-  /** `Pod`: nothing runs it, and nobody makes it anew. */
+  /** `Pod`: a pod without a controller, which nobody recreates. */
   readonly kind: string;
   readonly name: string;
 }
 
-/** A workload's own name in a cluster. */
+/** Returns a workload's unique name in a cluster. */
 export const workloadText = ({ namespace, kind, name }: Workload): string => `${namespace}/${kind}/${name}`;

@@ -3,16 +3,16 @@ import type { PodRef, PodUid } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 
-/** `v1.PodReasonDeletionByTaintManager`: why the condition `DisruptionTarget` was set. */
+/** `v1.PodReasonDeletionByTaintManager`: the reason of the condition `DisruptionTarget`. */
 export const TAINT_MANAGER_REASON = 'DeletionByTaintManager';
 
-/** `v1.PodReasonEvictionByEvictionAPI`: the same, where the Eviction API set it. */
+/** `v1.PodReasonEvictionByEvictionAPI`: the reason if the Eviction API set the condition. */
 export const EVICTION_API_REASON = 'EvictionByEvictionAPI';
 
 /**
- * The strategic merge patch of a pod's status by which the built-in controller announces an eviction
- * (`addConditionAndDeletePod`): the UID guards against a pod recreated under the same name, the condition is
- * merged by its type, and `observedGeneration` is left out where the server counts no generations (0).
+ * Returns the strategic merge patch of a pod's status by which the built-in controller announces an eviction
+ * (`addConditionAndDeletePod`). The UID guards against a pod that was recreated under the same name. The condition is
+ * merged by its type. `observedGeneration` is omitted if the server counts no generations (0).
  */
 export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): object {
   return {
@@ -32,14 +32,14 @@ export function disruptionPatch(uid: PodUid, generation: number, now: EpochMs): 
   };
 }
 
-/** The built-in controller's name: whoever filters Events by it finds ours too. */
+/** The built-in controller's name: users who filter Events by it find ours, too. */
 const COMPONENT = 'taint-eviction-controller';
 /** An object's name is a DNS subdomain (RFC 1123). */
 const MAX_NAME_LENGTH = 253;
-/** 64 bits of the key's hash: as long as the nanoseconds that upstream's recorder puts there. */
+/** 64 bits of the key's hash: as long as the nanoseconds that upstream's recorder uses. */
 const HASH_LENGTH = 16;
 
-/** The `core/v1.Event` that upstream's recorder would make of it, but named by its key. */
+/** Returns the `core/v1.Event` that upstream's recorder would make, but named by its key. */
 export function eventBody(event: PodEvent, now: EpochMs): object {
   const { namespace, name } = event.pod;
   const at = timeText(now);
@@ -63,14 +63,14 @@ export function eventBody(event: PodEvent, now: EpochMs): object {
 
 function eventName(pod: string, key: string): string {
   const hash = digest('sha256', key).slice(0, HASH_LENGTH);
-  // A part of a DNS name must not end in what the cut may leave there.
+  // The cut may leave a character that a part of a DNS name must not end in.
   return `${pod.slice(0, MAX_NAME_LENGTH - HASH_LENGTH - 1).replace(/[-.]+$/, '')}.${hash}`;
 }
 
 /** A `core/v1.Event` about a pod, as the built-in controller writes it. */
 export interface PodEvent {
   readonly pod: PodRef;
-  /** Names the Event: posting the same key twice is one Event. */
+  /** Names the Event: posting the same key twice creates one Event. */
   readonly key: string;
   readonly type: 'Normal' | 'Warning';
   readonly reason: string;

@@ -10,53 +10,59 @@ import type { PodEvent } from './announcement.ts';
 import type { Rival } from './marker.ts';
 import type { WorkloadRef } from './replicas.ts';
 
-/** The few fields of a Node that deciding needs. */
+/** The fields of a Node that eviction decisions need. */
 export interface LiveNode {
   readonly name: NodeName;
   readonly resourceVersion: string;
-  /** All effects, in list order. */
+  /** Taints of all effects, in list order. */
   readonly taints: readonly LiveTaint[];
   /**
-   * Changes with the taints, whatever they were and are: who wrote `spec.taints` last and when, to the second, by the
-   * API server's clock. Two equal lists with different stamps are not the same taints. Absent where the server does
-   * not say, and when nobody owns a taint.
+   * Changes with each write of the taints. It contains the last writer of `spec.taints` and the time of the write, to
+   * the second, by the API server's clock. Two equal lists with different stamps are not the same taints. Absent: the
+   * server does not report it, or nobody owns a taint.
    */
   readonly taintsStamp?: string;
-  /** Its label `topology.kubernetes.io/zone`; absent: in no zone. */
+  /** The label `topology.kubernetes.io/zone`; absent: the node is in no zone. */
   readonly zone?: string;
 }
 
-/** The few fields of a Pod that deciding needs. Equal toleration lists are one shared object. */
+/** The fields of a Pod that eviction decisions need. Equal toleration lists are one shared object. */
 export interface LivePod {
   readonly uid: PodUid;
   readonly namespace: string;
   readonly name: string;
   readonly resourceVersion: string;
-  /** `metadata.generation`; absent or 0 where the server counts none. */
+  /** `metadata.generation`; absent or 0: the server counts none. */
   readonly generation?: number;
   /** `undefined` until bound. */
   readonly node: NodeName | undefined;
   readonly tolerations: readonly Toleration[];
   /**
-   * When it was bound to its node: `PodScheduled`'s transition time, or else the creation time. Kubernetes cuts both to
-   * the second.
+   * When the pod was bound to its node: the transition time of `PodScheduled`, or else the creation time. Kubernetes
+   * truncates both to the second.
    */
   readonly podSince: EpochMs;
-  /** Has a `deletionTimestamp`. */
+  /** The pod has a `deletionTimestamp`. */
   readonly terminating: boolean;
-  /** Carries the `DisruptionTarget` condition with our reason: this service (or the built-in one) began to evict it. */
+  /**
+   * The pod has the `DisruptionTarget` condition with our reason: this service (or the built-in controller) began to
+   * evict it.
+   */
   readonly disrupted: boolean;
-  /** Carries that condition with the Eviction API's reason: somebody, maybe this service, evicted it by that. Absent: no. */
+  /**
+   * The pod has that condition with the Eviction API's reason: some client, perhaps this service, evicted it by that
+   * API. Absent: no.
+   */
   readonly evicted?: true;
-  /** Somebody says that it is being moved off its node, as KubeVirt does of a VM that migrates. Absent: no. */
+  /** An annotation marks the pod as being moved off its node, as KubeVirt does while a VM migrates. Absent: no. */
   readonly moving?: true;
-  /** With `terminating`: when its grace period is over, and what has to be done before it may go. */
+  /** With `terminating`: when the grace period ends, and which finalizers must be removed first. */
   readonly leaving?: { readonly overAt: EpochMs; readonly finalizers: readonly string[] };
-  /** With `terminating`: somebody else than this service deleted it. Absent too where nobody knows who did. */
+  /** With `terminating`: the deletion by another actor than this service. Absent, too, if the actor is unknown. */
   readonly deleted?: Deletion;
   /** Absent: none. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** The controller that made it (`ownerReferences`); absent: nobody makes it anew. */
+  /** The controller that created the pod (`ownerReferences`); absent: nobody recreates it. */
   readonly owner?: PodOwner;
 }
 
@@ -69,51 +75,52 @@ export interface PodOwner {
 export interface Page<T> {
   readonly items: readonly T[];
   readonly resourceVersion: string;
-  /** Pass to get the next page; absent on the last. */
+  /** Token of the next page; absent on the last page. */
   readonly continue?: string;
 }
 
 export type WatchEvent<T> =
   | { readonly kind: 'upsert'; readonly object: T }
   | { readonly kind: 'delete'; readonly object: T }
-  /** `initialEnd`: everything that was there when the watch began has been told. */
+  /** `initialEnd`: all objects that existed when the watch began were sent. */
   | { readonly kind: 'bookmark'; readonly resourceVersion: string; readonly initialEnd?: true }
-  /** A change of an object that the caller does not follow; nothing of it was read but its version. */
+  /** A change of an object that the caller does not follow. Only its version was read. */
   | { readonly kind: 'passed'; readonly resourceVersion: string };
 
-/** An event that tells what became of an object. */
+/** An event about a changed object. */
 export type Change<T> = Extract<WatchEvent<T>, { readonly object: T }>;
 
 export interface ListOptions {
-  /** Objects on a page at most; absent: all in one answer. */
+  /** Maximum number of objects on a page; absent: all in one response. */
   readonly limit?: number;
   readonly continue?: string;
   /** Only pods bound to this node (fieldSelector spec.nodeName). */
   readonly onNode?: NodeName;
   /**
-   * A version that the answer is to have reached; the server may answer from its cache then. '0': whatever that holds.
-   * Absent: a consistent read. Rejects with 504 (cause `ResourceVersionTooLarge`) where the server is not that far.
+   * A version that the response must have reached; the server may respond from its cache then. '0': any version.
+   * Absent: a consistent read. Rejects with 504 (cause `ResourceVersionTooLarge`) if the server has not reached the
+   * version.
    */
   readonly notOlderThan?: string;
   readonly signal: AbortSignal;
 }
 
 export interface WatchOptions {
-  /** Changes after this; absent with `initial` only. */
+  /** The watch sends changes after this version; absent with `initial` only. */
   readonly resourceVersion?: string;
   /**
-   * Everything that is there first, as upserts, ended by a bookmark with `initialEnd`. Servers that cannot do it
-   * refuse with 400 or 422.
+   * The watch first sends all existing objects, as upserts, followed by a bookmark with `initialEnd`. Servers without
+   * this feature reject the request with 400 or 422.
    */
   readonly initial?: boolean;
   /** Only pods bound to this node (fieldSelector spec.nodeName). */
   readonly onNode?: NodeName;
   /**
-   * Of pods: which nodes are followed, asked for each event. One that certainly speaks of another node is passed over
-   * unread, and told as `passed`; others of its kind may still come.
+   * For pods: reports whether a node is followed; called for each event. An event that is certainly about another
+   * node is not parsed, and yields `passed`. Other such events may still be parsed.
    */
   readonly follows?: (node: NodeName) => boolean;
-  /** Called when the server has let the watch begin; its first word may take a minute. */
+  /** Called when the server has accepted the watch; its first event may take a minute. */
   readonly opened?: () => void;
   /** Asks the server to end the watch after this time (seconds); the caller resumes. */
   readonly timeoutSeconds: number;
@@ -122,89 +129,91 @@ export interface WatchOptions {
 
 /** One kind of object, as the relay follows it. */
 export interface Resource<T> {
-  /** One page. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list anew). */
+  /** Returns one page. Rejects with `ApiError` (410 `Expired`: the continue token is too old; list again). */
   list(options: ListOptions): Promise<Page<T>>;
   /**
-   * What changes, with bookmarks, until the server ends the watch (the iteration returns)
-   * or it breaks (it throws `ApiError`; status 410: the version is too old, list anew).
+   * Yields changes, with bookmarks, until the server ends the watch. Throws `ApiError` if the watch breaks (410: the
+   * version is too old; list again).
    */
   watch(options: WatchOptions): AsyncIterable<WatchEvent<T>>;
 }
 
 /**
- * `takeovers/live`: by it, the API server knows that Taintward evicts in the built-in controller's place, and keeps the
- * node controller's NoExecute taints out for as long. Made by `taintward takeover apply`.
+ * `takeovers/live`: shows the API server that Taintward evicts in the built-in controller's place. While its
+ * heartbeat is current, the node controller's NoExecute taints are kept out. Created by `taintward takeover apply`.
  */
 export interface Takeover {
   readonly resourceVersion: string;
-  /** Whose NoExecute taints are kept out. */
+  /** Keys of the NoExecute taints that are kept out. */
   readonly keys: readonly string[];
-  /** Without a heartbeat for so long they get in. */
+  /** Heartbeat timeout: these taints are admitted again after this time without a heartbeat. */
   readonly lapseMs: number;
-  /** By the API server's clock; absent: nobody ever renewed it. */
+  /** By the API server's clock; absent: nobody has ever renewed the heartbeat. */
   readonly heartbeat?: EpochMs;
-  /** Since when it was never without one for longer than that; with `heartbeat` only. */
+  /** The time since which the heartbeat never timed out; with `heartbeat` only. */
   readonly aliveSince?: EpochMs;
-  /** Why the relay does not renew it, in a few words; absent: it does, or says nothing. */
+  /** Why the relay does not renew the heartbeat, in a few words; absent: it does, or gives no reason. */
   readonly withheld?: string;
 }
 
-/** What must hold of a pod for its deletion. */
+/** Conditions that a pod must meet for its deletion. */
 export interface DeletePreconditions {
   readonly uid: PodUid;
-  /** Nothing about the pod has changed since this version. */
+  /** The pod has not changed since this version. */
   readonly resourceVersion?: string;
 }
 
 /**
- * The calls we make to one cluster's API server. Every method rejects with `ApiError` for an answer that is not
- * a success, and for none at all (status 0).
+ * The calls to one cluster's API server. Every method rejects with `ApiError` for an unsuccessful response, and for a
+ * missing one (status 0).
  */
 export interface KubernetesApi {
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
   /**
-   * Milliseconds by which the API server's clock is ahead of ours, good to half a second and soon better;
-   * `undefined` until enough answers told.
+   * Milliseconds by which the API server's clock is ahead of ours, accurate to half a second at first, and soon
+   * better. `undefined` until enough responses were dated.
    */
   readonly skewMs: number | undefined;
   /**
-   * By how much the clock of each API server that answered in the last ten minutes is ahead of ours, the last that answered first: several
-   * may answer in turn, and clocks are set. A slow answer leaves a wide range. Empty: none told.
+   * How far the clock of each API server that responded in the last ten minutes is ahead of ours; the last one first.
+   * Several servers may respond in turn, and clocks are set. A slow response leaves a wide range. Empty: no response
+   * was dated.
    */
   readonly skews: readonly SkewRange[];
-  /** The server has not answered for some calls in a row: most calls fail at once, with status 0. */
+  /** The server has not responded to several calls in a row: most calls fail immediately, with status 0. */
   readonly breakerOpen: boolean;
   /**
-   * The name of another installation of this service that marks pods here since these calls began, as pods that were read
-   * or marked tell; each is named once. `undefined`: none that is news.
+   * Returns the name of another installation of this service that marked pods here since this client was created, as
+   * read or marked pods show. Each name is returned once. `undefined`: there is no new one.
    */
   takeRival(): string | undefined;
-  /** The one of them that marked a pod last, as those tell, too, that were listed or watched while they terminate. `undefined`: none. */
+  /** The other installation that marked a pod last. Terminating pods in lists and watches count, too. `undefined`: none. */
   readonly lastRival: Rival | undefined;
-  /** Whether the credentials have this right. Rejects with 403 where they may not ask. */
+  /** Reports whether the credentials have this permission. Rejects with 403 if they may not ask. */
   allowed(right: Permission): Promise<boolean>;
-  /** `undefined`: there is no such node. A quorum read. */
+  /** Returns a node; `undefined`: it does not exist. A quorum read. */
   getNode(name: NodeName): Promise<LiveNode | undefined>;
-  /** The Lease that the node's kubelet renews; `undefined`: it has none. A quorum read. Rejects with 403 without a right to it. */
+  /**
+   * Returns the Lease that the node's kubelet renews; `undefined`: there is none. A quorum read. Rejects with 403
+   * without the permission.
+   */
   getNodeLease(name: NodeName): Promise<NodeLease | undefined>;
   /**
-   * How many replicas a workload is to have; `undefined`: there is no such workload, or of its kind nobody can be asked. A quorum
-   * read. Rejects with 403 without a right to it.
+   * Returns the desired number of replicas of a workload. `undefined`: it does not exist, or its kind has no
+   * replicas. A quorum read. Rejects with 403 without the permission.
    */
   getReplicas(workload: WorkloadRef): Promise<number | undefined>;
-  /** `undefined`: there is no such pod. A quorum read. */
+  /** Returns a pod; `undefined`: it does not exist. A quorum read. */
   getPod(pod: PodRef): Promise<LivePod | undefined>;
-  /**
-   * The pods of a node among which the caller looks for those that are due: all of the node's, or only those of
-   * `due` that are there, whichever costs the server less. Quorum reads.
-   */
+  /** Returns all pods of a node, or only the existing pods of `due`, whichever costs the server less. Quorum reads. */
   podsOnNode(node: NodeName, due: readonly PodRef[]): Promise<readonly LivePod[]>;
   /**
-   * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the
-   * status, with the UID as a precondition. Resolves with the pod as that left it. 404 and 409 reject: the pod is
-   * gone or another one. The condition's `observedGeneration` is the pod's, when known: pass the `LivePod`. `allowed`
-   * is asked when its turn has come: it is sent then at the latest when that says, or never, and where that rejects it is not sent.
+   * Sets the `DisruptionTarget` condition (reason `DeletionByTaintManager`) by a strategic merge patch of the status,
+   * with the UID as a precondition. Resolves with the patched pod. 404 and 409 reject: the pod is gone, or another
+   * one has its name. The condition's `observedGeneration` is the pod's, if known: pass the `LivePod`. `allowed` is
+   * called when the call's turn has come. The patch is sent by the returned time, or never; if `allowed` rejects, it
+   * is not sent.
    */
   markDisrupted(
     pod: PodRef & Pick<LivePod, 'generation'>,
@@ -213,26 +222,29 @@ export interface KubernetesApi {
     allowed?: () => Promise<EpochMs>,
   ): Promise<LivePod>;
   /**
-   * Deletes a pod with its own grace period. 404 rejects, and 409 when a precondition fails. The request is sent at
-   * `notAfter` (our clock) at the latest, or never: then it rejects with `LateCallError`.
+   * Deletes a pod with its own grace period. Rejects with 404, and with 409 if a precondition fails. The request is
+   * sent by `notAfter` (our clock), or never: then it rejects with `LateCallError`.
    */
   deletePod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<void>;
   /**
-   * Has the Eviction API evict a pod, which heeds disruption budgets and marks the pod itself. Rejects as
-   * {@link deletePod} does, and with 429 where the server takes no more calls for now. A version that does not match
-   * may cost the budget one disruption until its controller notices, minutes later.
+   * Evicts a pod by the Eviction API, which respects disruption budgets and marks the pod itself. Rejects as {@link
+   * deletePod} does, and with 429 if the server accepts no more calls for now. A version that does not match may cost
+   * the budget one disruption until its controller notices, minutes later.
    */
   evictPod(pod: PodRef, preconditions: DeletePreconditions, notAfter?: EpochMs): Promise<EvictionAnswer>;
-  /** Posts an Event; one that is there already (same key) counts as posted. */
+  /** Posts an Event. An existing Event with the same key counts as posted. */
   createEvent(event: PodEvent, now: EpochMs): Promise<void>;
-  /** `undefined`: there is none, or nobody gave us a right to it. A quorum read. */
+  /** Returns the takeover; `undefined`: there is none, or we have no permission to read it. A quorum read. */
   getTakeover(): Promise<Takeover | undefined>;
-  /** Renews it, as of `at` by the API server's clock. Rejects with 409 when it is not as it was read, and 404 when it is gone. */
+  /**
+   * Renews the heartbeat, as of `at` by the API server's clock. Rejects with 409 if the takeover changed since it was
+   * read, and with 404 if it is gone.
+   */
   renewTakeover(takeover: Takeover, at: EpochMs): Promise<void>;
-  /** Notes why it is not renewed, until it is. Rejects as {@link renewTakeover} does. */
+  /** Records why the heartbeat is not renewed, until it is. Rejects as {@link renewTakeover} does. */
   withholdTakeover(takeover: Takeover, reason: string): Promise<void>;
-  /** The taints that a node would have if it was made with these. A dry run: nothing is written. */
+  /** Returns the taints that a node created with these taints would have. A dry run: nothing is written. */
   tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]>;
-  /** Ends all connections; a call under way rejects. */
+  /** Closes all connections; pending calls reject. */
   close(): void;
 }

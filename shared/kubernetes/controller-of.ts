@@ -1,7 +1,7 @@
 import { fieldsOf, itemsOf } from './http/api-json.ts';
 
 /**
- * Of the owners of an object (`metadata.ownerReferences`) the one that controls it, as a reference to it; `undefined`: none
+ * Returns the owner of an object (`metadata.ownerReferences`) that controls it, as a reference; `undefined`: none
  * does. Upstream: `metav1.GetControllerOf`.
  */
 export const controllerOf = (ownerReferences: unknown): Readonly<Record<string, unknown>> | undefined =>

@@ -9,32 +9,32 @@ export interface Rival {
   readonly markedAt: EpochMs;
 }
 
-/** The field managers of our marks begin so; what follows names the installation. */
+/** Prefix of the field managers of our marks; the installation's name follows. */
 const PREFIX = `${FIELD_MANAGER}-`;
-/** What an API server takes for a field manager. */
+/** Maximum length of a field manager in the API server. */
 const MAX_MANAGER_LENGTH = 128;
-/** No more other installations than these are told of. */
+/** Maximum number of other installations that are reported. */
 const MAX_RIVALS = 100;
 
 /**
- * Under which name pods of one cluster are marked, and who else marks them: another installation that evicts there does
- * the same work a second time, by rules of its own.
+ * The name under which one cluster's pods are marked, and other installations that mark them. Another installation
+ * that evicts there does the same work a second time, by its own rules.
  */
 export class Marker {
   /** The field manager of our marks. */
   readonly manager: string;
   readonly #since: EpochMs;
-  /** By their field manager, when they marked a pod last, by our clock. */
+  /** When each rival marked a pod last, by our clock. The key is its field manager. */
   readonly #rivals = new Map<string, EpochMs>();
   readonly #untold: string[] = [];
 
-  /** `installation`: a name that no other has. `since`: what was marked before may be a former installation's. */
+  /** `installation`: a unique name. `since`: earlier marks may be a former installation's. */
   constructor(installation: string, since: EpochMs) {
     this.manager = `${PREFIX}${installation}`.slice(0, MAX_MANAGER_LENGTH);
     this.#since = since;
   }
 
-  /** Looks who marked a pod, as its JSON tells. `aheadMs`: by how much the server's clock, which dated it, is ahead. */
+  /** Reads the markers of a pod from its JSON. `aheadMs`: by how much the server's clock, which dated the mark, is ahead. */
   look(pod: unknown, aheadMs = 0): void {
     for (const { manager, time } of itemsOf(fieldsOf(fieldsOf(pod)['metadata'])['managedFields']).map(
       fieldsOf,
@@ -50,7 +50,7 @@ export class Marker {
     }
   }
 
-  /** Which other installation marked a pod last, and when by our clock; `undefined`: none did. */
+  /** The other installation that marked a pod last, and the time by our clock; `undefined`: none did. */
   get lastRival(): Rival | undefined {
     let last: Rival | undefined;
     for (const [rival, markedAt] of this.#rivals)
@@ -58,7 +58,7 @@ export class Marker {
     return last;
   }
 
-  /** The name of another installation that marks pods here, each once; `undefined`: none that is news. */
+  /** Returns the name of another installation that marks pods here, each once; `undefined`: there is no new one. */
   takeRival(): string | undefined {
     return this.#untold.shift();
   }

@@ -2,10 +2,10 @@ import type { NodeLease } from '#shared/eviction/node-life.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { fieldsOf, textOf } from './http/api-json.ts';
 
-/** The namespace in which every node has a Lease of its name. */
+/** The namespace in which every node has a Lease with its name. */
 export const NODE_LEASE_NAMESPACE = 'kube-node-lease';
 
-/** A Lease's JSON as a {@link NodeLease}, as of a moment of the API server's clock. */
+/** Returns a Lease's JSON as a {@link NodeLease}, as of a time of the API server's clock. */
 export function projectNodeLease(json: unknown, asOf: EpochMs): NodeLease {
   const { renewTime, leaseDurationSeconds: seconds } = fieldsOf(fieldsOf(json)['spec']);
   const renewedAt = Date.parse(textOf(renewTime));

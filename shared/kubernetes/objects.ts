@@ -1,4 +1,4 @@
-/** An object of the Kubernetes API as far as its kind does not matter; the rest of it is of its kind. */
+/** An object of the Kubernetes API, with only the fields that all kinds have. */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -6,27 +6,27 @@ export interface KubernetesObject {
     readonly name: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
-    /** Absent on what is to be created. */
+    /** Absent on an object that is to be created. */
     readonly resourceVersion?: string;
   };
 }
 
 /**
- * The objects of one kind in one namespace, as the API server keeps them. Reads are consistent. Every method rejects
+ * The objects of one kind in one namespace, as the API server stores them. Reads are consistent. Every method rejects
  * with `ApiError`.
  */
 export interface Objects {
-  /** `undefined`: there is none of that name. */
+  /** Returns an object; `undefined`: there is none with that name. */
   get(name: string): Promise<unknown>;
-  /** Those with all of these labels, page by page. */
+  /** Yields the objects with all of these labels, page by page. */
   list(labels?: Readonly<Record<string, string>>): AsyncIterable<unknown>;
-  /** The object as it was stored; `undefined`: there is one of that name. */
+  /** Creates an object, and returns it as stored; `undefined`: an object with that name exists. */
   create(object: KubernetesObject): Promise<unknown>;
   /**
-   * Puts the object in place of the one whose `resourceVersion` it bears, and gives it as it was stored; `undefined`:
-   * that one was changed or removed since. One that says nothing new is stored under the version that there is.
+   * Replaces the object that has the same `resourceVersion`, and returns the new one as stored. `undefined`: the
+   * object was changed or removed since. An unchanged object keeps its version.
    */
   replace(object: KubernetesObject): Promise<unknown>;
-  /** Removes the object of this name and version; does nothing when it was changed or removed since. */
+  /** Removes the object with this name and version; does nothing if it was changed or removed since. */
   remove(name: string, resourceVersion: string): Promise<void>;
 }

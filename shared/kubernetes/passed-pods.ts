@@ -1,23 +1,23 @@
 import { type NodeName, nodeName } from '#shared/eviction/identity.ts';
 
 /**
- * How the API server begins an event of a pod, in the order of its Go structs (`TypeMeta`, then `ObjectMeta`), without
+ * The API server's beginning of a pod event, in the order of its Go structs (`TypeMeta`, then `ObjectMeta`), without
  * white space.
  */
 const HEAD =
   /^\{"type":"(?:ADDED|MODIFIED|DELETED)","object":\{"kind":"Pod","apiVersion":"v1","metadata":\{"name":"[-a-z0-9.]+",(?:"generateName":"[-a-z0-9.]+",)?"namespace":"[-a-z0-9]+",(?:"selfLink":"[-a-z0-9./]*",)?"uid":"[-0-9a-zA-Z]+","resourceVersion":"([1-9][0-9]*)",/;
-/** Longer than any head: two names of 253, a namespace of 63, a self link of both. */
+/** Longer than any head: two names of 253 characters, a namespace of 63, and a self link with both. */
 const HEAD_BYTES = 1500;
 const KEY = '"nodeName"';
 const VALUE = /^:"([-a-z0-9.]+)"/;
-/** As long as a node's name may be, with what is around it. */
+/** Maximum length of a node's name, with its surroundings. */
 const VALUE_BYTES = 260;
 
 /**
- * Reads of a line of a watch only what tells that it is about a pod on a node that is not followed. Returns its version
- * then; `undefined`: it is about a followed node, or there is any doubt. Written inside a string, a quotation mark is
- * escaped, so `"nodeName"` is the whole of a key or a value; if it stands there once, and a name follows, that is where
- * the pod is bound, or the pod is bound to none.
+ * Returns the version of a watch event about a pod on a node that is not followed, without parsing the event.
+ * `undefined`: the event is about a followed node, or there is any doubt. Quotation marks in strings are escaped, so
+ * `"nodeName"` is a whole key or value. If it occurs once, and a name follows, the pod is bound to that node, or to
+ * none.
  */
 export function versionPassed(line: Buffer, follows: (node: NodeName) => boolean): string | undefined {
   const at = line.indexOf(KEY);

@@ -7,15 +7,15 @@ import { WORKLOAD_PERMISSIONS } from './replicas.ts';
 import { TAKEOVER_GROUP, TAKEOVER_NAME } from './takeover.ts';
 import { PROOF_NODE } from './takeover-proof.ts';
 
-/** Who can ask the API server what its own credentials may do (`SelfSubjectAccessReview`). */
+/** A client that asks the API server which permissions its own credentials have (`SelfSubjectAccessReview`). */
 export interface PermissionReview {
-  /** Names the server in messages. */
+  /** The server's name in messages. */
   readonly host: string;
   /** Rejects with `ApiError`. */
   allowed(right: Permission): Promise<boolean>;
 }
 
-/** What the relay does to a cluster: it follows, and changes nothing. */
+/** Permissions of the relay in a cluster: it follows objects, and changes nothing. */
 export const RELAY_PERMISSIONS: readonly Permission[] = [
   { verb: 'list', resource: 'nodes' },
   { verb: 'watch', resource: 'nodes' },
@@ -23,7 +23,7 @@ export const RELAY_PERMISSIONS: readonly Permission[] = [
   { verb: 'watch', resource: 'pods' },
 ];
 
-/** What `evict` does to a cluster. Events are only ever created, never patched. */
+/** Permissions of `evict` in a cluster. Events are only ever created, never patched. */
 export const EVICT_PERMISSIONS: readonly Permission[] = [
   { verb: 'get', resource: 'nodes' },
   { verb: 'get', resource: 'pods' },
@@ -33,17 +33,23 @@ export const EVICT_PERMISSIONS: readonly Permission[] = [
   { verb: 'create', resource: 'events' },
 ];
 
-/** Without these, pods aren't evicted. Without permission to create Events, pods are evicted, but no Event reports it. */
+/**
+ * Permissions without which pods aren't evicted. Without permission to create Events, pods are evicted, but no Event
+ * reports it.
+ */
 export const EVICTING_PERMISSIONS: readonly Permission[] = EVICT_PERMISSIONS.filter(
   ({ resource }) => resource !== 'events',
 );
 
-/** What `evict` does besides where a policy says `method: evict`. */
+/** Additional permissions of `evict` for policies with `method: evict`. */
 export const EVICTION_API_PERMISSIONS: readonly Permission[] = [
   { verb: 'create', resource: 'pods/eviction' },
 ];
 
-/** What `evict` does besides by a policy: for which of its settings, where the right to it is granted, and what comes of its lack. */
+/**
+ * Additional permissions of `evict` for a policy setting, with the manifest that grants them, and the consequences of
+ * their lack.
+ */
 export interface NeededBy {
   readonly setting: string;
   readonly permissions: readonly Permission[];
@@ -51,7 +57,7 @@ export interface NeededBy {
   readonly lack: string;
 }
 
-/** What of it a policy asks for. */
+/** Returns the additional permissions that a policy needs. */
 export const permissionsNeededBy = ({
   method,
   maxEvictionsPerWorkload: limit,
@@ -74,7 +80,10 @@ const BY_REPLICAS: NeededBy = {
   lack: 'pods of workloads wait there',
 };
 
-/** What the relay does besides where a cluster is taken over at its nodes: it renews that, and proves by dry runs that it works. */
+/**
+ * Additional permissions of the relay for a node-level takeover: it renews the heartbeat, and proves by dry runs that
+ * the takeover works.
+ */
 export const TAKEOVER_PERMISSIONS: readonly Permission[] = [
   { verb: 'get', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
   { verb: 'patch', group: TAKEOVER_GROUP, resource: 'takeovers', name: TAKEOVER_NAME },
@@ -82,7 +91,7 @@ export const TAKEOVER_PERMISSIONS: readonly Permission[] = [
   { verb: 'patch', resource: 'nodes', name: PROOF_NODE },
 ];
 
-/** What `evict` reads besides, where it may: without it, pods go although their node may be alive. */
+/** Optional additional permission of `evict`: without it, pods are evicted although their node may be alive. */
 export const NODE_LEASE_PERMISSION: Permission = {
   verb: 'get',
   resource: 'leases',
@@ -90,13 +99,16 @@ export const NODE_LEASE_PERMISSION: Permission = {
   namespace: NODE_LEASE_NAMESPACE,
 };
 
-/** What the service does to a cluster, and so the least that one identity for all of it needs. */
+/** All permissions of the service in a cluster: the least that a single identity needs. */
 export const NEEDED_PERMISSIONS: readonly Permission[] = [
   ...RELAY_PERMISSIONS,
   ...EVICT_PERMISSIONS.filter((right) => !RELAY_PERMISSIONS.some((other) => isDeepStrictEqual(right, other))),
 ];
 
-/** Which of the needed rights the credentials lack, as `verb resource name in namespace`. Rejects with `ApiError`. */
+/**
+ * Returns the needed permissions that the credentials lack, as `verb resource name in namespace`. Rejects with
+ * `ApiError`.
+ */
 export async function missingPermissions(
   api: Pick<PermissionReview, 'allowed'>,
   needs: readonly Permission[],
@@ -105,7 +117,7 @@ export async function missingPermissions(
   return needs.filter((_, index) => answers[index] !== true).map(permissionText);
 }
 
-/** A right as `verb resource name in namespace`, of which the last two may be missing. */
+/** Returns a permission as `verb resource name in namespace`. The last two parts are optional. */
 export const permissionText = ({
   verb,
   resource,
@@ -119,8 +131,8 @@ export const permissionText = ({
   ].join(' ');
 
 /**
- * What to grant so that pods of nodes which are alive are not evicted, as one sentence; `undefined`: it is granted. Nothing else needs it.
- * Rejects with `ApiError`.
+ * Returns which permission to grant so that pods of live nodes are not evicted, as one sentence; `undefined`: it is
+ * granted. Only that feature needs it. Rejects with `ApiError`.
  */
 export async function nodeLeaseHint(api: PermissionReview): Promise<string | undefined> {
   const [missing] = await missingPermissions(api, [NODE_LEASE_PERMISSION]);
@@ -129,8 +141,9 @@ export async function nodeLeaseHint(api: PermissionReview): Promise<string | und
 }
 
 /**
- * Makes sure that the cluster can be managed, or what of it needs these rights done, before anything relies on it. Rejects
- * with `ApiError`, one sentence: it cannot be reached, the credentials are refused, or these rights are missing (403).
+ * Checks that the cluster can be managed, or that the given permissions are granted, before anything relies on it.
+ * Rejects with `ApiError`, one sentence: the cluster is unreachable, the credentials are rejected, or permissions are
+ * missing (403).
  */
 export async function preflight(
   api: PermissionReview,

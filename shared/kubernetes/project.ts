@@ -1,7 +1,7 @@
 /**
- * From an API object's JSON to the few fields that deciding needs. By hand, not by a schema: a relay reads
- * 150,000 pods of 12 KB at a start, and a schema would copy and check each of their hundreds of fields; the
- * server has validated them. Unknown fields pass, and a field of an unexpected type reads as absent.
+ * Converts an API object's JSON to the few fields that eviction decisions need. No schema is used: a relay reads
+ * 150,000 pods of 12 KB when it starts. A schema would copy and check each of their hundreds of fields, although the
+ * server has validated them. Unknown fields are allowed, and a field of an unexpected type reads as absent.
  */
 import { MOVING_ANNOTATION } from '#shared/eviction/budget.ts';
 import type { Deletion } from '#shared/eviction/facts.ts';
@@ -19,21 +19,21 @@ import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 const KEY_CHARACTERS = 256;
 
 /**
- * Hands out one shared object per key, so that what thousands of pods have in common is kept once. When it is
- * full it forgets everything and starts over: sharing is a matter of memory only, and what is common is soon
- * back, while one-off values cannot fill the memory.
+ * Returns one shared object per key, so that values that thousands of pods have in common are stored once. A full
+ * interner drops everything and starts over. This affects only memory: common values are soon back, and one-off
+ * values cannot fill the memory.
  */
 export class Interner<T> {
   readonly #limit: number;
   readonly #shared = new Map<string, T>();
   #characters = 0;
 
-  /** `limit`: so many objects, of keys with so many times {@link KEY_CHARACTERS} in all. */
+  /** `limit`: maximum number of objects. Their keys have at most {@link KEY_CHARACTERS} times as many characters in all. */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** The object known under `key`, or else what `make` makes, from now on. */
+  /** Returns the object stored under `key`, or else creates it by `make` and stores it. */
   get(key: string, make: () => T): T {
     const known = this.#shared.get(key);
     if (known !== undefined) return known;
@@ -48,9 +48,9 @@ export class Interner<T> {
   }
 }
 
-/** Clusters have a few dozen distinct lists; only generated ones (a key per job) come near this. */
+/** Clusters have a few dozen distinct lists; only generated ones (a key per job) approach this number. */
 const TOLERATION_LISTS = 10_000;
-/** Node names and namespaces of a whole fleet, at some 100 bytes each; and owners. */
+/** Node names and namespaces of a whole fleet, at about 100 bytes each, and owners. */
 const NAMES = 100_000;
 
 const tolerationLists = new Interner<readonly Toleration[]>(TOLERATION_LISTS);
@@ -58,10 +58,16 @@ const owners = new Interner<PodOwner>(NAMES);
 const names = new Interner<string>(NAMES);
 const shared = (name: string) => names.get(name, () => name);
 
-/** Of DNS subdomains and UIDs, and wider. A name is a part of keys, paths and lines, in which other characters mean something. */
+/**
+ * Matches DNS subdomains, UIDs, and more. Names are parts of keys, paths, and lines, in which other characters have a
+ * meaning.
+ */
 const IDENTIFIER = /^[A-Za-z0-9][-A-Za-z0-9_.:]{0,252}$/;
 
-/** A Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) when it has no name, or one that no API server takes. */
+/**
+ * Returns a Node's JSON as a {@link LiveNode}. Throws `ApiError` (status 0) if it has no name, or a name that no API
+ * server accepts.
+ */
 export function projectNode(json: unknown): LiveNode {
   const { metadata, spec } = fieldsOf(json);
   const meta = fieldsOf(metadata);
@@ -70,7 +76,7 @@ export function projectNode(json: unknown): LiveNode {
   return {
     name: nodeName(shared(identifier('Node', meta, 'name'))),
     resourceVersion: textOf(meta['resourceVersion']),
-    // An API server takes no taint without a key: one would be said of the node to nobody who reads it.
+    // No API server accepts a taint without a key, and a reader could not identify such a taint.
     taints: itemsOf(fieldsOf(spec)['taints'])
       .map(projectTaint)
       .filter(({ key }) => key !== ''),
@@ -79,7 +85,7 @@ export function projectNode(json: unknown): LiveNode {
   };
 }
 
-/** A Pod's JSON as a {@link LivePod}. Throws `ApiError` (status 0) when it lacks what every stored Pod has. */
+/** Returns a Pod's JSON as a {@link LivePod}. Throws `ApiError` (status 0) if it lacks a field that every stored Pod has. */
 export function projectPod(json: unknown): LivePod {
   const fields = fieldsOf(json);
   const meta = fieldsOf(fields['metadata']);
@@ -114,7 +120,10 @@ export function projectPod(json: unknown): LivePod {
   };
 }
 
-/** Epoch ms; `NaN`: it is no time. Users may write any into a taint, but nothing here was before 1970. */
+/**
+ * Returns epoch ms; `NaN`: the text is not a time. Users may write any time into a taint, but earlier times than 1970
+ * count as 1970.
+ */
 const momentOf = (time: unknown): number => Math.max(0, Date.parse(textOf(time)));
 
 function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leaving'] {
@@ -123,28 +132,31 @@ function projectLeaving(meta: Readonly<Record<string, unknown>>): LivePod['leavi
   return { overAt, finalizers: itemsOf(meta['finalizers']).map(textOf) };
 }
 
-/** Who else deleted a pod whose `DisruptionTarget` has this reason; the moment is when that was asked for. */
+/**
+ * Returns the deletion of a pod by another actor, by the reason of its `DisruptionTarget`. `at`: when the deletion
+ * was requested.
+ */
 function projectDeletion(
   meta: Readonly<Record<string, unknown>>,
   disruption: string,
   overAt: number,
 ): Deletion | undefined {
-  // Who asked the Eviction API is not to be seen.
+  // The caller of the Eviction API is unknown.
   if (disruption === EVICTION_API_REASON) return undefined;
   const isEviction = disruption === TAINT_MANAGER_REASON;
   const announcers = isEviction ? announcersOf(meta['managedFields']) : [];
-  // A server that does not say who announced it leaves us to take it for our own.
+  // If the server does not report the announcer, the announcement counts as ours.
   if (isEviction && (announcers.length === 0 || announcers.some(isOurs))) return undefined;
   const grace = meta['deletionGracePeriodSeconds'];
   const at = Math.max(0, overAt - (Number.isSafeInteger(grace) ? Number(grace) * 1000 : 0));
   return { at, by: isEviction ? 'taint-manager' : 'other' };
 }
 
-/** An installation beside this one records what it does. */
+/** Reports whether an installation of Taintward, perhaps another one, is the manager: each records its own evictions. */
 const isOurs = (manager: string): boolean =>
   manager === FIELD_MANAGER || manager.startsWith(`${FIELD_MANAGER}-`);
 
-/** Who owns the condition `DisruptionTarget`. */
+/** Returns the owners of the condition `DisruptionTarget`. */
 const announcersOf = (managedFields: unknown): readonly string[] =>
   itemsOf(managedFields)
     .map(fieldsOf)
@@ -192,7 +204,10 @@ function projectTaint(json: unknown): LiveTaint {
   };
 }
 
-/** Who owns the field `spec.taints` since when; whoever writes the status only has an entry of its own. */
+/**
+ * Returns the owners of the field `spec.taints`, with the times of their writes. Writers of only the status have
+ * separate entries.
+ */
 function stampOfTaints(managedFields: unknown): string {
   return itemsOf(managedFields)
     .map(fieldsOf)
@@ -207,12 +222,15 @@ function projectOwner(ownerReferences: unknown): PodOwner | undefined {
   const controller = controllerOf(ownerReferences);
   if (controller === undefined) return undefined;
   const [kind, name] = [textOf(controller['kind']), textOf(controller['name'])];
-  // No API server takes such a reference.
+  // No API server accepts such a reference.
   if (kind === '' || name === '') return undefined;
   return owners.get(`${kind}/${name}`, () => Object.freeze({ kind, name }));
 }
 
-/** Of the note of a pod that is taken over, what it says of the tolerations is kept with them, and shared as they are. */
+/**
+ * Returns the shared list of a pod's tolerations. In a pod that is taken over, the note's values are stored with the
+ * tolerations.
+ */
 function projectTolerations(json: unknown, note: string): readonly Toleration[] {
   const parts = itemsOf(json).map((item) => {
     const { key, operator, value, effect, tolerationSeconds } = fieldsOf(item);
@@ -234,6 +252,9 @@ function toleration([key, operator, value, effect, seconds, own]: string[]): Tol
   });
 }
 
-/** An int64 as text; "" for what is none: a toleration without seconds is for ever, so nobody is evicted. */
+/**
+ * Returns an int64 as text; "": the value is not one. A toleration without seconds lasts indefinitely, so the pod is
+ * not evicted.
+ */
 const integerText = (value: unknown): string =>
   typeof value === 'bigint' || Number.isSafeInteger(value) ? String(value) : '';

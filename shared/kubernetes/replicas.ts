@@ -8,7 +8,7 @@ export interface WorkloadRef {
   readonly name: string;
 }
 
-/** Of the kinds whose replicas can be counted: where they are, and which field says how many there are to be. */
+/** Kinds whose replicas can be counted, with their resources and the field of the desired number. */
 const COUNTED: Readonly<
   Record<string, { group: string; resource: string; field: readonly [string, string] }>
 > = {
@@ -20,7 +20,10 @@ const COUNTED: Readonly<
   ReplicationController: { group: '', resource: 'replicationcontrollers', field: ['spec', 'replicas'] },
 };
 
-/** What `evict` does besides where a policy limits evictions of each workload by a percentage: it counts replicas. */
+/**
+ * Additional permissions of `evict` for policies that limit evictions of each workload by a percentage: it counts
+ * replicas.
+ */
 export const WORKLOAD_PERMISSIONS: readonly Permission[] = Object.values(COUNTED).map(
   ({ group, resource }) => ({
     verb: 'get',
@@ -29,7 +32,7 @@ export const WORKLOAD_PERMISSIONS: readonly Permission[] = Object.values(COUNTED
   }),
 );
 
-/** How a workload is asked for its replicas; `undefined`: of its kind nobody can be asked. */
+/** Returns the call that reads a workload's replicas; `undefined`: its kind has no replicas that can be counted. */
 export function replicasCall({ namespace, kind, name }: WorkloadRef) {
   const counted = Object.hasOwn(COUNTED, kind) ? COUNTED[kind] : undefined;
   if (!counted) return undefined;
@@ -39,7 +42,7 @@ export function replicasCall({ namespace, kind, name }: WorkloadRef) {
   return { verb: 'get', resource, object: `${namespace}/${name}`, path } as const;
 }
 
-/** How many replicas a workload is to have, as its JSON says; `undefined`: it does not. */
+/** Returns the desired number of replicas in a workload's JSON; `undefined`: the JSON does not contain it. */
 export function projectReplicas({ kind }: WorkloadRef, json: unknown): number | undefined {
   const [part = '', field = ''] = COUNTED[kind]?.field ?? [];
   const replicas = fieldsOf(fieldsOf(json)[part])[field];

@@ -30,9 +30,9 @@ import { PROOF_NODE } from './takeover-proof.ts';
 const NODES = '/api/v1/nodes';
 const PODS = '/api/v1/pods';
 const NODE_LEASES = `/apis/coordination.k8s.io/v1/namespaces/${NODE_LEASE_NAMESPACE}/leases`;
-/** Up to so many pods are read one by one; beyond, one list of their node's pods costs less. */
+/** Up to this many pods are read one by one; for more, one list of their node's pods costs less. */
 const FEW_PODS = 3;
-/** Of one node, where its pods cannot be listed at a fair price. */
+/** Parallel reads of one node's pods, if listing them costs too much. */
 const PARALLEL_READS = 16;
 /** A cluster is upgraded a few times a year. */
 const VERSION_MAX_AGE_MS = 60 * 60_000;
@@ -42,8 +42,8 @@ const VERSION: Call = { verb: 'get', resource: '/version', path: '/version', ans
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /**
- * The real API server. Few calls over `node:http2` and `node:https` instead of a generated client: int64s survive, a quiet watch
- * is not cut, answers nobody reads are not parsed, and a function's bundle stays small.
+ * The real API server. It uses few calls over `node:http2` and `node:https` instead of a generated client. So int64s
+ * survive, a quiet watch is not cut, unused responses are not parsed, and a function's bundle stays small.
  */
 export class RestApi implements KubernetesApi, PermissionReview {
   readonly nodes: Resource<LiveNode>;
@@ -53,7 +53,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   readonly #marker: Marker | undefined;
   #version: { readonly age: Age; lastsMs: number; readonly cachesLists: Promise<boolean> } | undefined;
 
-  /** `installation` names whoever evicts by these calls, and nobody else; for those who only look it may be absent. */
+  /** `installation` is the unique name of the installation that evicts by these calls; absent for clients that only read. */
   constructor(connection: Connection, clock: Clock = systemClock, installation?: string) {
     this.#transport = new Transport(connection, clock);
     this.#clock = clock;
@@ -66,7 +66,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     this.pods = new RestResource(this.#transport, 'pods', PODS, {
       project: (json) => {
         const pod = projectPod(json);
-        // Of others the managed fields were cut out, and few are marked.
+        // The managed fields of other pods were cut out, and few of them are marked.
         if (pod.disrupted && pod.terminating) this.#marker?.look(json, this.skewMs);
         return pod;
       },
@@ -100,7 +100,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return this.#marker?.lastRival;
   }
 
-  /** Which release of Kubernetes the server says it is, like v1.34.2. Rejects with `ApiError`. */
+  /** Returns the server's release of Kubernetes, like v1.34.2. Rejects with `ApiError`. */
   async serverVersion(): Promise<string> {
     const version = await this.#transport.read(VERSION);
     return textOf(fieldsOf(version)['gitVersion']);
@@ -143,7 +143,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
       const found = await pMap(due, (pod) => this.getPod(pod), { concurrency: PARALLEL_READS });
       return found.filter((pod) => pod !== undefined);
     }
-    // One answer, not pages: a kubelet runs some hundred pods at most.
+    // One response instead of pages: a kubelet runs at most a few hundred pods.
     const call: Call = {
       verb: 'list',
       resource: 'pods',
@@ -241,7 +241,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
       const json = await this.#find({ ...TAKEOVER, verb: 'get' });
       return json === undefined ? undefined : projectTakeover(json);
     } catch (error) {
-      // The right to it comes with the takeover itself.
+      // The permission is granted together with the takeover itself.
       if (error instanceof ApiError && error.status === 403) return undefined;
       throw error;
     }
@@ -266,7 +266,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 
   async tryTaints(taints: readonly LiveTaint[]): Promise<readonly LiveTaint[]> {
-    // Server-side apply: unlike those of a POST, RBAC sees the name of what it would make.
+    // Server-side apply is used because RBAC then checks the name of the new object, unlike for a POST.
     const node = await this.#transport.read({
       verb: 'patch',
       resource: 'nodes',
@@ -310,7 +310,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     return projectPod(json);
   }
 
-  /** Whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */
+  /** Reports whether the server answers a consistent list of one node's pods without scanning all pods in etcd. */
   #listsFromCache(): Promise<boolean> {
     if (this.#version && this.#version.age.atMostMs < this.#version.lastsMs) return this.#version.cachesLists;
     const version = {
@@ -335,7 +335,10 @@ export class RestApi implements KubernetesApi, PermissionReview {
   }
 }
 
-/** Kubernetes 1.31 and later (`ConsistentListFromCache`). A managed provider may say `31+`. */
+/**
+ * Reports whether the server is Kubernetes 1.31 or later (`ConsistentListFromCache`). A managed provider may report
+ * `31+`.
+ */
 function cachesLists(version: unknown): boolean {
   const { major, minor } = fieldsOf(version);
   const [first, second] = [Number.parseInt(textOf(major), 10), Number.parseInt(textOf(minor), 10)];

@@ -4,14 +4,14 @@ import type { Call } from './http/call.ts';
 import type { Transport } from './http/transport.ts';
 import type { KubernetesObject, Objects } from './objects.ts';
 
-/** Objects on a page of a list: of the largest that etcd takes (1.5 MiB) as many as an answer may hold. */
+/** Objects on a page of a list: as many of etcd's largest objects (1.5 MiB) as a response may contain. */
 const PAGE = 20;
 
-/** Where objects of one kind are. */
+/** The location of objects of one kind. */
 export interface ObjectsPlace {
-  /** With its version: `taintward.dev/v1`. */
+  /** The group with its version: `taintward.dev/v1`. */
   readonly group: string;
-  /** In the plural, as in a Role. */
+  /** The plural name, as in a Role. */
   readonly resource: string;
   readonly namespace: string;
 }
@@ -67,7 +67,7 @@ export class RestObjects implements Objects {
   }
 
   async replace(object: KubernetesObject): Promise<unknown> {
-    // One that was removed is not found, or, in between, in conflict with the UID that it had.
+    // A removed object is not found, or briefly conflicts with the UID that it had.
     const call = { ...this.#one(object.metadata.name), verb: 'update', body: object } as const;
     return orUndefined([404, 409], this.#transport.read(call));
   }
@@ -90,7 +90,7 @@ async function orUndefined<T>(statuses: readonly number[], answer: Promise<T>): 
   try {
     return await answer;
   } catch (error) {
-    // A server that does not know the kind, as one that starts, says nothing about the object.
+    // A server that does not serve the kind, for example while it starts, proves nothing about the object.
     const isAnswer = error instanceof ApiError && !error.causes.includes(UNKNOWN_API);
     if (isAnswer && statuses.includes(error.status)) return undefined;
     throw error;

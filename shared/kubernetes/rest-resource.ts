@@ -29,8 +29,8 @@ export class RestResource<T> implements Resource<T> {
   readonly #keeps: (object: T) => number;
 
   /**
-   * `path`: the collection's; `project`: reads one object, or throws `ApiError`; `trim`: takes away what that does not read; `keeps`:
-   * counts the values of what it read.
+   * `path`: the path of the collection. `project`: reads one object, or throws `ApiError`. `trim`: removes the parts
+   * that `project` does not read. `keeps`: counts the values of a read object.
    */
   constructor(
     transport: Transport,
@@ -52,13 +52,13 @@ export class RestResource<T> implements Resource<T> {
       verb: 'list',
       resource: this.#resource,
       path: this.#path,
-      // Without a resourceVersion the first page is a consistent read; the token carries its version on.
+      // Without a `resourceVersion`, the first page is a consistent read; the token keeps its version.
       query: {
         ...(limit === undefined ? {} : { limit: String(limit) }),
         ...(token === undefined ? {} : { continue: token }),
         ...(onNode === undefined ? {} : { fieldSelector: boundTo(onNode) }),
         ...(notOlderThan === undefined ? {} : { resourceVersion: notOlderThan }),
-        // To some versions of the server, a match with 0 is an error.
+        // Some versions of the server reject a match with 0.
         ...(notOlderThan === undefined || notOlderThan === '0' ? {} : NOT_OLDER_THAN),
       },
       signal: options.signal,
@@ -94,7 +94,7 @@ export class RestResource<T> implements Resource<T> {
       },
       signal: options.signal,
     };
-    // The server ends the watch; the margin is for one that no longer does.
+    // The server ends the watch; the margin is for a server that no longer does.
     const timeoutMs = timeoutSeconds * 1000 + PAGE_TIMEOUT_MS;
     for await (const line of this.#transport.lines(call, timeoutMs, opened)) {
       const passed = follows && versionPassed(line, follows);

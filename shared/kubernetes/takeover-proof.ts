@@ -6,24 +6,30 @@ import type { KubernetesApi, Takeover } from './api.ts';
 import { ApiError } from './http/api-error.ts';
 import { NEVER_RENEWED } from './takeover.ts';
 
-/** The only node that a proof writes, always by dry run. It is never made, so the right to this name is a right to no node. */
+/**
+ * The only node that a proof writes, always by dry run. It is never created, so a permission for this name applies to
+ * no node.
+ */
 export const PROOF_NODE = 'taintward-takeover-proof';
 
-/** API servers take a moment to know a new policy, or what its parameter says now. */
+/** API servers apply a new policy, or a new value of its parameter, after a short delay. */
 const TRY_MS = 1_000;
 const MAX_TRIES = 5;
-/** So many lapses away from it a heartbeat keeps nothing out, even if the policy still goes by the one before. */
+/**
+ * At this many heartbeat timeouts away, a heartbeat keeps no taint out, even if the policy still uses the previous
+ * heartbeat.
+ */
 const STALE_LAPSES = 3;
-/** A taint that is no business of a takeover. */
+/** A taint that a takeover must not affect. */
 const BYSTANDER = { key: 'taintward.dev/takeover-proof', value: 'bystander' };
 
 type ProvingApi = Pick<KubernetesApi, 'tryTaints' | 'withholdTakeover'>;
 
 /**
- * Proves that a takeover works: of a node that is written by dry run, the taints that it is to keep out go, and come back
- * once its heartbeat is too far away from them, on either side. Resolves with what is wrong, in a few words; `undefined`:
- * nothing is. Nothing has to be renewed for that: what counts is how far a taint's own moment is from the heartbeat. Rejects
- * with `ApiError` when the takeover itself cannot be written.
+ * Proves that a takeover works, on a node that is written by dry run. The takeover must remove its taints, and must
+ * admit them if their times are too far from the heartbeat, on either side. Resolves with the fault, in a few words;
+ * `undefined`: there is none. The heartbeat need not be renewed for this, because only a taint's distance from it
+ * counts. Rejects with `ApiError` if the takeover itself cannot be written.
  */
 export async function disproof(
   api: ProvingApi,
@@ -43,7 +49,7 @@ async function wrongWith(
   api: Pick<ProvingApi, 'tryTaints'>,
   { heartbeat = NEVER_RENEWED, lapseMs, keys }: Takeover,
 ): Promise<string | undefined> {
-  // Kubernetes cuts a taint's moment to the second.
+  // Kubernetes truncates a taint's time to the second.
   const at = Math.floor(heartbeat / 1000) * 1000;
   const down = (timeAdded: EpochMs) => taintsOf(keys, 'NoExecute', timeAdded);
   const others = [...taintsOf(keys, 'NoSchedule', at), { ...BYSTANDER, effect: 'NoExecute', timeAdded: at }];
@@ -70,7 +76,7 @@ async function wrongWith(
 const taintsOf = (keys: readonly string[], effect: string, timeAdded: EpochMs): readonly LiveTaint[] =>
   keys.map((key) => ({ key, effect, timeAdded }));
 
-/** Whatever others are there: clusters add taints to nodes that are made. */
+/** Reports whether a list has a taint. Other taints are ignored: clusters add taints to new nodes. */
 const has = (taints: readonly LiveTaint[], { key, value = '', effect, timeAdded }: LiveTaint): boolean =>
   taints.some(
     (each) =>

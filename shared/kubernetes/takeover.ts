@@ -2,25 +2,26 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Takeover } from './api.ts';
 import { fieldsOf, itemsOf, textOf } from './http/api-json.ts';
 
-/** The custom resource that `Takeover` is of. */
+/** The custom resource of a `Takeover`. */
 export const TAKEOVER_GROUP = 'taintward.dev';
 export const TAKEOVER_VERSION = 'v1';
-/** The name of the only one that counts. */
+/** The name of the only takeover that counts. */
 export const TAKEOVER_NAME = 'live';
 export const TAKEOVER_PATH = `/apis/${TAKEOVER_GROUP}/${TAKEOVER_VERSION}/takeovers/${TAKEOVER_NAME}`;
 
 /**
- * The heartbeat of a takeover that nobody has renewed yet: a proof needs a heartbeat that the policy goes by, and this one keeps
- * no taint of today out. Moments before 1970 are none to Kubernetes' clients, and a proof goes back from here, too.
+ * The heartbeat of a takeover that was never renewed. A proof needs a heartbeat that the policy uses, and this one
+ * keeps out none of today's taints. Kubernetes' clients accept no times before 1970, and a proof also uses earlier
+ * times than this.
  */
 export const NEVER_RENEWED: EpochMs = Date.UTC(2000, 0, 1);
-/** A heartbeat from here on is none: there is no moment of Kubernetes long after it by which it could be proven. */
+/** Later heartbeats are ignored: Kubernetes has no time long after them by which they could be proven. */
 const END_OF_TIME: EpochMs = Date.UTC(9000, 0, 1);
 
-/** `spec.lapseSeconds` where it is not given. */
+/** The default of `spec.lapseSeconds`. */
 export const DEFAULT_LAPSE_SECONDS = 90;
 
-/** The JSON of `takeovers/live` as a {@link Takeover}. */
+/** Returns the JSON of `takeovers/live` as a {@link Takeover}. */
 export function projectTakeover(json: unknown): Takeover {
   const { metadata, spec } = fieldsOf(json);
   const { keys, lapseSeconds, heartbeat, aliveSince, withheld } = fieldsOf(spec);
@@ -38,19 +39,19 @@ export function projectTakeover(json: unknown): Takeover {
 }
 
 /**
- * Whether its heartbeat is near enough to a moment of the API server's clock: taints of that moment are kept out then. The
- * same rule as the policy's, in `at-nodes.ts`.
+ * Reports whether the heartbeat is near enough to a time of the API server's clock: taints with that time are kept
+ * out then. The policy in `at-nodes.ts` has the same rule.
  */
 export const isAlive = (
   { heartbeat = -Infinity, lapseMs }: Pick<Takeover, 'heartbeat' | 'lapseMs'>,
   at: EpochMs,
 ): boolean => Math.abs(at - heartbeat) < lapseMs;
 
-/** Whether the built-in controller rests because of it, at a moment of the API server's clock. */
+/** Reports whether the takeover keeps the built-in controller from evicting, at a time of the API server's clock. */
 export const isInForce = ({ withheld, ...takeover }: Takeover, at: EpochMs): boolean =>
   withheld === undefined && isAlive(takeover, at);
 
-/** The JSON merge patch that renews it, if it is still as it was read. */
+/** Returns the JSON merge patch that renews the heartbeat, if the takeover is unchanged since it was read. */
 export function renewalPatch(takeover: Takeover, at: EpochMs): object {
   const aliveSince = isAlive(takeover, at) ? (takeover.aliveSince ?? at) : at;
   return {
@@ -63,7 +64,10 @@ export function renewalPatch(takeover: Takeover, at: EpochMs): object {
   };
 }
 
-/** The JSON merge patch that says why it is not renewed, if it is still as it was read. */
+/**
+ * Returns the JSON merge patch that records why the heartbeat is not renewed, if the takeover is unchanged since it
+ * was read.
+ */
 export function withheldPatch({ resourceVersion, heartbeat }: Takeover, withheld: string): object {
   const never = heartbeat === undefined ? { heartbeat: new Date(NEVER_RENEWED).toISOString() } : {};
   return { metadata: { resourceVersion }, spec: { ...never, withheld } };

@@ -4,14 +4,14 @@ import { AnswerLimitError, type Held, tooManyBytes } from './answer-limits.ts';
 import type { Answer } from './sockets.ts';
 
 const unzip = promisify(gunzip);
-/** Of what is unzipped at once: 1 ms or so. What is larger is unzipped beside other work. */
+/** Largest response that is unzipped synchronously: that takes about 1 ms. Larger ones are unzipped asynchronously. */
 const SMALL_ZIP_BYTES = 256 * 1024;
-/** Smaller chunks are none to zlib. */
+/** zlib's smallest chunk size. */
 const MIN_CHUNK_BYTES = 64;
 
 /**
- * The body of an answer, decompressed. `limit`: bytes, of what arrives and of what that becomes; `held` counts both. Rejects with
- * `AnswerLimitError` beyond.
+ * Returns the decompressed body of a response. `limit`: bytes of the received and of the decompressed body; `held`
+ * counts both. Rejects with `AnswerLimitError` beyond the limit.
  */
 export async function wholeBody(answer: Answer, limit: number, held: Held): Promise<Buffer> {
   const pieces: Buffer[] = [];
@@ -26,7 +26,10 @@ export async function wholeBody(answer: Answer, limit: number, held: Held): Prom
   return answer.headers['content-encoding'] === 'gzip' ? unzipped(bytes, limit, held) : bytes;
 }
 
-/** Reads an answer to its end, so that the next call finds the connection free. Rejects with `AnswerLimitError` beyond `limit`. */
+/**
+ * Reads a response to its end, so that the next call finds the connection free. Rejects with `AnswerLimitError`
+ * beyond `limit`.
+ */
 export async function discard(answer: Answer, limit: number): Promise<void> {
   let size = 0;
   for await (const piece of answer.body) {
@@ -51,6 +54,6 @@ async function unzipped(bytes: Buffer, limit: number, held: Held): Promise<Buffe
   }
 }
 
-/** What a gzip text says at its end that it holds. */
+/** Returns the decompressed size that a gzip trailer states. */
 const unzippedBytes = (zipped: Buffer): number =>
   zipped.length < 4 ? 0 : zipped.readUInt32LE(zipped.length - 4);

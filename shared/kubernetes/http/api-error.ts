@@ -5,17 +5,17 @@ import { readAs } from '#shared/text/read-as.ts';
 import { type Call, callText, METHODS } from './call.ts';
 import { type Refusal, refuserOf, UNANSWERED_WRITE } from './eviction-refusal.ts';
 
-/** Of a message that quotes what a server said. */
+/** Maximum length of a message that quotes a server. */
 const MAX_MESSAGE = 1_400;
 
-/** Why an API server did not do what was asked. */
+/** The failure of a call to an API server. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** The HTTP status; 0 when no answer came (unreachable, reset, timed out), or none that can be relied on. */
+  /** The HTTP status; 0: no response came (unreachable, reset, timed out), or none that can be relied on. */
   readonly status: number;
-  /** `Status.reason`, for example `Expired`, `Conflict`, `Forbidden`; "" when unknown. */
+  /** `Status.reason`, for example `Expired`, `Conflict`, `Forbidden`; "": unknown. */
   readonly reason: string;
-  /** When it may be asked again: from the `Retry-After` header, or else from `Status.details`. */
+  /** When to retry: from the `Retry-After` header, or else from `Status.details`. */
   readonly retryAfterSeconds: number | undefined;
   /** The reasons of `Status.details.causes`, for example `ResourceVersionTooLarge`. */
   readonly causes: readonly string[];
@@ -27,7 +27,7 @@ export class ApiError extends Error {
     retryAfterSeconds?: number,
     { causes = [], ...options }: ErrorOptions & { readonly causes?: readonly string[] } = {},
   ) {
-    // A server has its part in most of them, be it by the name of a pod.
+    // Most messages contain text from a server, at least the name of a pod.
     super(escapeForDisplay(message, MAX_MESSAGE), options);
     this.status = status;
     this.reason = reason;
@@ -36,15 +36,15 @@ export class ApiError extends Error {
   }
 }
 
-/** A call was not sent in time, and so not at all. */
+/** A call was not sent in time, and will not be sent. */
 export class LateCallError extends Error {
   override readonly name = 'LateCallError';
 }
 
-/** The cause of an answer 404 that means not the object: the server does not know its kind, or not yet. */
+/** The cause of a 404 that is not about the object: the server does not serve its kind, or not yet. */
 export const UNKNOWN_API = 'UnknownApi';
 
-/** `meta/v1.Status`: how the API server words a failure. */
+/** `meta/v1.Status`: a failure in the API server's form. */
 const Status = z.object({
   kind: z.literal('Status'),
   message: z.string().default(''),
@@ -62,9 +62,9 @@ const Status = z.object({
 });
 type Status = z.infer<typeof Status>;
 
-/** Longer texts of a server are cut: validation errors may repeat whole objects. */
+/** Longer texts of a server are truncated: validation errors may repeat whole objects. */
 const MAX_SERVER_TEXT = 500;
-/** A refusal has one for each wrong field, or budget. */
+/** Maximum number of causes: a rejection has one for each wrong field, or budget. */
 const MAX_CAUSES = 10;
 
 const RESET = 'the connection was reset';
@@ -72,7 +72,7 @@ const NO_ROUTE = 'there is no route to it; check the network';
 const UNTRUSTED = 'its TLS certificate is not from the expected authority; give its CA certificate';
 const NOT_TLS = 'it does not speak TLS there; check http or https in the server address';
 
-/** What the codes of Node's network and TLS errors mean to an operator. */
+/** Explanations of Node's network and TLS error codes for operators. */
 const UNREACHABLE: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the connection was refused; check that the server runs and its address is right',
   ECONNRESET: RESET,
@@ -100,25 +100,28 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
   ERR_OSSL_PEM_NO_START_LINE: 'the client certificate or its key is not in PEM form; replace it',
 };
 
-/** Answers that proxies and load balancers rightly give in the API server's place. */
+/** Reports whether proxies and load balancers may send this status in the API server's place. */
 const proxyMayAnswer = (status: number): boolean => status >= 500 || [401, 403, 429].includes(status);
 
-/** No answer, or one that broke off: an error of the network, of TLS or of the client's certificates. */
+/**
+ * Returns the error of a missing or interrupted response: an error of the network, of TLS, or of the client's
+ * certificates.
+ */
 export function unreachable(call: Call, host: string, error: unknown): ApiError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  // A proxy's refusal says which proxy, and how it refused.
+  // The error of a proxy names the proxy and its response.
   const told = code === 'ERR_PROXY_TUNNEL' && error instanceof Error ? error.message : code;
   const why = UNREACHABLE[code] ?? (told || 'the connection broke');
   const suffix = UNREACHABLE[code] === undefined ? '' : ` (${code})`;
   return failure(call, host, `${why}${suffix}`, error);
 }
 
-/** No usable answer, for a reason that the caller words. */
+/** Returns the error of a call without a usable response, for the given reason. */
 export function failure(call: Call, host: string, why: string, cause?: unknown): ApiError {
   return new ApiError(`Cannot ${callText(call)} at ${host}: ${why}.`, 0, '', undefined, { cause });
 }
 
-/** No complete answer within `ms`, on a connection that is well as far as anybody knows. */
+/** Returns the error of a call without a complete response within `ms`, on a connection that is alive as far as known. */
 export function unansweredInTime(call: Call, host: string, ms: number, cause: unknown): ApiError {
   const why = `there was no complete answer within ${ms / 1000} s`;
   if (METHODS[call.verb] === 'GET') return failure(call, host, why, cause);
@@ -126,13 +129,13 @@ export function unansweredInTime(call: Call, host: string, ms: number, cause: un
   return new ApiError(text, 0, '', undefined, { cause, causes: [UNANSWERED_WRITE] });
 }
 
-/** The call could not be sent by its `notAfter`. */
+/** Returns the error of a call that could not be sent by its `notAfter`. */
 export const late = (call: Call, host: string): LateCallError =>
   new LateCallError(`Did not ${callText(call)} at ${host}: it could not be sent in time.`);
 
 /**
- * An answer that is no success; `text` is its body, `secrets` what it must not repeat to others, `whenForbidden` as a `Connection`
- * has it.
+ * Returns the error of an unsuccessful response. `text`: its body; `secrets`: texts that the message must not
+ * contain; `whenForbidden`: as in `Connection`.
  */
 export function refusal(
   call: Call,
@@ -143,7 +146,8 @@ export function refusal(
   whenForbidden?: string,
 ): ApiError {
   const status = parseStatus(text) ?? unknownGroup(call, httpStatus, text);
-  // Only the API server itself may call an object gone (404, 409); a page from elsewhere says nothing about it.
+  // Only the API server itself may report an object as gone or changed (404, 409). A page from elsewhere proves
+  // nothing about the object.
   if (status === undefined && !proxyMayAnswer(httpStatus)) {
     return failure(
       call,
@@ -157,7 +161,7 @@ export function refusal(
   });
 }
 
-/** What an `ERROR` event of a watch says, likewise. */
+/** Returns the error in an `ERROR` event of a watch; see {@link refusal}. */
 export function watchError(call: Call, host: string, object: unknown, secrets: readonly string[]): ApiError {
   const { data: status } = readAs(Status, object);
   if (status === undefined) return failure(call, host, 'the watch reported an error without a status');
@@ -178,7 +182,7 @@ function refused(
   const words = serverText(message, secrets);
   const causes = details?.causes ?? [];
   const causeReasons = causes.map((cause) => cause.reason);
-  // Mostly the message repeats them; that of a disruption budget does not.
+  // The message usually repeats the causes; that of a disruption budget does not.
   const more = causes
     .slice(0, MAX_CAUSES)
     .map((cause) => serverText(cause.message, secrets))
@@ -195,14 +199,17 @@ function refused(
 
 function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly string[] {
   const { status, message: words } = refusal;
-  // Of a pod that is refused by its budget or by admission, no right is missing.
+  // If a budget or admission blocks the pod, no permission is missing.
   if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
   if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
   if (status !== 403 || words.includes('being terminated')) return [];
   return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }
 
-/** How an API server answers for an API group that it does not serve: as Go's web server does, without a `Status`. */
+/**
+ * Returns the status of a response for an API group that the server does not serve. Such a response has no `Status`:
+ * it comes from Go's web server.
+ */
 function unknownGroup(call: Call, httpStatus: number, text: string): Status | undefined {
   const isUnknown =
     httpStatus === 404 && call.path.startsWith('/apis/') && text.trim() === '404 page not found';
@@ -219,7 +226,7 @@ function parseStatus(text: string): Status | undefined {
   }
 }
 
-/** A server's words as part of a sentence, without `secrets`: it, or a proxy, may repeat the request. */
+/** Returns a server's message as part of a sentence, without `secrets`: the server, or a proxy, may repeat the request. */
 export const serverText = (words: string, secrets: readonly string[] = []): string =>
   secrets
     .reduce((text, secret) => text.replaceAll(secret, '…'), words)
@@ -228,7 +235,7 @@ export const serverText = (words: string, secrets: readonly string[] = []): stri
     .replace(/\.$/, '')
     .slice(0, MAX_SERVER_TEXT);
 
-/** The header holds seconds or, from some proxies, a date; that is of the clock that also dated the answer. */
+/** Returns the seconds in the header. Some proxies send a date instead, by the clock that also dated the response. */
 function retryAfterSeconds({
   'retry-after': after = '',
   date = '',

@@ -1,6 +1,6 @@
 declare global {
   interface JSON {
-    /** ECMAScript "JSON.parse source text access"; in Node since 22, not yet in TypeScript's library. */
+    /** ECMAScript "JSON.parse source text access": in Node since 22, not yet in TypeScript's library. */
     parse(
       text: string,
       reviver: (this: unknown, key: string, value: unknown, context: { readonly source?: string }) => unknown,
@@ -9,28 +9,29 @@ declare global {
   }
 }
 
-/** An integer of 16 digits or more (2^53 has 16) where a JSON value may stand; in a string, it may look like one. */
+/** An integer of 16 digits or more (2^53 has 16) at the place of a JSON value. In a string, other text may look like one. */
 const LONG_INTEGER = /(?:^|[:,[\s])-?[0-9]{16,}(?:[,\]}\s]|$)/;
 const INTEGER = /^-?[0-9]+$/;
 
 /**
- * A longer text is parsed without reviver, which takes three times the heap: its long integers become doubles. As those of a
- * pod are seconds of tolerations, it is then tolerated for ever, and not evicted.
+ * Longer texts are parsed without a reviver, which takes three times the heap: their long integers become doubles. In
+ * a pod, such integers are seconds of tolerations. The taint is then tolerated indefinitely, and the pod is not
+ * evicted.
  */
 const REVIVED_CHARACTERS = 1024 * 1024;
 
 /**
- * `JSON.parse`, but an integer outside the range that a double holds exactly becomes a bigint, in a text of up to
- * 1 MiB. Throws `SyntaxError` for a text that is not JSON.
+ * Parses like `JSON.parse`, but integers that a double can't hold exactly become bigints, in texts of up to 1 MiB.
+ * Throws `SyntaxError` for a text that is not JSON.
  */
 export function parseInt64Json(text: string): unknown {
-  // The reviver takes ten times the time of the rest.
+  // The reviver takes ten times as long as the rest.
   const isRevived = text.length <= REVIVED_CHARACTERS && LONG_INTEGER.test(text) && hasLongInteger(text);
   if (!isRevived) return JSON.parse(text);
   try {
     return JSON.parse(text, exactInteger);
   } catch (error) {
-    // The reviver goes as deep as the text.
+    // The reviver recurses as deep as the text.
     throw error instanceof RangeError ? new SyntaxError('nested too deeply', { cause: error }) : error;
   }
 }
@@ -45,7 +46,10 @@ function hasLongInteger(text: string): boolean {
   }
 }
 
-/** Where the quotation mark is that ends the string which begins at `start`; the end of the text when none does. */
+/**
+ * Returns the index of the quotation mark that ends the string which begins at `start`, or the end of the text if
+ * there is none.
+ */
 function endOfString(text: string, start: number): number {
   for (let at = text.indexOf('"', start + 1); at >= 0; at = text.indexOf('"', at + 1)) {
     let escapes = 0;
@@ -55,7 +59,7 @@ function endOfString(text: string, start: number): number {
   return text.length;
 }
 
-/** `JSON.stringify`, but a bigint is written as a bare integer. */
+/** Serializes like `JSON.stringify`, but writes a bigint as a bare integer. */
 export function stringifyInt64Json(value: NonNullable<unknown> | null): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === 'bigint' ? JSON.rawJSON(String(part)) : part,
@@ -67,13 +71,13 @@ function exactInteger(_key: string, value: unknown, context: { readonly source?:
   return context.source !== undefined && INTEGER.test(context.source) ? BigInt(context.source) : value;
 }
 
-// Readers of parsed JSON whose shape nobody has checked: what is missing or of another type reads as empty.
+// Readers of parsed JSON of unchecked shape: missing values, and values of another type, read as empty.
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const NONE: Fields = {};
 
-/** `value` when it is an object (an array reads as one without named fields), or else one without fields. */
+/** Returns `value` if it is an object (an array has no named fields), or else an object without fields. */
 export const fieldsOf = (value: unknown): Fields =>
   typeof value === 'object' && value !== null ? (value as Fields) : NONE;
 

@@ -1,31 +1,31 @@
-/** So many unanswered calls in a row, and the server counts as out of reach: one or two may be bad luck. */
+/** Consecutive unanswered calls after which the server counts as unreachable: one or two may be bad luck. */
 const FAILURES_TO_OPEN = 5;
-/** How long it is not asked then: short, because evictions wait for its comeback. */
+/** How long no calls are made then: short, because evictions wait for the server's return. */
 export const PAUSE_MS = 5_000;
 
 /**
- * Keeps calls from a server that does not answer. Open after some failures in a row, it lets one call through
- * after each pause; any answer closes it. Times are milliseconds of the caller's stopwatch.
+ * Stops calls to a server that does not respond. After some consecutive failures, the breaker is open. It then allows
+ * one call after each pause, and any response closes it. Times are milliseconds of the caller's stopwatch.
  */
 export class Breaker {
   #failures = 0;
   #answers = 0;
-  /** The last failure, or the last call that was let through while open. */
+  /** The last failure, or the last call that was allowed while open. */
   #triedAt = 0;
 
-  /** Whether the server counts as out of reach. */
+  /** Reports whether the server counts as unreachable. */
   get open(): boolean {
     return this.#failures >= FAILURES_TO_OPEN;
   }
 
-  /** Until when no call may begin; `undefined`: one may begin now. */
+  /** Returns the time until which no call may begin; `undefined`: one may begin now. */
   refusesUntil(now: number): number | undefined {
     const pausedMs = now - this.#triedAt;
-    // A clock without a stopwatch that was set back must not make the pause longer.
+    // If there is no stopwatch, setting the clock back must not extend the pause.
     return this.open && pausedMs >= 0 && pausedMs < PAUSE_MS ? this.#triedAt + PAUSE_MS : undefined;
   }
 
-  /** A call begins that {@link refusesUntil} does not forbid. Returns what {@link failed} wants to know of it. */
+  /** Records the start of a call that {@link refusesUntil} allows. Returns the argument for {@link failed}. */
   begin(now: number): number {
     if (this.open) this.#triedAt = now;
     return this.#answers;
@@ -36,7 +36,7 @@ export class Breaker {
     this.#failures = 0;
   }
 
-  /** No answer came to a call. One that began before the last answer says nothing about now. */
+  /** Records that a call got no response. A call that began before the last response proves nothing about the present. */
   failed(begun: number, now: number): void {
     if (begun !== this.#answers) return;
     this.#failures += 1;

@@ -1,15 +1,16 @@
 /**
- * What deciding never reads is most of an object: managed fields, containers, images, statuses. It is cut out of the JSON
- * before that is parsed, where it stands as the API server writes it. In a JSON text an unescaped `"key":` is a key, never part
- * of a string; so a cut begins and ends at keys, and what it takes away is looked through for keys that are read.
+ * Most of an object is not needed for decisions: managed fields, containers, images, statuses. These parts are cut
+ * out of the JSON before it is parsed, where the API server usually writes them. In a JSON text, an unescaped
+ * `"key":` is a key, never part of a string. So a cut begins and ends at keys, and the part is searched for keys that
+ * are needed.
  */
 
-/** From behind `begin` up to `end`; not cut when a key stands there that is read. */
+/** A part of the JSON from after `begin` up to `end`. The part is not cut if it contains one of the keys `never`. */
 interface Cut {
   readonly begin: Buffer;
   readonly end: Buffer;
   readonly never: readonly Buffer[];
-  /** Nor when this key stands before it. */
+  /** The part is not cut either if this key precedes it. */
   readonly notAfter?: Buffer;
 }
 
@@ -19,7 +20,7 @@ const cut = (begin: string, end: string, ...never: readonly string[]): Cut => ({
   never: never.map((key) => Buffer.from(key)),
 });
 
-/** Of a pod that terminates it is read who owns what was announced of it. */
+/** The managed fields of a terminating pod are needed: they name the owner of its announcement. */
 const TERMINATING = Buffer.from('"deletionTimestamp":');
 
 const MANAGED_FIELDS = cut(
@@ -34,7 +35,7 @@ const MANAGED_FIELDS = cut(
 
 const POD_CUTS: readonly Cut[] = [
   { ...MANAGED_FIELDS, notAfter: TERMINATING },
-  // Volumes and containers: what comes before this field in `core/v1.PodSpec`.
+  // Volumes and containers: the fields before this one in `core/v1.PodSpec`.
   cut('"spec":{', '"dnsPolicy":"', '"nodeName":', '"tolerations":'),
   cut('"containerStatuses":[', '],"qosClass":"', '"conditions":'),
 ];
@@ -42,10 +43,10 @@ const POD_CUTS: readonly Cut[] = [
 const NODE_STATUS = Buffer.from(',"status":{');
 const READ_OF_NODES = ['"resourceVersion":', '"managedFields":', '"taints":'].map((key) => Buffer.from(key));
 
-/** An object's JSON without its bulk. `depth`: how many braces close at its end; 2: it is the object of a watch's event. */
+/** Returns an object's JSON without its bulk. `depth`: how many braces close at its end; 2: the object of a watch event. */
 export type Trim = (json: Buffer, depth: 1 | 2) => string;
 
-/** A pod without managed fields (unless it terminates), volumes, containers and their statuses. */
+/** Trims a pod: without managed fields (unless it is terminating), volumes, containers, and their statuses. */
 export const trimPod: Trim = (json) => {
   let text = '';
   let kept = 0;
@@ -61,7 +62,7 @@ export const trimPod: Trim = (json) => {
   return text + json.toString('utf8', kept);
 };
 
-/** A node without its status. */
+/** Trims a node: without its status. */
 export const trimNode: Trim = (json, depth) => {
   const from = json.indexOf(NODE_STATUS);
   const to = json.length - depth;

@@ -1,33 +1,36 @@
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** One call to an API server, in the words of its authorisation (RBAC). */
+/** One call to an API server, in terms of its authorization (RBAC). */
 export interface Call {
   readonly verb: Verb;
-  /** With its subresource, as in a Role: `pods`, `pods/status`. */
+  /** The resource with its subresource, as in a Role: `pods`, `pods/status`. */
   readonly resource: string;
-  /** What of it, for the reader of an error: a name, or namespace/name. */
+  /** The object, for the reader of an error: a name, or namespace/name. */
   readonly object?: string;
-  /** From the server's root; parts already encoded. */
+  /** The path from the server's root, with encoded parts. */
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly body?: object;
-  /** Of the body; absent: `application/json`. */
+  /** Content type of the body; absent: `application/json`. */
   readonly contentType?: string;
-  /** Limits a successful answer. Absent: a list's, or else an object's. */
+  /** Limits a successful response. Absent: the kind is a list's, or else an object's. */
   readonly answer?: AnswerKind;
   readonly signal?: AbortSignal;
-  /** By our clock. It is sent by then or never. */
+  /** By our clock. The call is sent by then, or never. */
   readonly notAfter?: EpochMs;
-  /** Asked when its turn has come; gives its `notAfter`. Where it rejects the call is not sent, and rejects with that. */
+  /**
+   * Called when the call's turn has come; returns its `notAfter`. If it rejects, the call is not sent, and rejects
+   * with the same error.
+   */
   readonly allowed?: () => Promise<EpochMs>;
-  /** It takes its turn before calls without this: it ends what a look at the node began. */
+  /** The call takes its turn before calls without this: it completes a pass that began with reading a node. */
   readonly inHurry?: true;
 }
 
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
 
-/** The HTTP method that the API server takes for a verb. */
+/** The API server's HTTP method for each verb. */
 export const METHODS: Readonly<Record<Verb, string>> = {
   get: 'GET',
   list: 'GET',
@@ -38,24 +41,27 @@ export const METHODS: Readonly<Record<Verb, string>> = {
   delete: 'DELETE',
 };
 
-/** The call in words: `patch pods/status default/web-0`. */
+/** Describes a call: `patch pods/status default/web-0`. */
 export const callText = (call: Call): string =>
   [call.verb, call.resource, ...(call.object === undefined ? [] : [call.object])].join(' ');
 
-/** A verb on a resource; a subresource stands behind a slash, as in a Role. */
+/** A verb on a resource. A subresource follows a slash, as in a Role. */
 export interface Permission {
   readonly verb: Verb;
   readonly resource: string;
-  /** Its API group; absent: the core group. */
+  /** The resource's API group; absent: the core group. */
   readonly group?: string;
-  /** Of one object alone; absent: of all. */
+  /** The name of a single object; absent: all objects. */
   readonly name?: string;
-  /** Absent: in every namespace. */
+  /** Absent: all namespaces. */
   readonly namespace?: string;
 }
 
 /** Kinds of answers, each with its limits (`ANSWER_BYTES`). */
 export type AnswerKind = 'short' | 'refusal' | 'object' | 'list';
 
-/** As whom the API server notes us where we write: it takes the user agent. Marks go by this and the installation's name. */
+/**
+ * The field manager under which the API server records our writes: it uses the user agent. Marks use this name with
+ * the installation's.
+ */
 export const FIELD_MANAGER = 'taintward';

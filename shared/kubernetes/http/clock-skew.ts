@@ -2,53 +2,55 @@ import type { SkewRange } from '#shared/eviction/skew.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** One answer's evidence. */
+/** The evidence of one response. */
 export interface DatedAnswer {
-  /** When the request was sent and its answer received, by our clock. */
+  /** When the request was sent and its response received, by our clock. */
   readonly sentAt: EpochMs;
   readonly receivedAt: EpochMs;
-  /** The answer's `Date`, cut to the second: the server's clock at some moment between the two. */
+  /** The response's `Date`, truncated to the second: the server's clock at some time between the two. */
   readonly date: EpochMs;
 }
 
-/** What cutting to the second takes off at most. */
+/** Maximum loss by truncation to the second. */
 const DATE_GRAIN_MS = 1000;
-/**
- * By so much per millisecond old evidence gets vaguer. Clocks drift apart by a tenth of that at most.
- */
+/** How much evidence widens per millisecond of its age. Clocks drift apart by at most a tenth of this. */
 const BLUR = 1e-3;
-/** Of a vaguer figure nothing is said: it is off by half of this at most. */
+/** Maximum width of a range for a single figure, which is then off by at most half of this. */
 const VAGUEST_MS = 1000;
-/** An answer counts for so long, whatever later ones say: another API server, or a clock that was set, may have given those. */
+/**
+ * How long a response counts, whatever later ones show: another API server, or a clock that was set, may have dated
+ * those.
+ */
 const KEPT_MS = 10 * 60_000;
-/** Most clocks that are distinguished: a server that sends arbitrary dates must not fill the memory. */
+/** Maximum number of clocks that are distinguished: a server that sends arbitrary dates must not fill the memory. */
 const MAX_CLOCKS = 8;
 
-/** What answers say of one clock: by how much it is ahead of our stopwatch, so that it stays true when our clock is set. */
+/** Evidence about one clock: how far it is ahead of our stopwatch, so that the evidence stays valid when our clock is set. */
 interface Known {
   readonly leastMs: number;
   readonly mostMs: number;
-  /** When the last of them came, by the stopwatch. */
+  /** When the last of these responses came, by the stopwatch. */
   readonly asOf: EpochMs;
 }
 
 /**
- * How far other clocks are ahead of ours, from what answers say. Each answer allows a range of about a second, or of as long as it took;
- * since answers begin at different parts of a second, few of them leave only a small range. Answers that contradict each other are of
- * several API servers, or of one whose clock was set: all count for ten minutes.
+ * How far other clocks are ahead of ours, from the dates of responses. Each response allows a range of about a
+ * second, or of its duration if that is longer. Responses begin at different parts of a second, so a few of them
+ * leave only a small range. Responses that contradict each other come from several API servers, or from one whose
+ * clock was set: all count for ten minutes.
  */
 export class ClockSkew {
-  /** The last that answered comes first. */
+  /** The clock that responded last comes first. */
   #clocks: readonly Known[] = [];
   readonly #clock: Pick<Clock, 'stopwatch'>;
 
-  /** `clock`: ours, of which the stopwatch is read; without one, it is never set. */
+  /** `clock`: ours, whose stopwatch is used; without a stopwatch, our clock counts as never set. */
   constructor(clock: Pick<Clock, 'stopwatch'> = {}) {
     this.#clock = clock;
   }
 
   hear({ sentAt, receivedAt, date }: DatedAnswer): void {
-    // Our own clock was set on the way.
+    // Our own clock was set during the call.
     if (receivedAt < sentAt) return;
     const receivedMs = this.#stopwatchMs(receivedAt);
     const sentMs = receivedMs - (receivedAt - sentAt);
@@ -60,26 +62,32 @@ export class ClockSkew {
       mostMs: Math.min(found?.mostMs ?? Infinity, heard.mostMs),
       asOf: receivedMs,
     };
-    // What was known before was known until now: it is blurred once only, from its own time on.
+    // Earlier ranges widen only once, from their own time on.
     this.#clocks = merged([
       narrowed,
       ...this.#kept(receivedMs).filter((_, index) => clocks[index] !== found),
     ]);
   }
 
-  /** Milliseconds by which the clock that answered last is ahead, within half a second; `undefined`: not known that well. */
+  /**
+   * Returns the milliseconds by which the clock that responded last is ahead, within half a second; `undefined`: not
+   * known that well.
+   */
   at(now: EpochMs): number | undefined {
     const [last] = this.rangesAt(now);
     if (!last || last.mostMs - last.leastMs > VAGUEST_MS) return undefined;
     return Math.round((last.leastMs + last.mostMs) / 2);
   }
 
-  /** Milliseconds by which the clock that answered last is ahead, at least; `undefined`: no response had a date. */
+  /**
+   * Returns the milliseconds by which the clock that responded last is ahead, at least; `undefined`: no response had
+   * a date.
+   */
   leastAt(now: EpochMs): number | undefined {
     return this.rangesAt(now)[0]?.leastMs;
   }
 
-  /** By how much each clock is ahead that answered in the last ten minutes; the last that answered comes first. */
+  /** Returns how far each clock that responded in the last ten minutes is ahead; the last one first. */
   rangesAt(now: EpochMs): readonly SkewRange[] {
     const stopwatchMs = this.#stopwatchMs(now);
     const aheadMs = now - stopwatchMs;
@@ -97,7 +105,7 @@ export class ClockSkew {
     return this.#clocks.filter(({ asOf }) => Math.abs(nowMs - asOf) <= KEPT_MS);
   }
 
-  /** As what is kept is known then, by the stopwatch. */
+  /** Returns the kept clocks with their ranges widened for a stopwatch time. */
   #clocksAt(nowMs: number): readonly Known[] {
     return this.#kept(nowMs).map(({ leastMs, mostMs, asOf }) => {
       const blurMs = Math.abs(nowMs - asOf) * BLUR;
@@ -106,7 +114,10 @@ export class ClockSkew {
   }
 }
 
-/** As many clocks as are told apart; of more, the two that were heard of longest ago count as one, which may show any time between. */
+/**
+ * Limits the number of clocks. If there are more, the two with the oldest evidence are merged into one, with a range
+ * that covers both.
+ */
 function merged(clocks: readonly Known[]): readonly Known[] {
   const [older, oldest] = clocks.slice(MAX_CLOCKS - 1);
   if (!older || !oldest) return clocks;

@@ -1,27 +1,27 @@
 import type { RequestOptions } from 'node:https';
 
-/** What one request needs so that the server lets it in. */
+/** Parameters with which a request reaches the server and is authenticated. */
 export interface RequestAccess
   extends Pick<RequestOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized' | 'servername'> {
-  /** An http or https URL; its path, if any, goes before every call's. */
+  /** An http or https URL; its path, if any, precedes the path of every call. */
   readonly server: URL;
   /** Authentication and impersonation headers. */
   readonly headers: Readonly<Record<string, string>>;
-  /** An http or https URL; absent: as the environment says. */
+  /** An http or https URL; absent: the environment's proxy. */
   readonly proxy?: URL;
 }
 
-/** How to reach one cluster's API server. */
+/** The connection to one cluster's API server. */
 export interface Connection {
-  /** Names the server in messages: its host and port, or what else is known of it before it is first reached. */
+  /** The server's name in messages: its host and port, or another known name before it is first reached. */
   readonly host: string;
   /**
-   * Asked before every request, because tokens rotate and addresses move; cheap while the credentials last. Rejects with an Error
-   * whose message is one sentence for the operator and holds no secret.
+   * Called before every request, because tokens rotate and addresses change; cheap while the credentials last.
+   * Rejects with an Error whose message is one sentence for the operator and contains no secret.
    */
   requestOptions(): Promise<RequestAccess>;
-  /** What to do about a call that the server forbids (403), as the end of a sentence; absent: grant these credentials its verb. */
+  /** Advice for a call that the server forbids (403), as the end of a sentence; absent: grant these credentials the verb. */
   readonly whenForbidden?: string;
-  /** The server refused (401) what {@link requestOptions} gave: whatever is cached is to be obtained anew. */
+  /** The server rejected (401) the credentials of {@link requestOptions}: cached credentials must be obtained again. */
   forgetCredentials?(): void;
 }

@@ -6,12 +6,15 @@ import type { RequestAccess } from './connection.ts';
 import { hostOf, portOf, proxyFor, proxyHeaders } from './proxy.ts';
 import { lookup } from './resolve.ts';
 
-/** The name's addresses, TCP, a proxy's tunnel and TLS. Whoever takes longer is not there, or too busy for calls. */
+/**
+ * Timeout of the name's addresses, TCP, a proxy's tunnel, and TLS together. A slower server is down, or too busy for
+ * calls.
+ */
 const CONNECT_TIMEOUT_MS = 3_000;
 
-/** A connection that is being made, to be given up with `destroy`. */
+/** A connection that is being established. `destroy` cancels it. */
 export interface Dialling {
-  /** Connected, for https after the handshake. Rejects with an error of the network. */
+  /** The connected socket, for https after the handshake. Rejects with an error of the network. */
   readonly socket: Promise<Socket>;
   destroy(reason: Error): void;
 }
@@ -19,7 +22,7 @@ export interface Dialling {
 export interface DialOptions {
   /** The protocols to offer within TLS (ALPN). */
   readonly protocols: readonly string[];
-  /** Of an earlier connection to the same server with the same access. */
+  /** TLS session of an earlier connection to the same server with the same access. */
   readonly session?: Buffer;
 }
 
@@ -31,7 +34,7 @@ class ProxyError extends Error {
   readonly code = 'ERR_PROXY_TUNNEL';
 }
 
-/** Connects to a server, by its proxy if it has one. To a plain http server that ends at the proxy. */
+/** Connects to a server, through its proxy if it has one. For a plain http server, the connection ends at the proxy. */
 export function dial(access: RequestAccess, options: DialOptions): Dialling {
   const over = new AbortController();
   const timer = setTimeout(() => over.abort(new ConnectTimeoutError()), CONNECT_TIMEOUT_MS);
@@ -46,7 +49,7 @@ async function connect(
   { protocols, session }: DialOptions,
   over: AbortSignal,
 ): Promise<Socket> {
-  // First, so that certificates that are none are told as such.
+  // Create the context first, so that invalid certificates are reported as such.
   const secureContext = server.protocol === 'https:' ? tls.createSecureContext({ ca, cert, key }) : undefined;
   const proxy = proxyFor(server, given);
   const first = proxy ?? server;
@@ -73,7 +76,7 @@ async function connect(
   return secured;
 }
 
-/** An address is no name to ask a server for. */
+/** Returns the server name to request; an IP address is not a name. */
 const serverName = (host: string) => (isIP(host) ? {} : { servername: host });
 
 async function ready(socket: Socket, event: 'connect' | 'secureConnect', over: AbortSignal): Promise<void> {
@@ -98,7 +101,7 @@ async function tunnel(socket: Socket, server: URL, proxy: URL, over: AbortSignal
   });
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   request.once('connect', resolve);
-  // A proxy that is none answers as to any request.
+  // A server that is not a proxy responds as to any request.
   request.once('response', resolve);
   request.on('error', (error) => reject(over.aborted ? over.reason : error));
   request.end();

@@ -1,19 +1,19 @@
 import { ANSWER_BYTES, ANSWER_STRUCTURE, AnswerLimitError, tooManyBytes } from './answer-limits.ts';
 
-/* The bytes that give a JSON text its structure. */
+/* Bytes that structure a JSON text. */
 export const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 export const [COMMA, COLON] = [0x2c, 0x3a];
 export const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Looks through a text that is about to be parsed as a whole, without its strings being made. Throws `AnswerLimitError`. A
- * text has no more structural characters than bytes, so one of up to 1.5 MiB is not looked at.
+ * Checks a text before it is parsed as a whole, without creating its strings. Throws `AnswerLimitError`. A text has
+ * no more structural characters than bytes, so texts of up to 1.5 MiB are not checked.
  */
 export function checkStructure(json: string | Buffer): void {
   const { characters, depth: deepest } = ANSWER_STRUCTURE;
   if (json.length <= characters) return;
-  // A list is parsed item by item; its text as a whole would take the heap twice.
+  // A list is parsed item by item; its text as a whole would take twice the heap.
   if (json.length > ANSWER_BYTES.object) throw tooManyBytes(ANSWER_BYTES.object, ' in one object');
   const text = typeof json === 'string' ? Buffer.from(json) : json;
   let [count, depth] = [0, 0];
@@ -42,20 +42,23 @@ export function checkStructure(json: string | Buffer): void {
   }
 }
 
-/** The index of the quotation mark that ends the string which begins at `start`; the text's end where none does. */
+/**
+ * Returns the index of the quotation mark that ends the string which begins at `start`, or the text's end if there is
+ * none.
+ */
 export function endOfString(text: Buffer, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== QUOTE) at += text[at] === BACKSLASH ? 2 : 1;
   return at;
 }
 
-/** Throws `AnswerLimitError` when a list has so many items. */
+/** Throws `AnswerLimitError` if a list has too many items. */
 export function checkItems(count: number): void {
   const { items } = ANSWER_STRUCTURE;
   if (count > items) throw new AnswerLimitError(`its list has more than ${items} items`);
 }
 
-/** Counts the values that are kept of the items of a list. */
+/** Counts the kept values of the items of a list. */
 export class KeptCount {
   #values = 0;
 

@@ -8,9 +8,9 @@ export class HalfLineError extends Error {
 }
 
 /**
- * The lines of a text that comes in pieces, each as soon as it is whole, without its newline; reads on only as lines
- * are taken. `held` counts what is begun. Throws `AnswerLimitError` as soon as one has more than `maxBytes`, and
- * `HalfLineError` when the last one has no newline.
+ * Yields the lines of a text that arrives in pieces, each as soon as it is complete, without its newline. Reads on
+ * only as lines are consumed. `held` counts an incomplete line. Throws `AnswerLimitError` as soon as a line has more
+ * than `maxBytes`, and `HalfLineError` if the last line has no newline.
  */
 export async function* splitLines(
   pieces: AsyncIterable<Buffer>,

@@ -10,12 +10,12 @@ import {
   QUOTE,
 } from './json-structure.ts';
 
-/** Where the items of a list are in its JSON. */
+/** Positions of the items of a list in its JSON. */
 export interface ListCuts {
-  /** Behind the bracket that opens them, and at the one that closes them. */
+  /** After the opening bracket of the items, and at the closing one. */
   readonly begin: number;
   readonly end: number;
-  /** From where to where each of them is. */
+  /** Start and end of each item. */
   readonly items: readonly (readonly [number, number])[];
 }
 
@@ -24,8 +24,9 @@ const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
 /**
- * Finds the items of a list by reading its JSON character by character, however it is written; of several lists of items
- * the last, as `JSON.parse` does. `undefined`: it has none. Where the text is not JSON, neither are all of its parts.
+ * Finds the items of a list by reading its JSON character by character, in any formatting. If there are several lists
+ * of items, the last one counts, as for `JSON.parse`. `undefined`: there is none. If the text is not JSON, at least
+ * one of its parts is not JSON either.
  */
 export function exactCuts(json: Buffer): ListCuts | undefined {
   let found: ListCuts | undefined;
@@ -53,7 +54,7 @@ export function exactCuts(json: Buffer): ListCuts | undefined {
   return found;
 }
 
-/** The elements of the array whose opening bracket stands before `begin`; `undefined`: it does not end. */
+/** Returns the elements of the array whose opening bracket precedes `begin`; `undefined`: the array does not end. */
 function cutsFrom(json: Buffer, begin: number): ListCuts | undefined {
   const items: (readonly [number, number])[] = [];
   let from = begin;
@@ -90,7 +91,7 @@ function cutsFrom(json: Buffer, begin: number): ListCuts | undefined {
 const isItemsKey = (json: Buffer, from: number, end: number): boolean =>
   end + 1 - from === ITEMS_KEY.length && json.toString('latin1', from, end + 1) === ITEMS_KEY;
 
-/** Behind the bracket of an array that is the value of a key that ends before `at`. */
+/** Returns the position after the opening bracket of an array that is the value of the key that ends before `at`. */
 function beginOfArray(json: Buffer, at: number): number | undefined {
   const colon = afterSpace(json, at);
   const bracket = json[colon] === COLON ? afterSpace(json, colon + 1) : json.length;

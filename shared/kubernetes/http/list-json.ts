@@ -5,22 +5,22 @@ import { exactCuts, type ListCuts } from './list-cuts.ts';
 import { paced } from './pace.ts';
 
 const ITEMS = '"items":[';
-/** How the API server writes the end of an item of a list and the beginning of the next. */
+/** The API server's text between two items of a list. */
 const BETWEEN = '},{"metadata":{"name":"';
 
-/** What a list's answer holds. */
+/** The contents of a list response. */
 export interface ListJson<T> {
   readonly metadata: unknown;
   readonly items: readonly T[];
 }
 
 /**
- * Reads a list as `read` reads its items, without its whole JSON ever being in the memory as objects; other work goes on
- * meanwhile. `trim` takes from an item what `read` does not need. Throws `SyntaxError` for a text that is not JSON, `AnswerLimitError` for
- * one that holds too much, and what `read` throws.
+ * Reads a list, with `read` for its items, without ever holding its whole JSON as objects in memory. Other work
+ * continues meanwhile. `trim` removes parts of an item that `read` does not need. Throws `SyntaxError` for a text
+ * that is not JSON, `AnswerLimitError` for a text beyond a limit, and errors of `read`.
  *
- * The text is cut where items seem to meet. If each cut is JSON by itself, the cuts are the items: no JSON text can be
- * read in two ways. If one is not, the text is looked through for where they do meet.
+ * The text is cut where items seem to meet. If each cut is JSON by itself, the cuts are the items: no JSON text can
+ * be read in two ways. Otherwise, the text is searched for the actual item boundaries.
  */
 export async function readListJson<T>(
   json: Buffer,
@@ -42,14 +42,17 @@ async function readExactly<T>(json: Buffer, read: (item: unknown) => T): Promise
   return { metadata, items: itemsOf(items).map(read) };
 }
 
-/** `parse`: an item; `undefined`: it is none. Resolves with `undefined` when the cuts are not where items meet. */
+/**
+ * Reads the items between cuts. `parse`: parses an item; `undefined`: it is not one. Resolves with `undefined` if the
+ * cuts are not where items meet.
+ */
 async function readCuts<T>(
   json: Buffer,
   { begin, end, items: cuts }: ListCuts,
   parse: (item: Buffer) => unknown,
   read: (item: unknown) => T,
 ): Promise<ListJson<T> | undefined> {
-  // With a mark in the place of the items, which is not one: it tells whether they are the list's own.
+  // A mark, which is not an item, replaces the items. It shows whether the items are the list's own.
   const frame = parsed(`${json.toString('utf8', 0, begin)}0${json.toString('utf8', end)}`);
   const { metadata, items: marked } = fieldsOf(frame);
   const [mark, ...others] = itemsOf(marked);
@@ -64,7 +67,7 @@ async function readCuts<T>(
   return { metadata, items };
 }
 
-/** Where the items seem to be, as the API server writes them; `undefined` when that is not plain. */
+/** Returns where the items seem to be, in the API server's usual formatting; `undefined`: that is not clear. */
 function likelyCuts(json: Buffer): ListCuts | undefined {
   const at = json.indexOf(ITEMS);
   const begin = at + ITEMS.length;
@@ -82,7 +85,7 @@ function likelyCuts(json: Buffer): ListCuts | undefined {
   return { begin, end, items };
 }
 
-/** An object; `undefined` when the text is none. */
+/** Returns the object in a text; `undefined`: the text is not an object. */
 function parsed(json: string): object | undefined {
   checkStructure(json);
   try {

@@ -2,15 +2,15 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 
-/** Until a server says otherwise. */
+/** The limit until a server sets another one. */
 const MAX_CONCURRENT_STREAMS = 100;
-/** What may be under way to us on one connection, and on one of its streams, before it is read. */
+/** Unread bytes that may be in flight to us on one connection, and on one of its streams. */
 const CONNECTION_WINDOW_BYTES = 4 * 1024 * 1024;
 const STREAM_WINDOW_BYTES = 256 * 1024;
-/** A connection whose other end is gone says nothing: it is asked, and given up when it does not answer. */
+/** A connection whose other end is gone stays silent: it is pinged, and destroyed if there is no response. */
 const PING_EVERY_MS = 15_000;
 const PONG_TIMEOUT_MS = 3_000;
-/** For a goodbye. The server may never close its side: then the descriptor would stay open. */
+/** Time for a clean close. The server may never close its side: then the descriptor would stay open. */
 const GOODBYE_MS = 1_000;
 
 class SilentConnectionError extends Error {
@@ -38,13 +38,16 @@ export class Multiplexed {
       clearInterval(this.#pings);
       clearTimeout(this.#idle);
     });
-    // Its streams tell of it.
+    // The streams report the error.
     session.on('error', () => undefined);
     session.on('goaway', () => this.#rest());
     this.#rest();
   }
 
-  /** Takes a connected socket over. Resolves when the server has said how much it takes at once. `idleMs`: closed then. */
+  /**
+   * Takes over a connected socket. Resolves when the server has sent its limit of concurrent streams. `idleMs`: idle
+   * time after which the connection is closed.
+   */
   static async open(origin: string, socket: Socket, idleMs: number): Promise<Multiplexed> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const session = http2.connect(origin, {
@@ -64,28 +67,28 @@ export class Multiplexed {
     return new Multiplexed(session, socket, idleMs);
   }
 
-  /** It is gone, and so is what its requests had still to be told. */
+  /** The connection is gone, and so are the outstanding responses of its requests. */
   get broken(): boolean {
     return this.#session.destroyed;
   }
 
-  /** It will take no more requests. */
+  /** The connection accepts no more requests. */
   get closed(): boolean {
     return this.#session.closed || this.#session.destroyed;
   }
 
-  /** It takes another request now. */
+  /** The connection accepts another request now. */
   get free(): boolean {
     const { maxConcurrentStreams = MAX_CONCURRENT_STREAMS } = this.#session.remoteSettings;
     return !this.closed && this.#streams < Math.min(maxConcurrentStreams, MAX_CONCURRENT_STREAMS);
   }
 
-  /** It has carried requests before: the server may have closed it unheard. */
+  /** The connection has carried requests before: the server may have closed it unnoticed. */
   get reused(): boolean {
     return this.#requests > 0;
   }
 
-  /** Sends a request at once; only while {@link free}. */
+  /** Sends a request immediately; only while {@link free}. */
   request(headers: OutgoingHttpHeaders, body: string | undefined): ClientHttp2Stream {
     this.#streams += 1;
     this.#requests += 1;
@@ -100,7 +103,7 @@ export class Multiplexed {
     return stream;
   }
 
-  /** Gives the connection up if its other end does not answer now. */
+  /** Destroys the connection if its other end does not respond now. */
   check(): void {
     if (this.#pinging || this.closed) return;
     this.#pinging = true;
@@ -112,7 +115,7 @@ export class Multiplexed {
     });
   }
 
-  /** Lets its requests end and takes no more. */
+  /** Lets pending requests complete, and accepts no more. */
   retire(): void {
     if (!this.closed) this.#session.close();
     this.#rest();

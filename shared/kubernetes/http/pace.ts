@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** How long what came in may be read before others, such as another cluster's connections, get their turn. */
+/** How long received data may be processed before other work, such as another cluster's connections, gets its turn. */
 const SLICE_MS = 10;
 
 let begunAt = 0;
 let turn: Promise<void> | undefined;
 
 /**
- * To be awaited between small pieces of work: lets the rest of the process get on when all work so paced has kept it for
- * some milliseconds. Whoever waits goes on by turns, one piece each.
+ * Yields to the rest of the process if all paced work has blocked it for some milliseconds. Await it between small
+ * pieces of work. Waiting callers continue in turns, one piece each.
  */
 export async function paced(): Promise<void> {
   while (performance.now() - begunAt >= SLICE_MS) {

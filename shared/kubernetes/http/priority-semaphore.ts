@@ -1,6 +1,6 @@
 /**
- * Lets so many run at once and no more. The others wait for their turn: those in a hurry before those with time,
- * each kind in the order in which it came.
+ * Limits how many tasks run at the same time. The others wait for their turn: urgent tasks before patient ones, each
+ * kind in the order of arrival.
  */
 export class PrioritySemaphore {
   #free: number;
@@ -11,7 +11,7 @@ export class PrioritySemaphore {
     this.#free = atOnce;
   }
 
-  /** Runs `work` when its turn has come; resolves or rejects as it does. */
+  /** Runs `work` when its turn has come; resolves or rejects as `work` does. */
   async run<T>(work: () => Promise<T>, { inHurry }: { readonly inHurry: boolean }): Promise<T> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => (inHurry ? this.#hurried : this.#patient).push(resolve));

@@ -3,10 +3,10 @@ import { BlockList, isIP } from 'node:net';
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The proxy by which a server is reached, as kubectl decides it: `given` (the kubeconfig's `proxy-url`), or else what
- * `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` say, in capital or small letters; never for this machine itself.
- * `undefined`: directly. Throws an Error of one sentence for a proxy that cannot be used. Upstream:
- * `golang.org/x/net/http/httpproxy`.
+ * Returns the proxy of a server, by kubectl's rules: `given` (the kubeconfig's `proxy-url`), or else the
+ * environment's. The variables are `HTTPS_PROXY`, `HTTP_PROXY`, and `NO_PROXY`, in upper or lower case; they never
+ * apply to this machine itself. `undefined`: no proxy. Throws an Error of one sentence for a proxy that cannot be
+ * used. Upstream: `golang.org/x/net/http/httpproxy`.
  */
 export function proxyFor(server: URL, given?: URL, environment: Environment = process.env): URL | undefined {
   if (given !== undefined) return given;
@@ -20,13 +20,13 @@ export function proxyFor(server: URL, given?: URL, environment: Environment = pr
 function proxyUrl(text: string, variable: string): URL {
   const url = URL.parse(text);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-  // Not quoted: it may hold a password.
+  // The value is not quoted, because it may contain a password.
   throw new Error(
     `The proxy in the environment variable ${variable} is not an http or https URL: write it as http://HOST:PORT.`,
   );
 }
 
-/** The header that logs in to a proxy whose address holds a name and password. */
+/** Returns the header that authenticates at a proxy whose address contains a name and password. */
 export const proxyHeaders = ({ username, password }: URL): Readonly<Record<string, string>> =>
   username === ''
     ? {}
@@ -45,7 +45,10 @@ function isExempt(server: URL, list: string): boolean {
     .some((entry) => entry !== '' && covers(entry, host, port));
 }
 
-/** Whether an entry of `NO_PROXY` names a host: `*`, an address, a range of them, a domain or one with a port. */
+/**
+ * Reports whether an entry of `NO_PROXY` matches a host: `*`, an address, an address range, a domain, or a domain
+ * with a port.
+ */
 function covers(entry: string, host: string, port: number): boolean {
   if (entry === '*') return true;
   const [range = '', bits] = entry.split('/');
@@ -55,7 +58,7 @@ function covers(entry: string, host: string, port: number): boolean {
   const [, name = entry, onlyPort] = /^(.*):([0-9]+)$/.exec(entry) ?? [];
   if (onlyPort !== undefined && Number(onlyPort) !== port) return false;
   const domain = name.replace(/^\*?\./, '');
-  // With a dot before it, it names what is below only.
+  // A leading dot matches only subdomains.
   return host.endsWith(`.${domain}`) || (host === domain && domain === name);
 }
 
@@ -67,8 +70,8 @@ function isWithin(host: string, range: string, bits: number): boolean {
   return list.check(host, family);
 }
 
-/** Without the brackets of an IPv6 address. */
+/** Returns the host without the brackets of an IPv6 address. */
 export const hostOf = ({ hostname }: URL): string => hostname.replace(/^\[|\]$/g, '');
 
-/** Its own, or else its protocol's. */
+/** Returns the URL's port, or else its protocol's. */
 export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === 'https:' ? 443 : 80);

@@ -6,12 +6,12 @@ import { promisify } from 'node:util';
 import { PrioritySemaphore } from './priority-semaphore.ts';
 
 const HOSTS_FILE = '/etc/hosts';
-/** For one try at one DNS server, and how many tries. */
+/** Timeout of one try at one DNS server, and the number of tries. */
 const TIMEOUT_MS = 1_000;
 const TRIES = 2;
-/** Of the four threads that the system's resolver shares with files and compression. */
+/** Lookups may use this many of the four threads that the system's resolver shares with files and compression. */
 const MAX_CONCURRENT_SYSTEM_LOOKUPS = 2;
-/** What says that a DNS server answered, and has no such name or no such address of it. */
+/** Codes of a DNS server's response that there is no such name, or no such address of it. */
 const NOT_THERE: readonly unknown[] = ['ENOTFOUND', 'ENODATA'];
 
 const systemTurns = new PrioritySemaphore(MAX_CONCURRENT_SYSTEM_LOOKUPS);
@@ -19,10 +19,10 @@ const system = promisify(askSystem) as (name: string, options: { all: true }) =>
 const underway = new Map<string, Promise<readonly LookupAddress[]>>();
 
 /**
- * Finds a name's addresses, for `net.connect`: in the hosts file, by DNS, and where DNS knows no such name, as the
- * system does (search domains, other sources). Where DNS does not answer it rejects with `ETIMEOUT`. The system's own
- * resolver holds a thread until it gives up, and a few silent DNS servers would keep every cluster waiting for one; so
- * it is only asked where DNS does answer.
+ * Finds a name's addresses, for `net.connect`. The sources are the hosts file, then DNS, and then, if DNS has no such
+ * name, the system's resolver (search domains, other sources). Rejects with `ETIMEOUT` if DNS does not respond. The
+ * system's own resolver blocks a thread until it times out, and a few silent DNS servers would delay every cluster.
+ * So it is used only if DNS responds.
  */
 export const lookup: LookupFunction = (name, options, callback) => {
   addressesOf(name).then(
@@ -80,7 +80,7 @@ function hostsFile(): string {
   }
 }
 
-/** What a hosts file (hosts(5)) says of a name. */
+/** Returns the addresses of a name in a hosts file (hosts(5)). */
 export function listedAddresses(hosts: string, name: string): readonly LookupAddress[] {
   const wantedName = name.toLowerCase().replace(/\.$/, '');
   return hosts.split('\n').flatMap((line) => {

@@ -13,11 +13,11 @@ import { type Dialling, dial } from './dial.ts';
 import { Multiplexed } from './multiplexed.ts';
 import { proxyFor, proxyHeaders } from './proxy.ts';
 
-/** Idle connections go before servers (90 s) and load balancers (60 s) cut them, perhaps under a request. */
+/** Idle connections are closed before servers (90 s) and load balancers (60 s) cut them, perhaps during a request. */
 const IDLE_MS = 30_000;
-/** Of a body, read before somebody asks for them: 16 KB each. */
+/** Pieces of a body that are read ahead of the consumer: 16 KB each. */
 const PIECES_AHEAD = 8;
-/** How a connection ends that the server closed while it was idle. */
+/** Errors of a connection that the server closed while it was idle. */
 const CUT_WHILE_IDLE: readonly unknown[] = [
   'ECONNRESET',
   'EPIPE',
@@ -28,7 +28,7 @@ const CUT_WHILE_IDLE: readonly unknown[] = [
   'ERR_HTTP2_STREAM_ERROR',
 ];
 
-/** The head of an answer, its body still to be read. */
+/** The head of a response, with its body still to be read. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -38,22 +38,25 @@ export interface Answer {
 }
 
 /**
- * Connections to one server, kept for the next request: HTTP/2 where the server offers it, for many requests at a time,
- * or else HTTP/1.1. A request gets its connection only when that is there, so that it knows when it is sent; one given
- * up before then leaves the connection to the next.
+ * Connections to one server, kept for the next request: HTTP/2 if the server offers it, for many requests at a time,
+ * or else HTTP/1.1. A request gets its connection only once it is established, so that the time of sending is known.
+ * A request that is canceled earlier leaves the connection to the next one.
  */
 export class Sockets {
   readonly #clock: Clock;
   readonly #plain: http.Agent;
   readonly #tls: https.Agent;
   readonly #dialling = new Set<Dialling>();
-  /** By what they were made with; `#connecting`: one that is being made, `undefined` when it turned out to be HTTP/1.1. */
+  /**
+   * Connections by their access. `#connecting`: pending connections; `undefined` if the server turned out to use
+   * HTTP/1.1.
+   */
   readonly #multiplexed = new Map<string, Multiplexed[]>();
   readonly #connecting = new Map<string, Promise<Multiplexed | undefined>>();
-  /** Those that speak HTTP/1.1 only, with the connection that told. */
+  /** Servers that support only HTTP/1.1, with the connection that showed it. */
   readonly #oneByOne = new Map<string, Socket | undefined>();
   readonly #sessions = new Map<string, Buffer>();
-  /** All that are not closed: also those that take no more requests, and wait for the server to close its side. */
+  /** All connections that are not closed. Some accept no more requests, and wait for the server to close its side. */
   readonly #open = new Set<Socket>();
   #closed = false;
 
@@ -65,8 +68,9 @@ export class Sockets {
   }
 
   /**
-   * Sends a call. Rejects with `LateCallError` when it could not be sent by its `notAfter`, with the signal's reason
-   * when that aborts, or with an error of the network. A call that was written by then has all the signal's time for its answer.
+   * Sends a call. Rejects with `LateCallError` if it could not be sent by its `notAfter`, with the reason of an
+   * aborted signal, or with a network error. A call that was written by `notAfter` has all the signal's time for its
+   * response.
    */
   async send(call: Call, access: RequestAccess, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted();
@@ -83,12 +87,12 @@ export class Sockets {
         stopListening();
       });
       if (shared === undefined) return this.#sendAlone(call, access, signal);
-      // Others may have been quicker.
+      // Other requests may have been faster.
       if (shared.free) return this.#sendShared(shared, call, access, signal);
     }
   }
 
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): void {
     this.#closed = true;
     this.#plain.destroy();
@@ -99,7 +103,10 @@ export class Sockets {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Calls `giveUp` once when it is too late to send the call. Returns what ends that, because the call was sent. */
+  /**
+   * Calls `giveUp` once when it is too late to send the call. Returns a function that stops the timer, because the
+   * call was sent.
+   */
   #whenLate(call: Call, { server }: RequestAccess, giveUp: (reason: LateCallError) => void): () => void {
     const { notAfter = Number.POSITIVE_INFINITY } = call;
     if (!Number.isFinite(notAfter)) return () => undefined;
@@ -108,7 +115,8 @@ export class Sockets {
     const watch = (): void => {
       const leftMs = notAfter - this.#clock.now();
       if (leftMs >= 0) timer = setTimeout(watch, leftMs + 1);
-      // TLS tells that bytes were written in the event loop's next turn: whoever was busy until now hears that first.
+      // TLS reports written bytes in the event loop's next turn: a process that was busy until now must process that
+      // first.
       else immediate = setImmediate(() => giveUp(late(call, server.host)));
     };
     watch();
@@ -118,7 +126,7 @@ export class Sockets {
     };
   }
 
-  /** A connection that takes a request now; `undefined`: the server speaks HTTP/1.1. */
+  /** Returns a connection that accepts a request now; `undefined`: the server uses HTTP/1.1. */
   async #shared(key: string, access: RequestAccess): Promise<Multiplexed | undefined> {
     for (;;) {
       const free = this.#multiplexed.get(key)?.find((each) => each.free);
@@ -187,7 +195,8 @@ export class Sockets {
       stream.destroy(reason);
       connection.check();
     });
-    // The session may hold all of it by now, and cannot take it back: nobody knows whether the server gets to see it whole.
+    // The session may have all bytes by now, and cannot take them back: it is unknown whether the server receives the
+    // whole request.
     const written = this.#whenLate(call, access, () => stream.destroy(new HalfSentError()));
     stream.once('finish', written);
     let answered = false;
@@ -220,16 +229,16 @@ export class Sockets {
       request.destroy();
       reject(reason);
     };
-    // A request that has no socket yet says nothing when it is destroyed.
+    // A request without a socket emits nothing when it is destroyed.
     const stopListening = whenAborted(signal, giveUp);
-    // Until the last byte is with the operating system: what the server has had it acts on, however late it answers. Without
-    // its last bytes a request is none.
+    // The timer runs until the last byte is with the operating system: the server acts on a complete request, however
+    // late it responds. A request without its last bytes is not executed.
     const written = this.#whenLate(call, access, giveUp);
     request.once('finish', written);
     let sentAt = 0;
     const send = () => {
       sentAt = this.#clock.now();
-      // The socket is connected: what is written now is sent now.
+      // The socket is connected, so bytes that are written now are sent now.
       if (sentAt > (call.notAfter ?? Number.POSITIVE_INFINITY)) giveUp(late(call, access.server.host));
       else request.end(body);
     };
@@ -249,7 +258,10 @@ export class Sockets {
     });
   }
 
-  /** Every call we make may be made twice: UIDs and names guard it. One that is late now may have been sent before. */
+  /**
+   * Repeats a call. All of our calls may be made twice: UIDs and names guard them. A call that is late now may have
+   * been sent before.
+   */
   async #again(call: Call, access: RequestAccess, signal: AbortSignal, first: Error): Promise<Answer> {
     try {
       return await this.send(call, access, signal);
@@ -272,7 +284,7 @@ export class Sockets {
     return client.request(server.origin, {
       ...tls,
       access,
-      // A proxy is told the whole address.
+      // A proxy needs the whole address.
       path: proxy === undefined ? path : `${server.origin}${path}`,
       method: METHODS[call.verb],
       agent,
@@ -296,14 +308,14 @@ export class Sockets {
         (socket) => callback?.(null, socket),
         (error: Error) => callback?.(error, undefined as never),
       );
-      // Returned, the socket would be used at once.
+      // A returned socket would be used immediately.
       return undefined;
     };
     return agent;
   }
 }
 
-/** Calls `giveUp` with the signal's reason when that aborts. Returns what ends that. */
+/** Calls `giveUp` with the signal's reason when the signal aborts. Returns a function that removes the listener. */
 function whenAborted(signal: AbortSignal, giveUp: (reason: Error) => void): () => void {
   const aborted = () => giveUp(signal.reason);
   signal.addEventListener('abort', aborted);
@@ -311,8 +323,9 @@ function whenAborted(signal: AbortSignal, giveUp: (reason: Error) => void): () =
 }
 
 /**
- * The body of an answer whose head has just come, read from now on: Node may drop what nobody listens for when a stream
- * closes, and ends one whose connection broke like one that is complete. Throws when it is not.
+ * Yields the body of a response whose head has just arrived, read from now on. Node may drop data without a listener
+ * when a stream closes. It also ends a stream whose connection broke like a complete one. Throws if the body is
+ * incomplete.
  */
 function whole(
   stream: ClientHttp2Stream,
@@ -323,7 +336,7 @@ function whole(
   let [ended, over] = [false, false];
   let failure: Error | undefined;
   let wake: () => void = () => undefined;
-  // Not by `on` of node:events, whose queues weigh 32 KB, for each answer.
+  // `on` of node:events is not used, because its queues take 32 KB for each response.
   stream.on('data', (piece: Buffer) => {
     if (pieces.push(piece) >= PIECES_AHEAD) stream.pause();
     wake();
@@ -371,14 +384,17 @@ class CutError extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** A request was begun, and not written by its `notAfter`. */
+/** A request was started, but not completely written by its `notAfter`. */
 class HalfSentError extends Error {
   readonly code = 'ERR_HALF_SENT';
 }
 
 const keys = new WeakMap<RequestAccess, string>();
 
-/** By what a connection is made; of one and the same access it is made once, for certificates are long. */
+/**
+ * Returns the key of the connections with an access. The key is made once per access object, because certificates are
+ * long.
+ */
 function keyOf(access: RequestAccess): string {
   const known = keys.get(access);
   if (known !== undefined) return known;
@@ -404,13 +420,13 @@ const headersOf = (call: Call, { headers }: RequestAccess, body: string | undefi
   ...headers,
   accept: 'application/json',
   'user-agent': FIELD_MANAGER,
-  // Lists shrink to a tenth; a proxy that compresses a watch would hold its events back.
+  // Compression shrinks lists to a tenth. A proxy that compresses a watch would delay its events.
   ...(call.verb === 'watch' ? {} : { 'accept-encoding': 'gzip' }),
   ...(body === undefined
     ? {}
     : {
         'content-type': call.contentType ?? 'application/json',
-        // Node sends a DELETE's body without its length unless told.
+        // By default, Node sends the body of a DELETE without its length.
         'content-length': Buffer.byteLength(body),
       }),
 });

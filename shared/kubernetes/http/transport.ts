@@ -27,19 +27,22 @@ import { paced } from './pace.ts';
 import { PrioritySemaphore } from './priority-semaphore.ts';
 import { type Answer, Sockets } from './sockets.ts';
 
-/** For one call from its turn on: the connection, the request and the whole answer. */
+/** Timeout of one call from its turn on: the connection, the request, and the whole response. */
 export const CALL_TIMEOUT_MS = 10_000;
-/** For one page of a list, which may hold megabytes. Half of what the API server allows (`--request-timeout`). */
+/** Timeout of one page of a list, which may have megabytes: half of the API server's limit (`--request-timeout`). */
 export const PAGE_TIMEOUT_MS = 30_000;
-/** Each may hold one of the 400 requests that a default API server serves at once (`--max-requests-inflight`). */
+/**
+ * Maximum number of sockets. Each may use one of the 400 requests that a default API server serves at the same time
+ * (`--max-requests-inflight`).
+ */
 const MAX_SOCKETS = 64;
-/** Fewer than there are sockets, so that no call waits for one: a socket takes a moment to be free again. */
+/** Fewer than the sockets, so that no call waits for one: a used socket is not free again immediately. */
 const MAX_CONCURRENT_CALLS = 60;
 
 /**
- * JSON over HTTP/2 or HTTP/1.1 to one API server, on connections that are kept. Calls take turns and fail at once while the
- * server does not answer; lists and watches have connections of their own and are always tried. Every method
- * rejects with `ApiError`, for a refusal and for no answer alike.
+ * JSON over HTTP/2 or HTTP/1.1 to one API server, on reused connections. Calls take turns, and fail immediately while
+ * the server does not respond. Lists and watches have connections of their own and are always tried. Every method
+ * rejects with `ApiError`, for a rejection and for a missing response alike.
  */
 export class Transport {
   readonly #connection: Connection;
@@ -50,7 +53,7 @@ export class Transport {
   readonly #calling: Sockets;
   readonly #following: Sockets;
   readonly #underWay = new UnderWay();
-  /** What is not to come back in a message: a watch may have begun with the second newest. */
+  /** Secrets that must not appear in messages: a watch may have begun with the second newest. */
   #secrets: readonly string[] = [];
   #closed = false;
 
@@ -62,57 +65,60 @@ export class Transport {
     this.#following = new Sockets(clock);
   }
 
-  /** Names the server in messages. */
+  /** The server's name in messages. */
   get host(): string {
     return this.#connection.host;
   }
 
-  /** Milliseconds by which the server's clock is ahead of ours; `undefined` while that is not known. */
+  /** Milliseconds by which the server's clock is ahead of ours; `undefined`: not known yet. */
   get skewMs(): number | undefined {
     return this.#skew.at(this.#clock.now());
   }
 
-  /** By how much the clock of each server that answered in the last ten minutes is ahead of ours. */
+  /** How far the clock of each server that responded in the last ten minutes is ahead of ours. */
   get skews(): readonly SkewRange[] {
     return this.#skew.rangesAt(this.#clock.now());
   }
 
-  /** The time of the server's clock, rather too early than too late; our own where no answer told. */
+  /** The server's time, rather too early than too late; our own time if no response was dated. */
   get serverTime(): EpochMs {
     const now = this.#clock.now();
     return Math.floor(now + (this.#skew.leastAt(now) ?? 0));
   }
 
-  /** The server counts as out of reach. */
+  /** The server counts as unreachable. */
   get breakerOpen(): boolean {
     return this.#breaker.open;
   }
 
-  /** The answer's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has a `notAfter`. */
+  /**
+   * Returns the response's JSON; integers beyond 2^53 are bigints. Rejects with `LateCallError`, too, if the call has
+   * a `notAfter`.
+   */
   async read(call: Call): Promise<unknown> {
     return this.#inTurn(call, (answer) =>
       this.#whole(answer, answerKind(call), (json) => this.parse(call, json)),
     );
   }
 
-  /** As {@link read}, for a page of a list: what it holds is parsed item by item. */
+  /** As {@link read}, for a page of a list, which is parsed item by item. */
   async readItems<T>(call: Call, project: (item: unknown) => T): Promise<ListJson<T>> {
     return this.#inTurn(call, (answer) =>
       this.#whole(answer, answerKind(call), (json) => this.#list(call, json, project, untrimmed)),
     );
   }
 
-  /** As {@link read}, for an answer that is no JSON. */
+  /** As {@link read}, for a response that is not JSON. */
   async readText(call: Call): Promise<string> {
     return this.#inTurn(call, (answer) => this.#whole(answer, answerKind(call), String));
   }
 
-  /** As {@link read}, for calls whose answer says nothing that success does not. */
+  /** As {@link read}, for calls whose response contains nothing beyond its success. */
   async perform(call: Call): Promise<void> {
     await this.#inTurn(call, (answer) => discard(answer, ANSWER_BYTES[answerKind(call)]));
   }
 
-  /** As {@link readItems}, but at once; the items go through `trim` and `project`. */
+  /** As {@link readItems}, but without waiting for a turn. Items are processed by `trim` and `project`. */
   async readList<T>(call: Call, project: (item: unknown) => T, trim: Trim): Promise<ListJson<T>> {
     const access = await this.#access(call);
     const held = this.#underWay.hold();
@@ -127,8 +133,8 @@ export class Transport {
   }
 
   /**
-   * The answer's lines as they come, for at most `timeoutMs`; reads no faster than the caller. `opened` is called when
-   * the answer begins. Returns when the server ends the answer or `call.signal` aborts.
+   * Yields the response's lines as they arrive, for at most `timeoutMs`; reads no faster than the caller. Calls
+   * `opened` when the response begins. Returns when the server ends the response or `call.signal` aborts.
    */
   async *lines(call: Call, timeoutMs: number, opened?: () => void): AsyncGenerator<Buffer, void, undefined> {
     const deadline = new Deadline(timeoutMs, call.signal);
@@ -161,7 +167,7 @@ export class Transport {
     }
   }
 
-  /** As {@link parse}, for an event of a watch, without what `trim` takes away. */
+  /** As {@link parse}, for an event of a watch, without the parts that `trim` removes. */
   parseEvent(call: Call, line: Buffer, trim: Trim): unknown {
     try {
       return parseChecked(trim(line, 2));
@@ -170,12 +176,12 @@ export class Transport {
     }
   }
 
-  /** What an `ERROR` event of a watch says. */
+  /** Returns the error in an `ERROR` event of a watch. */
   watchError(call: Call, object: unknown): ApiError {
     return watchError(call, this.host, object, this.#secrets);
   }
 
-  /** Ends all connections; a call under way rejects. */
+  /** Closes all connections; pending calls reject. */
   close(): void {
     this.#closed = true;
     this.#calling.close();
@@ -190,7 +196,7 @@ export class Transport {
         this.#refuseWhileOpen(call);
         const timed = call.allowed ? { ...call, notAfter: await call.allowed() } : call;
         const begun = this.#breaker.begin(stopwatchMs(this.#clock));
-        // Not part of the call's time: a plugin may take longer, and nobody gets on without it.
+        // This is not part of the call's time: a plugin may take longer, and every call needs its credentials.
         const access = await this.#access(call);
         try {
           return await this.#within(CALL_TIMEOUT_MS, call, async (signal) =>
@@ -205,7 +211,7 @@ export class Transport {
     );
   }
 
-  /** The whole body of an answer, in memory for as long as `use` takes. */
+  /** Uses the whole body of a response, which counts as in memory until `use` completes. */
   async #whole<T>(answer: Answer, kind: AnswerKind, use: (body: Buffer) => T | Promise<T>): Promise<T> {
     const held = this.#underWay.hold();
     try {
@@ -223,7 +229,7 @@ export class Transport {
     }
   }
 
-  /** What is wrong with a text that could not be parsed; what else went wrong as it is. */
+  /** Explains a text that could not be parsed; returns other errors unchanged. */
   #unread(call: Call, error: unknown): unknown {
     if (error instanceof AnswerLimitError) return failure(call, this.host, error.message);
     if (!(error instanceof SyntaxError)) return error;
@@ -284,7 +290,7 @@ export class Transport {
     );
   }
 
-  /** Sends the call. Resolves with an answer that is a success, its body still to be read. */
+  /** Sends the call. Resolves with a successful response whose body is still to be read. */
   async #open(call: Call, access: RequestAccess, sockets: Sockets, signal: AbortSignal): Promise<Answer> {
     if (this.#closed) throw failure(call, this.host, 'its connections were closed');
     const answer = await sockets.send(call, access, signal);
@@ -299,7 +305,7 @@ export class Transport {
   }
 }
 
-/** A time limit that aborts a signal, as the caller's own signal does. Unlike `AbortSignal.timeout` it can be cleared. */
+/** A time limit that aborts a signal, as the caller's own signal does. Unlike `AbortSignal.timeout`, it can be cleared. */
 class Deadline {
   readonly ms: number;
   readonly signal: AbortSignal;
@@ -321,7 +327,7 @@ class Deadline {
   }
 }
 
-/** A write that was kept waiting says nothing about what else the server answers. */
+/** Reports whether an error is the server's. A delayed write proves nothing about other calls. */
 const isOfServer = (error: unknown): boolean =>
   error instanceof ApiError && !error.causes.includes(UNANSWERED_WRITE);
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import * as z from 'zod';
 import type { KubeconfigExec } from './kubeconfig-file.ts';
 
-/** `client.authentication.k8s.io`: what a plugin prints. */
+/** `client.authentication.k8s.io`: a plugin's output. */
 const ExecCredential = z.object({
   status: z.object({
     token: z.string().optional(),
@@ -13,10 +13,10 @@ const ExecCredential = z.object({
 });
 export type PluginCredential = z.infer<typeof ExecCredential>['status'];
 
-/** A credential has some KB. */
+/** A credential has a few KB. */
 const MAX_OUTPUT_BYTES = 1024 * 1024;
 
-/** A credentials plugin of a kubeconfig; what it says is kept until it expires. */
+/** A credentials plugin of a kubeconfig, whose output is kept until it expires. */
 export class ExecPlugin {
   readonly #exec: KubeconfigExec;
   #credential: PluginCredential | undefined;
@@ -26,8 +26,8 @@ export class ExecPlugin {
   }
 
   /**
-   * Rejects when the plugin cannot be started, fails or prints no credential; when `signal` aborts, too, and the plugin
-   * is killed then with all that it started.
+   * Returns the plugin's credential. Rejects if the plugin cannot be started, fails, or prints no credential.
+   * Rejects, too, when `signal` aborts, and kills the plugin with all that it started.
    */
   async credential(signal: AbortSignal): Promise<PluginCredential> {
     const { expirationTimestamp } = this.#credential ?? {};
@@ -48,16 +48,16 @@ async function outputOf(
     env: {
       ...process.env,
       ...Object.fromEntries(env.map(({ name, value }) => [name, value])),
-      // Plugins of the API's v1 demand it (client-go sets it), and it tells them not to ask questions.
+      // Plugins of the API's v1 require this variable (client-go sets it). It also disables prompts.
       KUBERNETES_EXEC_INFO: JSON.stringify({
         apiVersion,
         kind: 'ExecCredential',
         spec: { interactive: false },
       }),
     },
-    // What a plugin says of its troubles may hold a secret.
+    // A plugin's error output may contain a secret.
     stdio: ['ignore', 'pipe', 'ignore'],
-    // A group of its own, so that what it starts is killed with it.
+    // The plugin has a process group of its own, so that its child processes are killed with it.
     detached: true,
   });
   const kill = (): void => {
@@ -65,7 +65,7 @@ async function outputOf(
     try {
       process.kill(-plugin.pid, 'SIGKILL');
     } catch {
-      // It has just ended.
+      // The plugin has just ended.
     }
   };
   const giveUp = (): void => {

@@ -7,11 +7,11 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { firstFault } from '#shared/text/first-fault.ts';
 import { readAs } from '#shared/text/read-as.ts';
 
-/** A kubeconfig, or what it refers to, is of no use; the message says what to change and holds no secret. */
+/** A kubeconfig, or a file that it refers to, is unusable. The message describes the remediation and contains no secret. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 
-  /** What it quotes of the file is made to fit on a line. */
+  /** Quoted text of the file is escaped to fit on a line. */
   constructor(message: string) {
     super(escapeForDisplay(message, MAX_MESSAGE));
   }
@@ -19,12 +19,12 @@ export class KubeconfigError extends Error {
 
 const MAX_MESSAGE = 1_000;
 
-/** The code of a failed system call (`ENOENT`, `EACCES`); "" when it was none. */
+/** Returns the code of a failed system call (`ENOENT`, `EACCES`); "": it was not a system call. */
 export const systemErrorCode = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
 const text = z.string().optional();
-/** `kubectl config` leaves null where a list is empty. */
+/** `kubectl config` writes null for an empty list. */
 const listOf = <T extends z.ZodType>(item: T) =>
   z
     .array(item)
@@ -61,14 +61,14 @@ const Kubeconfig = z.looseObject({
   contexts: listOf(z.object({ name: z.string(), context: Context })),
 });
 
-/** A kubeconfig as it is written: paths as they stand there, fields that nobody here knows included. */
+/** A kubeconfig as written: paths are unchanged, and unknown fields are included. */
 export type Kubeconfig = z.infer<typeof Kubeconfig>;
 export type KubeconfigCluster = z.infer<typeof Cluster>;
 export type KubeconfigUser = z.infer<typeof User>;
 export type KubeconfigExec = z.infer<typeof Exec>;
 export type KubeconfigContext = z.infer<typeof Context>;
 
-/** Reads a kubeconfig's text; `source` says in messages which one it is. Throws `KubeconfigError`. */
+/** Reads a kubeconfig's text. `source` names the kubeconfig in messages. Throws `KubeconfigError`. */
 export function parseKubeconfig(content: string, source: string): Kubeconfig {
   const { data, error } = readAs(Kubeconfig, parseYaml(content, source));
   if (data !== undefined) return data;
@@ -80,20 +80,20 @@ function parseYaml(content: string, source: string): unknown {
   try {
     return load(content, { maxAliases: 0 });
   } catch (error) {
-    // The parser's own message quotes the file, tokens and all.
+    // The parser's own message quotes the file, including its tokens.
     const line = error instanceof YAMLException ? error.mark?.line : undefined;
     const where = line === undefined ? '' : ` (line ${line + 1})`;
     if (error instanceof YAMLException && error.reason.includes('maxAliases')) {
-      // What refers to itself, or a thousand times to the same, has no end when it is written out.
+      // An alias of itself, or a thousand aliases of the same value, would expand without end.
       throw new KubeconfigError(`The kubeconfig ${source} has a YAML alias${where}. Write out its value.`);
     }
     throw new KubeconfigError(`The kubeconfig ${source} is not YAML${where}: correct or replace it.`);
   }
 }
 
-/** What one or several kubeconfigs say. */
+/** The merged contents of one or several kubeconfigs. */
 export interface MergedKubeconfig {
-  /** Where it was read from, for messages. */
+  /** Its paths, for messages. */
   readonly source: string;
   readonly currentContext: string | undefined;
   readonly clusters: ReadonlyMap<string, KubeconfigCluster>;
@@ -107,7 +107,7 @@ export interface ResolvedContext {
   readonly user: KubeconfigUser;
 }
 
-/** Where several kubeconfigs (or lines of one) name the same thing, the first has it. */
+/** Merges kubeconfigs. If several of them (or lines of one) define the same name, the first definition counts. */
 export function mergeKubeconfigs(source: string, kubeconfigs: readonly Kubeconfig[]): MergedKubeconfig {
   return {
     source,
@@ -118,17 +118,20 @@ export function mergeKubeconfigs(source: string, kubeconfigs: readonly Kubeconfi
   };
 }
 
-/** A map keeps the last of equal keys. */
+/** Returns a map with the first of equal keys: a map keeps the last one, so the order is reversed. */
 const firstOfEach = <T>(named: readonly (readonly [string, T])[]): ReadonlyMap<string, T> =>
   new Map(named.toReversed());
 
-/** Throws `KubeconfigError` when there is none. */
+/** Returns the name of the current context. Throws `KubeconfigError` if there is none. */
 export function currentContext({ currentContext: name, source }: MergedKubeconfig): string {
   if (name) return name;
   throw new KubeconfigError(`The kubeconfig ${source} has no current context: name the contexts to manage.`);
 }
 
-/** Throws `KubeconfigError`: there is no such context, or it names what is not there. */
+/**
+ * Returns the cluster and the user of a context. Throws `KubeconfigError` if there is no such context, or if it names
+ * a missing cluster or user.
+ */
 export function resolveContext(merged: MergedKubeconfig, name: string): ResolvedContext {
   const { source, clusters, users } = merged;
   const context = namedContext(merged, name);
@@ -139,7 +142,7 @@ export function resolveContext(merged: MergedKubeconfig, name: string): Resolved
   return { cluster, user };
 }
 
-/** Throws `KubeconfigError`, which lists the contexts there are, when there is none of that name. */
+/** Returns a context by name. Throws `KubeconfigError`, which lists the existing contexts, if there is none. */
 export function namedContext({ source, contexts }: MergedKubeconfig, name: string): KubeconfigContext {
   const context = contexts.get(name);
   if (context !== undefined) return context;
@@ -157,12 +160,12 @@ function dangling(
   return new KubeconfigError(`Context "${name}" of the kubeconfig ${source} ${what}: correct the context.`);
 }
 
-/** What a request would carry for anybody on the way to read; a client certificate is not shown without TLS. */
+/** Fields that plain http would show to anybody on the network. A client certificate is not sent without TLS. */
 const SECRETS = ['token', 'tokenFile', 'exec', 'auth-provider', 'username', 'password'];
 
 /**
- * Throws `KubeconfigError` when a context's cluster has no usable address: none at all, or one that would be told the
- * user's secret in clear text.
+ * Returns the address of a context's cluster. Throws `KubeconfigError` if there is none that is usable, or if it
+ * would receive the user's secret in clear text.
  */
 export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL {
   const url = URL.parse(cluster.server);
@@ -174,34 +177,34 @@ export function serverUrl(name: string, { cluster, user }: ResolvedContext): URL
       `The server of context "${name}" is plain http (${url.host}), which would show its user's ${secret} to anybody on the way: write it as https://${url.host}.`,
     );
   }
-  // Not quoted: a URL may hold a password.
+  // The value is not quoted, because it may contain a password.
   throw new KubeconfigError(
     `The server of context "${name}" is not an http or https URL: write it as https://HOST:PORT.`,
   );
 }
 
-/** By which proxy a context's cluster is reached, if it says. Throws `KubeconfigError` for one that cannot be used. */
+/** Returns the proxy of a context's cluster, if it has one. Throws `KubeconfigError` for a proxy that cannot be used. */
 export function proxyOf(name: string, { cluster }: ResolvedContext): URL | undefined {
   const text = cluster['proxy-url'];
   if (!text) return undefined;
   const url = URL.parse(text);
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-  // Not quoted: it may hold a password.
+  // The value is not quoted, because it may contain a password.
   throw new KubeconfigError(
     `The proxy-url of context "${name}" is not an http or https URL: write it as http://HOST:PORT.`,
   );
 }
 
 /**
- * Reads `path`, or else what kubectl would: those files of `$KUBECONFIG` that exist, or `~/.kube/config`. Where
- * several files name the same thing, the first has it. The paths it returns are absolute. Throws `KubeconfigError`.
+ * Reads `path`, or else kubectl's defaults: the existing files of `$KUBECONFIG`, or `~/.kube/config`. If several
+ * files define the same name, the first definition counts. Returned paths are absolute. Throws `KubeconfigError`.
  */
 export function readKubeconfig(path: string | undefined): MergedKubeconfig {
   const files = path === undefined ? defaultFiles() : [path];
   return mergeKubeconfigs(files.join(delimiter), files.map(readFile));
 }
 
-/** Reports whether kubectl reads a file without being told to: one of `$KUBECONFIG`, or else `~/.kube/config`. */
+/** Reports whether kubectl reads a file by default: one of `$KUBECONFIG`, or else `~/.kube/config`. */
 export const isDefaultKubeconfig = (path: string): boolean =>
   defaultCandidates().some((file) => resolve(file) === resolve(path));
 
@@ -241,7 +244,7 @@ function readFile(file: string): Kubeconfig {
   };
 }
 
-/** A bare command is looked up on PATH. */
+/** Returns the absolute path of a command. A bare command is looked up on PATH. */
 const absoluteCommand = (command: string, absolute: (path: string) => string | undefined): string =>
   (command.includes(sep) ? absolute(command) : undefined) ?? command;
 

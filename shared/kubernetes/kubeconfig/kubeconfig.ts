@@ -16,19 +16,19 @@ import {
 } from './kubeconfig-file.ts';
 import { ownCredentials, type RequestCredentials } from './own-credentials.ts';
 
-/** Where Kubernetes puts a pod's own credentials. */
+/** The directory of a pod's own credentials. */
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** For a credentials plugin or an identity provider; a plugin that asks a question would wait for ever. */
+/** Timeout of a credentials plugin or an identity provider; a plugin that prompts would wait indefinitely. */
 const CREDENTIALS_TIMEOUT_MS = 30_000;
 
 export interface ContextOptions {
-  /** Why a kubeconfig may start no program for its credentials, as a sentence that says what to do; absent: it may. */
+  /** Why a kubeconfig may not start a program for its credentials, as a sentence with the remediation; absent: it may. */
   readonly noPrograms?: string;
 }
 
 /**
- * A context of a kubeconfig, as a way to reach its cluster. `kubeconfig` is a path; absent: where kubectl looks.
- * Credentials are obtained when they are needed, not here. Throws `KubeconfigError`.
+ * Returns the connection of a kubeconfig's context. `kubeconfig` is a path; absent: kubectl's default. Credentials
+ * are obtained when they are needed, not here. Throws `KubeconfigError`.
  */
 export function contextConnection(
   name: string,
@@ -47,8 +47,8 @@ export function contextConnection(
 }
 
 /**
- * The cluster that this process runs in, by its pod's service account; the token is read again as it rotates.
- * `root` goes before the well-known paths. Throws `KubeconfigError` outside a pod.
+ * Returns the connection to the cluster that this process runs in, by its pod's service account. The token is reread
+ * as it rotates. `root` precedes the well-known paths. Throws `KubeconfigError` outside a pod.
  */
 export function inClusterConnection(root = ''): Connection {
   const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = process.env;
@@ -68,10 +68,10 @@ export function inClusterConnection(root = ''): Connection {
   return credentialsConnection({ server }, who, load);
 }
 
-/** Where a server is, and by which proxy. */
+/** A server's address, and its proxy. */
 type Way = Pick<RequestAccess, 'server' | 'proxy'>;
 
-/** Gives what a request carries now; what hangs ends with the signal. */
+/** Returns the current credentials of a request. The signal ends a call that hangs. */
 type Credentials = (signal: AbortSignal) => Promise<RequestCredentials>;
 
 function contextCredentials(name: string, { cluster, user }: ResolvedContext): Credentials {
@@ -86,14 +86,14 @@ function contextCredentials(name: string, { cluster, user }: ResolvedContext): C
   }
   if (user['auth-provider']) return providerCredentials(name, cluster, user);
   const own = ownCredentials(cluster, user);
-  // Run by us: client-node ends no plugin that hangs.
+  // We run plugins ourselves: client-node does not end a plugin that hangs.
   const plugin = user.exec && new ExecPlugin(user.exec);
   return async (signal) => (plugin ? withPlugin(own(), await plugin.credential(signal)) : own());
 }
 
 /**
- * Those of users who log in at an identity provider, as client-node obtains them. Its 868 modules weigh 36 MB and take
- * half a second to load, which is for them alone.
+ * Returns the credentials of users who log in at an identity provider, by client-node. Its 868 modules take 36 MB and
+ * half a second to load, so they are loaded only for such users.
  */
 function providerCredentials(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): Credentials {
   const loading = import('@kubernetes/client-node').then(({ KubeConfig }) => {
@@ -108,7 +108,7 @@ function providerCredentials(name: string, cluster: KubeconfigCluster, user: Kub
     );
     return config;
   });
-  // Told to whoever asks.
+  // Callers receive the error when they await `loading`.
   loading.catch(() => undefined);
   return async () => {
     const options: RequestOptions = {};
@@ -117,14 +117,17 @@ function providerCredentials(name: string, cluster: KubeconfigCluster, user: Kub
   };
 }
 
-/** Left out in silence, each would act as somebody else or take another way than the kubeconfig means. */
+/**
+ * Throws `KubeconfigError` for fields that are not supported. Ignored silently, each would act as another user, or
+ * take another route, than the kubeconfig defines.
+ */
 function refuseUnsupported(name: string, cluster: KubeconfigCluster, user: KubeconfigUser): void {
   const found = ['as-uid', 'as-groups', 'as-user-extra'].find((field) => cluster[field] || user[field]);
   if (found === undefined) return;
   throw new KubeconfigError(`Context "${name}" uses ${found}, which is not supported: use one without it.`);
 }
 
-/** An `auth-provider` can name a program, too (`cmd-path`). */
+/** Throws `KubeconfigError` if credentials come from a program. An `auth-provider` can name one, too (`cmd-path`). */
 function refusePrograms(name: string, { user }: ResolvedContext, why: string): void {
   const field = ['exec', 'auth-provider'].find((each) => user[each]);
   if (field === undefined) return;
@@ -141,13 +144,17 @@ function checkReadable(file: string, who: string): void {
   }
 }
 
-/** client-node refuses plain http unless it need not verify TLS; there is none to verify. Proxies are our matter. */
+/**
+ * client-node rejects plain http unless TLS verification is off; there is no TLS to verify. Proxies are handled
+ * elsewhere.
+ */
 const clientCluster = ({ 'proxy-url': _, ...cluster }: KubeconfigCluster): object =>
   cluster.server.startsWith('http:') ? { ...cluster, 'insecure-skip-tls-verify': true } : cluster;
 
 /**
- * A connection with the credentials of one cluster and one user. `who` names the user in messages; `load` reads where
- * they come from, first now (and throws `KubeconfigError`), then after each time the server refused them.
+ * Returns a connection with the credentials of one cluster and one user. `who` names the user in messages. `load`
+ * reads the sources of the credentials: first now (and throws `KubeconfigError`), then after each time the server
+ * rejected them.
  */
 function credentialsConnection(way: Way, who: string, load: () => Credentials): Connection {
   const loaded = () => {
@@ -165,7 +172,7 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
     try {
       credentials ??= load();
       const carried = await credentials(signal);
-      // The same object for as long as it says the same: by what connections are made need not be compared again.
+      // Reuse the object while the credentials are the same: then connection keys need not be computed again.
       if (last?.carried !== carried) last = { carried, access: { ...way, ...carried } };
       return last.access;
     } catch (error) {
@@ -176,7 +183,7 @@ function credentialsConnection(way: Way, who: string, load: () => Credentials): 
   return {
     host: way.server.host,
     async requestOptions() {
-      // Once for all requests that wait.
+      // One call for all waiting requests.
       underway ??= inTime(obtain, who).finally(() => {
         underway = undefined;
       });
@@ -197,7 +204,7 @@ const withPlugin = (
   ...(cert && key ? { cert, key } : {}),
 });
 
-/** What hangs is told to stop, so that the next request begins anew. */
+/** Limits the time of obtaining credentials. A call that hangs is aborted, so that the next request starts again. */
 async function inTime<T>(obtain: (signal: AbortSignal) => Promise<T>, who: string): Promise<T> {
   const over = new AbortController();
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
@@ -247,7 +254,7 @@ function explained(who: string, error: unknown): KubeconfigError {
         )
       : new KubeconfigError(`The file ${error.path} of ${who} cannot be read (${code}): restore it.`);
   }
-  // What a plugin or an identity provider says may hold a token, so it stays unsaid.
+  // The output of a plugin or an identity provider may contain a token, so it is not quoted.
   return new KubeconfigError(
     `The credentials plugin or login of ${who} failed: run "kubectl get nodes" in that context to see why.`,
   );

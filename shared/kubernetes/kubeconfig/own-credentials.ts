@@ -4,16 +4,16 @@ import { systemClock } from '#shared/time/clock.ts';
 import type { RequestAccess } from '../http/connection.ts';
 import type { KubeconfigCluster, KubeconfigUser } from './kubeconfig-file.ts';
 
-/** What a request carries beside where it goes. */
+/** Everything that a request needs, except the route to the server. */
 export type RequestCredentials = Omit<RequestAccess, 'server' | 'proxy'>;
 
-/** For so long what files hold is taken as read, as client-go does with tokens, which rotate. */
+/** How long the contents of files are cached. client-go caches tokens, which rotate, for the same time. */
 const FRESH_MS = 60_000;
 
 /**
- * The credentials that a kubeconfig holds for a cluster and a user, or names by file: tokens, client certificates, a name
- * and password, whom to act as. What it calls says what they are now; files are read again once a minute, and an error of reading one is
- * thrown as it is.
+ * Returns a getter of the current credentials of a cluster and a user: tokens, client certificates, a name and
+ * password, and the user to impersonate. The kubeconfig contains them, or names their files. Files are reread once a
+ * minute, and read errors are thrown unchanged.
  */
 export function ownCredentials(cluster: KubeconfigCluster, user: KubeconfigUser): () => RequestCredentials {
   let read: { readonly age: Age; readonly credentials: RequestCredentials } | undefined;
@@ -52,7 +52,7 @@ function headersOf(user: KubeconfigUser): Readonly<Record<string, string>> {
   };
 }
 
-/** What a file holds, or else the field with the same text in base64. */
+/** Returns the contents of a file, or else of the field with the same text in base64. */
 function pem(fields: Readonly<Record<string, unknown>>, field: string): Buffer | undefined {
   const file = textOf(fields[field]);
   if (file) return readFileSync(file);

@@ -1,22 +1,25 @@
 import type { RequestAccess } from '../http/connection.ts';
 import { KubeconfigError, proxyOf, type ResolvedContext, serverUrl } from './kubeconfig-file.ts';
 
-/** What a context may say about its cluster and user, where there are no files and nothing to run beside it. */
+/**
+ * Fields of a context's cluster and user that are allowed where the kubeconfig has no files beside it, and no
+ * programs can run.
+ */
 const CLUSTER_FIELDS = new Set([
   'server',
   'certificate-authority-data',
   'tls-server-name',
   'insecure-skip-tls-verify',
   'proxy-url',
-  // Say nothing about how the server is reached.
+  // These fields don't affect how the server is reached.
   'disable-compression',
   'extensions',
 ]);
 const USER_FIELDS = new Set(['token', 'client-certificate-data', 'client-key-data', 'extensions']);
 
 /**
- * How to reach a context's cluster by what the kubeconfig itself holds: a token or a client certificate, and CA
- * data. Throws `KubeconfigError` when the context wants a file, a plugin or anything else.
+ * Returns the access to a context's cluster by the contents of the kubeconfig itself: a token or a client
+ * certificate, and CA data. Throws `KubeconfigError` if the context needs a file, a plugin, or anything else.
  */
 export function staticAccess(name: string, context: ResolvedContext): RequestAccess {
   const { cluster, user } = context;
@@ -49,10 +52,13 @@ export function staticAccess(name: string, context: ResolvedContext): RequestAcc
   };
 }
 
-/** Behind a command, somebody may have written what is secret. */
+/** Returns a command without its arguments, which may contain a secret. */
 const nameOf = (command: string): string => command.trim().split(/\s/, 1)[0] ?? '';
 
-/** Left out in silence, a field that counts would act as somebody else or take another way than it means. */
+/**
+ * Throws `KubeconfigError` for other fields. Ignored silently, such a field would act as another user, or take
+ * another route, than it defines.
+ */
 function refuseOthers(name: string, fields: object, known: ReadonlySet<string>): void {
   const [other] = Object.entries(fields).find(([field, value]) => value && !known.has(field)) ?? [];
   if (other === undefined) return;
@@ -61,7 +67,7 @@ function refuseOthers(name: string, fields: object, known: ReadonlySet<string>):
   );
 }
 
-/** The text in a base64 field; `undefined` when it is absent or empty. */
+/** Returns the text in a base64 field; `undefined`: the field is absent or empty. */
 function decoded(name: string, fields: Readonly<Record<string, unknown>>, field: string): string | undefined {
   const value = fields[field];
   if (value === undefined || value === null || value === '') return undefined;

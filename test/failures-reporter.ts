@@ -3,9 +3,9 @@ import type { TestEvent } from 'node:test/reporters';
 
 /** A test that failed. */
 export interface Failure {
-  /** The file that Node was given, from the working directory. */
+  /** The file in Node's arguments, from the working directory. */
   readonly file: string;
-  /** With the suites that it is in. */
+  /** The name of the test, with the suites around it. */
   readonly name: string;
 }
 
@@ -15,14 +15,14 @@ export interface Skipped {
   readonly reason: string;
 }
 
-/** A suite fails with its tests, of which each has an event of its own. */
+/** A suite fails with its tests, each of which has an event of its own. */
 const OF_TESTS = 'subtestsFailed';
 
-/** A reporter of Node's test runner: a line of JSON for each test that failed or was skipped. */
+/** A reporter for Node's test runner: a line of JSON for each test that failed or was skipped. */
 export default async function* failuresReporter(
   source: AsyncIterable<TestEvent>,
 ): AsyncGenerator<string, void> {
-  /** The names of what is under way, by nesting. */
+  /** The names of the running tests and suites, by nesting. */
   const under: string[] = [];
   let found: Failure[] = [];
   for await (const event of source) {

@@ -3,8 +3,8 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /*
- * Installs what one suite alone needs, of a package of its own: `node test/install.ts FOLDER`, as an npm script does before its
- * suite. Where that is installed as the lockfile says, it does nothing.
+ * Installs the dependencies of a single suite from a package of its own: `node test/install.ts FOLDER`, which an npm
+ * script runs before its suite. If the installation matches the lockfile, it does nothing.
  */
 
 const [folder] = process.argv.slice(2);

@@ -6,25 +6,25 @@ import { parseArgs } from 'node:util';
 import type { Failure, Skipped } from './failures-reporter.ts';
 
 /*
- * Runs a suite beside real servers: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, as CI calls it, a file
- * with a test that fails is run once more, by itself: what passes then is named as FLAKY, what fails again fails the suite. Tests that
- * were skipped are named and counted, with their reasons.
+ * Runs a suite beside real servers: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, which CI uses,
+ * a file with a failing test is run again, by itself. A test that passes then is reported as FLAKY; a test that fails
+ * again fails the suite. Skipped tests are reported and counted, with their reasons.
  */
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { isolation: { type: 'string', default: 'process' }, rerun: { type: 'boolean', default: false } },
 });
-/** The names of flaky tests are added to this file, too, by who runs several suites. */
+/** A file to which the names of flaky tests are also added; a caller that runs several suites sets it. */
 const { TAINTWARD_FLAKY } = process.env;
 
-/** The longest file takes half as long on a busy machine. A file that hangs has to fail, or whoever waits for it learns nothing. */
+/** The longest file takes half as long on a busy machine. Without this limit a hanging file would never be reported. */
 const FILE_LIMIT_MS = 20 * 60_000;
 
-/** Reasons by tests. */
+/** The reasons of skipped tests, by test. */
 const skipped = new Map<string, string>();
 
-/** Runs test files one after the other, and returns the tests that failed; `undefined`: what failed is no test. */
+/** Runs test files one after the other, and returns the failed tests; `undefined`: the failure is not in a test. */
 function run(files: readonly string[]): readonly Failure[] | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'taintward-suite-'));
   try {
@@ -34,7 +34,7 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
       process.execPath,
       [
         ...['--test', '--test-concurrency=1', `--test-isolation=${values.isolation}`],
-        // A hook that fails leaves timers, watches, and processes behind: without this, the file would run on because of them.
+        // A failing hook leaves timers, watches, and processes behind, which would keep the file running without this.
         ...['--test-force-exit', `--test-timeout=${FILE_LIMIT_MS}`],
         ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
         ...[`--test-reporter=${reporter}`, `--test-reporter-destination=${failures}`],
@@ -70,7 +70,7 @@ else {
   const flaky: string[] = [];
   for (const [file, tests] of again) {
     process.stdout.write(`\nrun once more, by itself: ${file}\n`);
-    // Where files share a process, a test may be known by the module alone that defines it.
+    // Where files share a process, only the module that defines a test may be known.
     const still = run(files.includes(file) ? [file] : files);
     if (still === undefined || still.length > 0) process.exitCode = 1;
     const failing = new Set(still?.map(({ name }) => name));

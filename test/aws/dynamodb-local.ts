@@ -3,8 +3,8 @@ import type { AwsEndpoint } from './endpoint.ts';
 import { freePort, startServer } from './server-process.ts';
 
 /**
- * Starts DynamoDB Local, AWS's own stand-in, in memory. `jars`: a directory with it and all it depends on (Maven's
- * `com.amazonaws:DynamoDBLocal`). Needs `java`, 17 or newer, on the PATH.
+ * Starts DynamoDB Local, AWS's own stand-in, in memory. `jars`: a directory with it and all its dependencies (Maven's
+ * `com.amazonaws:DynamoDBLocal`). Requires `java`, 17 or newer, on the PATH.
  */
 export async function startDynamoDbLocal(jars: string): Promise<AwsEndpoint> {
   const port = await freePort();

@@ -10,20 +10,20 @@ import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { startDynamoDbLocal } from './dynamodb-local.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from './endpoint.ts';
 
-/** How long a new table may take to become active; seconds. Real ones take about ten. */
+/** The time in seconds that a new table may take to become active. Real ones take about ten. */
 const TABLE_TIMEOUT_SECONDS = 60;
 
-/** A table of our own. */
+/** A table for one test. */
 export interface TestTable {
   readonly client: DynamoDBClient;
   readonly tableName: string;
-  /** The same, as the service reaches it. */
+  /** The same table through the service's adapter. */
   readonly table: DynamoDbTable;
-  /** Deletes the table, and ends what was started for it. */
+  /** Deletes the table, and ends the processes that were started for it. */
   close(): Promise<void>;
 }
 
-/** Creates a table as the service uses it, under a name nobody has. */
+/** Creates a table with the service's definition, under a unique name. */
 export async function createTestTable(): Promise<TestTable> {
   const endpoint = await dynamoDbEndpoint();
   const client = new DynamoDBClient(awsClientConfig(endpoint.url));
@@ -42,8 +42,8 @@ export async function createTestTable(): Promise<TestTable> {
 }
 
 /**
- * What stands in for DynamoDB: the endpoint `DYNAMODB_ENDPOINT_URL` names, or DynamoDB Local from the directory
- * `DYNAMODB_LOCAL_JARS`, or else what stands in for all of AWS.
+ * Returns the stand-in for DynamoDB: the endpoint in `DYNAMODB_ENDPOINT_URL`, or DynamoDB Local from the directory
+ * `DYNAMODB_LOCAL_JARS`, or else the stand-in for all of AWS.
  */
 async function dynamoDbEndpoint(): Promise<AwsEndpoint> {
   const url = process.env['DYNAMODB_ENDPOINT_URL'];

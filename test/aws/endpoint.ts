@@ -1,25 +1,24 @@
 import { freePort, startServer } from './server-process.ts';
 
-/** Something that speaks the AWS APIs. */
+/** An endpoint that serves the AWS APIs. */
 export interface AwsEndpoint {
   readonly url: string;
-  /** The process that was started for it; absent where it was given. */
+  /** The ID of the process that was started for it; absent where the endpoint was given. */
   readonly pid?: number;
-  /** Stops what was started for it; leaves an endpoint that was given alone. */
+  /** Stops the process that was started for it; leaves a given endpoint alone. */
   close(): Promise<void>;
 }
 
 /**
- * The AWS stand-in the contract tests run against: the one `AWS_ENDPOINT_URL` names, or else a MiniStack of our
- * own on a free port of the loopback interface. Rejects, so that the tests fail and are never skipped, when
- * there is neither.
+ * Returns the AWS stand-in for the contract tests: the one in `AWS_ENDPOINT_URL`, or else a new MiniStack on a free
+ * port of the loopback interface. Rejects, so that the tests fail and are never skipped, when there is neither.
  */
 export async function awsEndpoint(): Promise<AwsEndpoint> {
   const given = process.env['AWS_ENDPOINT_URL'];
   return given ? { url: given, close: async () => {} } : startMiniStack(await freePort());
 }
 
-/** What every SDK client of the tests is made with: the endpoint, a region, and credentials that are no secret. */
+/** Returns the configuration of the tests' SDK clients: the endpoint, a region, and credentials that are no secret. */
 export function awsClientConfig(url: string) {
   return {
     endpoint: url,
@@ -28,12 +27,12 @@ export function awsClientConfig(url: string) {
   } as const;
 }
 
-/** Starts a MiniStack of our own on a port of the loopback interface; `env` is what else its environment holds. */
+/** Starts a MiniStack on a port of the loopback interface; `env` contains its additional environment variables. */
 export async function startMiniStack(
   port: number,
   env: Readonly<Record<string, string>> = {},
 ): Promise<AwsEndpoint> {
-  // MiniStack's queue URLs say `localhost`, so the endpoint does too.
+  // MiniStack's queue URLs contain `localhost`, so the endpoint does too.
   const url = `http://localhost:${port}`;
   const { pid, close } = await startServer({
     command: 'ministack',

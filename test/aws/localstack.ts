@@ -1,6 +1,9 @@
 import type { TestContext } from 'node:test';
 
-/** What LocalStack's community edition lacks. MiniStack, the other stand-in, has each of these, or the suite says by what it is proven. */
+/**
+ * The features that LocalStack's community edition lacks. MiniStack, the other stand-in, has each of these, or the
+ * suite names another proof.
+ */
 export const LACKS = {
   scheduler: 'LocalStack keeps schedules and fires none',
   ecs: 'LocalStack has no ECS and no ECR: its stack runs no relays, so there is no task definition to read',
@@ -9,19 +12,22 @@ export const LACKS = {
   tap: 'LocalStack that was given sends what functions call past the suite, which cannot count it',
 } as const;
 
-/** Commands of pages, by their beginnings, that LocalStack does not know, and those that use what they would have made. */
+/** Prefixes of pages' commands that LocalStack does not support, and of commands that use their results. */
 export const UNKNOWN_COMMANDS = [
-  // There is no point-in-time recovery.
+  // LocalStack has no point-in-time recovery.
   'aws dynamodb restore-table-to-point-in-time ',
   'aws dynamodb wait table-exists --table-name taintward-restored',
   'npx taintward --table taintward-restored ',
-  // There are no policies of tables.
+  // LocalStack has no policies of tables.
   'aws dynamodb delete-resource-policy ',
-  // Nothing was restored, and a destroyed stack takes its table along: RetainExceptOnCreate is not known.
+  // Nothing was restored, and a destroyed stack takes its table along: LocalStack does not support
+  // RetainExceptOnCreate.
   'aws dynamodb delete-table --table-name taintward',
 ] as const;
 
-/** Reports whether LocalStack answers at an endpoint. MiniStack answers as LocalStack does when it is asked for its health, and not here. */
+/**
+ * Reports whether LocalStack answers at an endpoint. MiniStack answers LocalStack's health check, but not this path.
+ */
 export async function isLocalStack(url: string): Promise<boolean> {
   const answer = await fetch(`${url}/_localstack/info`).catch(() => undefined);
   return answer?.ok ?? false;

@@ -8,7 +8,7 @@ import {
 } from '@aws-sdk/client-sqs';
 import { eventually } from '#test/contracts/eventually.ts';
 
-/** The next messages that a queue gives, in order; waits for `count` of them. They stay in flight. */
+/** Receives the next messages of a queue, in order; waits for `count` of them. The messages stay in flight. */
 async function receive(client: SQSClient, queueUrl: string, count: number): Promise<Message[]> {
   const received: Message[] = [];
   await eventually(async () => {
@@ -18,7 +18,7 @@ async function receive(client: SQSClient, queueUrl: string, count: number): Prom
   return received;
 }
 
-/** Messages that a queue gives within a second; they stay in flight. */
+/** Returns messages that a queue delivers within a second; they stay in flight. */
 export async function receiveSome(
   client: SQSClient,
   queueUrl: string,
@@ -34,7 +34,10 @@ export async function receiveSome(
   return Messages;
 }
 
-/** The bodies of the next messages, each deleted before the next is asked for: what a group gives, in order. */
+/**
+ * Returns the bodies of the next messages, each deleted before the next is received, so that a group's messages arrive
+ * in order.
+ */
 export async function consume(client: SQSClient, queueUrl: string, count: number): Promise<string[]> {
   const bodies: string[] = [];
   while (bodies.length < count) {
@@ -47,7 +50,7 @@ export async function consume(client: SQSClient, queueUrl: string, count: number
   return bodies;
 }
 
-/** How many messages a queue holds. */
+/** Returns the number of messages in a queue, by their state. */
 export async function countsOf(client: SQSClient, queueUrl: string) {
   const { Attributes = {} } = await client.send(
     new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['All'] }),

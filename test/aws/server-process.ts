@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** How long a server may take to answer; those we start normally take a second or two. */
+/** The time that a server may take to answer; those that are started here normally take a second or two. */
 const START_TIMEOUT_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 
@@ -14,11 +14,11 @@ export interface ServerProgram {
   readonly env: Readonly<Record<string, string>>;
   /** Answers any request once the server is ready. */
   readonly url: string;
-  /** What to do when there is no such program, as a sentence. */
+  /** The instruction for a missing program, as a sentence. */
   readonly whenMissing: string;
 }
 
-/** A server that runs. */
+/** A running server. */
 export interface RunningServer {
   readonly pid: number;
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export async function startServer(program: ServerProgram): Promise<RunningServer
   }
 }
 
-/** Resolves with what went wrong as soon as the program could not start, or ended. */
+/** Resolves with the failure as soon as the program could not start, or ended. */
 function failureOf(child: ChildProcess, { command, whenMissing }: ServerProgram): Promise<Error> {
   return new Promise((resolve) => {
     child.once('error', (cause) => resolve(new Error(whenMissing, { cause })));
@@ -86,7 +86,7 @@ async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** A port of the loopback interface that nobody listens on. */
+/** Returns a free port of the loopback interface. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -12,14 +12,14 @@ import type { Log } from '#shared/telemetry/log.ts';
 import { queueArn } from './sqs-queues.ts';
 
 export interface EventSource {
-  /** Takes no more messages; resolves when those that were taken are handled. */
+  /** Receives no more messages; resolves when the received messages are handled. */
   stop(): Promise<void>;
 }
 
 export interface SqsConsumerOptions {
   /** Messages in one event. */
   readonly batchSize: number;
-  /** Batches that are handled at a time. */
+  /** The number of concurrent batches. */
   readonly concurrency: number;
   readonly handler: BatchHandler;
   readonly log: Log;
@@ -28,12 +28,12 @@ export interface SqsConsumerOptions {
 }
 
 /**
- * Seconds for which one call waits for messages. Short, so that `stop` need not break a call off: a message that
- * the queue hands to a broken call stays hidden until its visibility timeout.
+ * Seconds for which one call waits for messages. The time is short, so that `stop` need not abort a call. A message
+ * that the queue delivers to an aborted call stays hidden until its visibility timeout.
  */
 const WAIT_SECONDS = 1;
 
-/** Hands a queue's messages to a handler, in place of Lambda's own event source mapping, by polling. */
+/** Passes a queue's messages to a handler by polling, as Lambda's event source mapping does. */
 export function startSqsConsumer(options: SqsConsumerOptions): EventSource {
   const stopping = new AbortController();
   const polling = poll(options, stopping.signal);
@@ -85,7 +85,7 @@ async function handle(records: readonly SQSRecord[], options: SqsConsumerOptions
   await client.send(new DeleteMessageBatchCommand({ QueueUrl: queueUrl, Entries: entries }));
 }
 
-/** A received message as Lambda would put it into an event. */
+/** Returns a received message as Lambda would put it into an event. */
 function toSqsRecord(message: Message, arn: string): SQSRecord {
   const { Attributes = {}, MessageAttributes = {} } = message;
   const attributes = Object.entries(MessageAttributes).map(([name, value]) => [name, toAttribute(value)]);

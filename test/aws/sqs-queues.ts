@@ -12,7 +12,7 @@ import {
   visibilitySeconds,
 } from '#shared/aws/queue-set.ts';
 
-/** What makes a FIFO queue a high-throughput one: limits and deduplication per message group. */
+/** The attributes of a high-throughput FIFO queue: limits and deduplication per message group. */
 const HIGH_THROUGHPUT = {
   DeduplicationScope: 'messageGroup',
   FifoThroughputLimit: 'perMessageGroupId',
@@ -39,7 +39,7 @@ export async function createQueue(client: SQSClient, spec: QueueSpec, prefix = '
   return { url, dlqUrl };
 }
 
-/** A queue's ARN. */
+/** Returns a queue's ARN. */
 export async function queueArn(client: SQSClient, queueUrl: string): Promise<string> {
   const { Attributes } = await client.send(
     new GetQueueAttributesCommand({ QueueUrl: queueUrl, AttributeNames: ['QueueArn'] }),
@@ -55,7 +55,7 @@ async function ensureQueue(
   spec: QueueSpec,
   attributes: Readonly<Record<string, string>>,
 ): Promise<string> {
-  // In two steps, because creating a queue that exists with other attributes is refused.
+  // Create the queue in two steps, because SQS rejects the creation of a queue that exists with other attributes.
   const created = await client.send(
     new CreateQueueCommand({
       QueueName: name,

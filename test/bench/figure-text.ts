@@ -1,10 +1,10 @@
 import { type Figure, median, meetsAim, ratioOf } from './result.ts';
 
-/** A value as tables have it: three digits at least, and its unit. */
+/** Returns a value for tables: at least three digits, and its unit. */
 export const amount = (value: number | undefined, unit: string): string =>
   value === undefined || Number.isNaN(value) ? '–' : `${digits(value)}${unit === '' ? '' : ` ${unit}`}`;
 
-/** Three digits where there are fewer before the point, all of them where there are more. */
+/** Returns three digits if there are fewer before the point, otherwise all of those. */
 export const digits = (value: number): string =>
   Number(Math.abs(value) < 100 ? value.toPrecision(3) : value.toFixed(0)).toLocaleString('en-US', {
     maximumSignificantDigits: 15,
@@ -13,7 +13,7 @@ export const digits = (value: number): string =>
 export const ratioText = (ratio: number | undefined): string =>
   ratio === undefined ? '–' : `${digits(ratio)}×`;
 
-/** What was aimed at, and whether it is so; empty where nothing was. */
+/** Returns the aim and whether it is met; empty without an aim. */
 export function aimText(figure: Figure): string {
   const { aim, unit } = figure;
   if (aim === undefined) return '';
@@ -29,7 +29,7 @@ export function aimText(figure: Figure): string {
 /** The columns of the table of figures, and the line below them. */
 export const HEAD = '| figure | ours | peer | ratio | aim |  |\n| --- | --- | --- | --- | --- | --- |';
 
-/** A figure of a scenario as a row of that table, which is Markdown: with medians. */
+/** Returns a figure of a scenario as a Markdown row of that table, with medians. */
 export function figureRow(scenario: string, figure: Figure): string {
   const { what, ours, peer, unit, note = '' } = figure;
   const cells = [

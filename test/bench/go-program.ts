@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { NotHereError } from './scenario.ts';
 
-/** Builds the program in a folder with Go, at need; returns its path. Throws `NotHereError` where it cannot be built. */
+/** Builds the program in a folder with Go; returns its path. Throws `NotHereError` where it cannot be built. */
 export function goProgram(folder: string): string {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-go-'));
   process.once('exit', () => rmSync(dir, { recursive: true }));

@@ -1,4 +1,4 @@
-/** What the environment of a container says, as the Dockerfile has it. */
+/** The environment of a container, as in the Dockerfile. */
 export const IMAGE_ENV = {
   NODE_ENV: 'production',
   NODE_OPTIONS: '--max-semi-space-size=1',

@@ -5,7 +5,7 @@ import { type Figure, loadNow, thisMachine } from './result.ts';
 import { type BenchOptions, NotHereError } from './scenario.ts';
 import { PARTS, SCENARIOS } from './scenarios.ts';
 
-/** What others may use of the machine, in cores, before it is said. */
+/** The load by other processes, in cores, above which a warning is printed. */
 const QUIET_LOAD = 0.5;
 
 const whole = (text: string): number => {
@@ -14,13 +14,16 @@ const whole = (text: string): number => {
   return value;
 };
 
-/** What went wrong, and what went wrong before it, when all was cleared away after it. */
+/** Returns the text of an error, and of the earlier error if the cleanup after it failed, too. */
 const told = (error: unknown): string =>
   error instanceof SuppressedError
     ? `${told(error.suppressed)}\n  and then ${told(error.error)}`
     : inspect(error);
 
-/** Measures one scenario, prints its figures as rows of the table, and returns when and how that was done. */
+/**
+ * Measures one scenario, prints its figures as rows of the table, and returns the time and conditions of the
+ * measurement.
+ */
 async function measure(name: string, options: BenchOptions): Promise<string | undefined> {
   const scenario = SCENARIOS[name] ?? PARTS[name];
   if (scenario === undefined) return undefined;
@@ -47,7 +50,7 @@ async function measure(name: string, options: BenchOptions): Promise<string | un
   return `${name} ${beganAt.toISOString().slice(0, 10)}, ${runs} run${runs === 1 ? '' : 's'} in ${seconds} s, load ${load} before`;
 }
 
-// So that what was started ends, too.
+// Exit handlers end the processes that were started.
 process.once('SIGINT', () => process.exit(1));
 process.once('SIGTERM', () => process.exit(1));
 

@@ -1,6 +1,6 @@
 import { cpus, loadavg, totalmem } from 'node:os';
 
-/** What a figure is held to: our own value, or ours divided by the peer's. */
+/** The aim of a figure: the service's own value, or its ratio to the peer's. */
 export interface Aim {
   readonly of: 'value' | 'ratio';
   readonly atLeast?: number;
@@ -9,29 +9,29 @@ export interface Aim {
 
 /** One measured number, over all runs. */
 export interface Figure {
-  /** What was measured, as a table names it; no other figure of a scenario is named so. */
+  /** The unique name of the figure in a scenario's table. */
   readonly what: string;
   readonly unit: string;
-  /** The value of each run, in their order; none: it was not reached, and `note` says why. */
+  /** The value of each run, in their order; none: it was not reached, and `note` gives the reason. */
   readonly ours: readonly number[];
-  /** What else did the same in the same run, turn by turn with ours. */
+  /** The values of a peer in the same runs, measured alternately. */
   readonly peer?: { readonly name: string; readonly values: readonly number[] };
   readonly aim?: Aim;
   readonly note?: string;
 }
 
-/** The middle one of the values, the lower of two; `undefined` of none. */
+/** Returns the median of the values, the lower of two; `undefined` for an empty list. */
 export function median(values: readonly number[]): number | undefined {
   return [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) / 2)];
 }
 
-/** The median of ours divided by that of the peer; `undefined` where one of them is missing. */
+/** Returns the service's median divided by the peer's; `undefined` where one of them is missing. */
 export function ratioOf({ ours, peer }: Pick<Figure, 'ours' | 'peer'>): number | undefined {
   const [own, other] = [median(ours), median(peer?.values ?? [])];
   return own === undefined || other === undefined || other === 0 ? undefined : own / other;
 }
 
-/** Whether a figure is as it was to be; `undefined`: nothing was aimed at, or nothing was measured. */
+/** Reports whether a figure meets its aim; `undefined`: it has no aim, or no value. */
 export function meetsAim(figure: Figure): boolean | undefined {
   const { aim, ours } = figure;
   const value = aim?.of === 'ratio' ? ratioOf(figure) : median(ours);
@@ -39,12 +39,12 @@ export function meetsAim(figure: Figure): boolean | undefined {
   return value >= (aim.atLeast ?? -Infinity) && value <= (aim.atMost ?? Infinity);
 }
 
-/** The machine of now in a line, without its name. */
+/** Returns a description of this machine in a line, without its name. */
 export function thisMachine(): string {
   const [first] = cpus();
   const memoryGiB = Math.round(totalmem() / 2 ** 30);
   return `${cpus().length} × ${first?.model.trim() ?? 'unknown'}, ${memoryGiB} GiB, Node ${process.version}`;
 }
 
-/** How busy the machine was in the last minute, with two decimals. */
+/** Returns the load of the machine in the last minute, with two decimals. */
 export const loadNow = (): number => Math.round((loadavg()[0] ?? 0) * 100) / 100;

@@ -1,26 +1,31 @@
 import type { Figure } from './result.ts';
 
 export interface BenchOptions {
-  /** How often ours and its peer take turns; absent: as often as the scenario thinks right. */
+  /** The number of turns of service and peer; absent: the scenario's default. */
   readonly runs: number | undefined;
-  /** Within seconds, for CI: shows that it works, and is no measurement. */
+  /** Runs within seconds, for CI: it shows that the scenario works, and is no measurement. */
   readonly short: boolean;
-  /** How long the relay's soak takes. */
+  /** The duration of the relay's soak. */
   readonly soakMinutes: number;
 }
 
-/** Measures something beside a peer; its figures go to `tell`, so that what comes before a failure is not lost. */
+/**
+ * Measures one aspect beside a peer; its figures are passed to `tell`, so that figures before a failure are not lost.
+ */
 export interface Scenario {
   readonly about: string;
   run(tell: (figure: Figure) => void, options: BenchOptions): Promise<void>;
 }
 
-/** What a scenario, or a peer of it, needs is not here; the message says what, and how to have it. */
+/** A requirement of a scenario or of its peer is missing; the message names it and the way to get it. */
 export class NotHereError extends Error {
   override readonly name = 'NotHereError';
 }
 
-/** Lets all take turns, `runs` times over, beginning with another one each time; returns what each gave, run by run. */
+/**
+ * Runs the contenders in turns, `runs` times, beginning with another one each time; returns the results of each, run by
+ * run.
+ */
 export async function takingTurns<Name extends string, Value>(
   runs: number,
   contenders: Readonly<Record<Name, () => Promise<Value> | Value>>,

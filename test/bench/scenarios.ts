@@ -9,7 +9,7 @@ import { relay, relayParts } from './relay/relay.ts';
 import type { Scenario } from './scenario.ts';
 import { stores } from './stores/stores.ts';
 
-/** By the names that the command line takes, in the order in which they are measured. */
+/** Scenarios by their names on the command line, in the order of measurement. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'mass-1x110': mass({ nodes: 1, podsPerNode: 110 }, 5),
   'mass-100x50': mass({ nodes: 100, podsPerNode: 50 }, 5),
@@ -25,5 +25,5 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   stores,
 };
 
-/** Parts of the relay's, by themselves; and what takes hours. */
+/** Parts of the relay's scenario, by themselves, and the soak, which takes hours. */
 export const PARTS: Readonly<Record<string, Scenario>> = relayParts;

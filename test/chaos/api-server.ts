@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import type { Gate } from '#test/cluster/rig/gate.ts';
 import type { Victim } from './victim.ts';
 
-/** A real API server that belongs to this run. */
+/** A real API server for this run alone. */
 export interface OwnApiServer {
   readonly kubeconfig: string;
   readonly victim: Victim;
@@ -15,8 +15,8 @@ export interface OwnApiServer {
 }
 
 /**
- * Starts one by `PROGRAM up --dir DIR`, which prints `ready` and leaves `DIR/kubeconfig`. It is stopped and continued as a whole, etcd
- * included. It is not killed: it begins with an empty etcd, as no cluster does.
+ * Starts one by `PROGRAM up --dir DIR`, which prints `ready` and leaves `DIR/kubeconfig`. It is suspended and resumed
+ * as a whole, etcd included. It is not killed: it starts with an empty etcd, which no real cluster does.
  */
 export async function ownApiServer(program: string): Promise<OwnApiServer> {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-chaos-api-'));
@@ -46,7 +46,7 @@ export async function ownApiServer(program: string): Promise<OwnApiServer> {
   };
 }
 
-/** The API server as somebody else's: for the service it stops answering. */
+/** Returns a victim for a shared API server, which stops answering only the service. */
 export function behindGate(gate: Gate): Victim {
   let goOn: () => void = () => undefined;
   return {
@@ -55,7 +55,7 @@ export function behindGate(gate: Gate): Victim {
       goOn = gate.freeze();
     },
     resume: () => goOn(),
-    // The proxy is behind what is stopped.
+    // The proxy is behind the stopped gate, so its responses are not received.
     hearsAnswers: true,
   };
 }

@@ -14,13 +14,13 @@ import { type Fault, inWords, type Plan, planOf, type Scale, Tolerations } from 
 import { Weathered } from './sky.ts';
 import type { Form, Victim } from './victim.ts';
 
-/** The longest that anything waits for its next try is five minutes. */
+/** The longest retry interval of any component is five minutes. */
 const QUIET_WITHIN_MS = 8 * 60_000;
 const LOOKS_EVERY_MS = 1_000;
-/** So long nothing is due before it counts as over: who evicts too much does so then. */
+/** The run ends when nothing was due for this long: excess evictions happen in this time. */
 const NOTHING_DUE_MS = 5_000;
 
-/** The cluster, as the service reaches it. */
+/** The cluster, and the service's path to it. */
 export interface Way {
   readonly cluster: TestCluster;
   readonly account: Account;
@@ -29,11 +29,11 @@ export interface Way {
 
 export interface Settings {
   readonly scale: Omit<Scale, 'killed' | 'stopped' | 'clocked'>;
-  /** Starts the service on what it is to reach by `way`. */
+  /** Starts the service on the cluster behind `way`. */
   readonly start: (way: Way) => Promise<Form>;
-  /** Where the API server belongs to this run. */
+  /** The API server, if it belongs to this run. */
   readonly apiServer?: Victim;
-  /** Only what is to happen is told. */
+  /** Receives the planned events. */
   readonly tell: (line: string) => void;
 }
 
@@ -43,7 +43,7 @@ export interface Spread {
   readonly longest: number;
 }
 
-/** What happened, and how the service stood it. Times are milliseconds. */
+/** The events of a run, and their effects on the service. Times are milliseconds. */
 export interface Report {
   readonly seed: number;
   readonly nodes: number;
@@ -56,23 +56,26 @@ export interface Report {
   readonly pods: number;
   readonly evictions: number;
   readonly lateMs: Spread;
-  /** How long ago the last look at its node had been answered when a delete came to the proxy. */
+  /** The age of the last read of its node when a delete reached the proxy. */
   readonly lookAgeMs: Spread;
-  /** Pods that were due when their taint went, or they came to tolerate it. */
+  /** Pods that were due when their taint was removed, or when they came to tolerate it. */
   readonly saved: number;
   readonly savedAfterMs: number;
-  /** From the last fault until nothing was due. */
+  /** The time from the last fault until nothing was due. */
   readonly settledAfterMs: number;
   readonly violations: readonly Violation[];
   readonly crashes: readonly string[];
 }
 
-/** Plays the plan of a seed on a real API server, waits until all is quiet, and compares what happened with the naive rule. */
+/**
+ * Executes the plan of a seed on a real API server, waits until all is quiet, and compares the events with the naive
+ * rule.
+ */
 export async function chaos({ scale, start, apiServer, tell }: Settings): Promise<Report> {
   await using opened = new AsyncDisposableStack();
   const cluster = opened.adopt(await TestCluster.open('KUBECONFIG', runName()), (each) =>
     each.close().catch((error: Error) => {
-      // An API server of our own ends with all that is on it.
+      // The run's own API server ends with all of its objects.
       if (!apiServer) tell(`not everything was removed: ${error.message}`);
     }),
   );
@@ -149,11 +152,11 @@ interface Suffering {
   readonly victims: ReadonlyMap<string, Victim>;
   readonly gate: Gate;
   readonly weathered: Weathered;
-  /** When who evicts heard no answers. */
+  /** The times in which the evicting process received no responses. */
   readonly unheard: Time[];
 }
 
-/** Has all that is planned happen at its moment; resolves when all of it is over, and every process runs. */
+/** Executes all planned events at their times; resolves when all of them are over, and every process runs. */
 async function play(
   plan: Plan,
   {

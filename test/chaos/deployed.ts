@@ -19,7 +19,10 @@ const CLI_WITHIN_MS = 60_000;
 const ENFORCE = join(ROOT, 'test/deployed/rig/enforce.yaml');
 const RELAYS = 2;
 
-/** The stack on an emulated account, with relays as tasks of it. The emulator is stopped, not killed: all that it holds is in its memory. */
+/**
+ * Deploys the stack on an emulated account, with relays as its tasks. The emulator is suspended, not killed: its whole
+ * state is in its memory.
+ */
 export async function deployed({ account, gate }: Way): Promise<Form> {
   const opened = new AsyncDisposableStack();
   try {
@@ -62,7 +65,7 @@ export async function deployed({ account, gate }: Way): Promise<Form> {
   }
 }
 
-/** Where a relay runs, one after the other. */
+/** A place for successive relays. */
 class RelayPlace {
   readonly victim: Victim;
   readonly crashes: string[] = [];
@@ -79,7 +82,7 @@ class RelayPlace {
     this.victim = {
       name,
       kill: async () => {
-        // A machine that is busy may take longer to start it than until it is to be killed again.
+        // A busy machine may need more time to start it than remains before the next kill.
         await this.#starting;
         this.#noteCrash();
         await this.#relay?.kill();
@@ -113,7 +116,7 @@ class RelayPlace {
   }
 }
 
-/** A MiniStack, and the processes that run its functions, which it starts anew when they are missed. */
+/** Returns a MiniStack, and the processes of its functions, which it restarts when they are missing. */
 function emulator(pid: number): readonly Victim[] {
   return [
     {
@@ -133,7 +136,7 @@ function emulator(pid: number): readonly Victim[] {
   ];
 }
 
-/** What a process has started and still runs, as /proc says; each is said of the thread that started it. */
+/** Returns the running children of a process from /proc, which lists each child under the thread that started it. */
 const childrenOf = (pid: number): readonly number[] =>
   readdirSync(`/proc/${pid}/task`)
     .flatMap(
@@ -143,7 +146,7 @@ const childrenOf = (pid: number): readonly number[] =>
     .filter((word) => word.trim() !== '')
     .map(Number);
 
-/** Threads and processes may end between being named and being asked. */
+/** Threads and processes may end between the listing and the read. */
 function unlessGone<T>(ask: () => T): T | undefined {
   try {
     return ask();

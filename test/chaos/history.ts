@@ -3,20 +3,22 @@ import type { NodeMoment, Witness } from '#test/cluster/rig/witness.ts';
 import type { History, NodeTurn, SentDelete, Time } from './judge.ts';
 import { askedAt } from './people.ts';
 
-/** A delete is sent so long after the answer about its node at the latest, as the service promises. */
+/** The maximum time between the response about its node and a delete, as the service promises. */
 const LOOK_MAX_AGE_MS = 250;
-/** What answer and delete may take between proxy and service besides, on a machine that is busy. */
+/** The additional time of response and delete between proxy and service, on a busy machine. */
 const BOTH_WAYS_MS = 500;
 const OLDEST_MS = LOOK_MAX_AGE_MS + BOTH_WAYS_MS;
 
-/** What passed the proxy, and what else it takes to judge deletes by that. */
+/** The requests at the proxy, and further data for judging deletes by them. */
 export interface Passed {
   readonly requests: readonly TappedRequest[];
-  /** While an answer that was given was not heard. */
+  /** The times in which sent responses were not received. */
   readonly unheard: readonly Time[];
 }
 
-/** What the witness saw, straight at the API server, and what the proxy saw of deletes. */
+/**
+ * Returns the history from the witness, which watches the API server directly, and from the proxy's record of deletes.
+ */
 export function historyOf(
   seen: Pick<Witness, 'nodes' | 'pods'>,
   passed: Passed,
@@ -40,7 +42,7 @@ export function historyOf(
   return { nodes, pods, deletes: deletesIn(passed, nodeOf), endAt };
 }
 
-/** Heartbeats change no taints. */
+/** Returns the changes of taints; heartbeats change none. */
 function turnsOf(moments: readonly NodeMoment[]): readonly NodeTurn[] {
   const text = ({ taints }: NodeMoment) => JSON.stringify(taints);
   return moments
@@ -61,7 +63,7 @@ function deletesIn(
       const looks = (looksOf.get(nodeOf.get(uid) ?? '') ?? []).filter(({ toldAt }) => toldAt <= at);
       const ageOf = ({ toldAt }: Look) => at - toldAt - together({ from: toldAt, to: at }, unheard);
       const lookAgeMs = looks.length > 0 ? Math.min(...looks.map(ageOf)) : undefined;
-      // Others look at the node, too: the newest look need not be the one of this delete.
+      // Other components also read the node, so the newest read need not belong to this delete.
       const possible = looks.filter((look) => ageOf(look) <= OLDEST_MS);
       return {
         uid,
@@ -73,11 +75,11 @@ function deletesIn(
     });
 }
 
-/** For how long of a time one of these was. */
+/** Returns the part of a time that overlaps with the given times, in ms. */
 const together = ({ from, to }: Time, times: readonly Time[]): number =>
   times.reduce((sum, each) => sum + Math.max(0, Math.min(to, each.to) - Math.max(from, each.from)), 0);
 
-/** A node, as it was shown to the service: as it was at `askedAt` or later. */
+/** A node as shown to the service: its state at `askedAt` or later. */
 interface Look {
   readonly askedAt: number;
   readonly toldAt: number;

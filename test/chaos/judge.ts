@@ -1,12 +1,12 @@
 import { dueAt, type Taint, type Toleration } from '#test/naive/rule.ts';
 
-/** From one moment to another, both included. */
+/** An interval with both ends included. */
 export interface Time {
   readonly from: number;
   readonly to: number;
 }
 
-/** Something was so from a moment on, which lies between when it was asked for and when it was seen. */
+/** A change at a time between its request and its observation. */
 interface Turn {
   readonly askedAt: number;
   readonly seenAt: number;
@@ -26,26 +26,26 @@ export interface JudgedPod {
   readonly name: string;
   readonly node: string;
   readonly turns: readonly PodTurn[];
-  /** When it was first seen to leave. */
+  /** The time at which its end was first seen. */
   readonly leftAt?: number | undefined;
-  /** The harness deleted it, as people do. */
+  /** The harness deleted it, as users do. */
   readonly deletedByPeople: boolean;
 }
 
-/** A delete that the service sent, on its way through the proxy. */
+/** A delete that the service sent, as recorded by the proxy. */
 export interface SentDelete {
   readonly uid: string;
-  /** The oldest state of its node that it may rest upon. */
+  /** The oldest state of its node on which it may be based. */
   readonly lookedAt: number;
-  /** When it came to the proxy: it rests upon nothing later, however long its way from there was. */
+  /** The time at which it reached the proxy: it is based on nothing later, regardless of its further transit time. */
   readonly sentAt: number;
-  /** So long before, the last look at its node had been answered; `undefined`: nobody looked. */
+  /** The age of the last read of its node; `undefined`: there was none. */
   readonly lookAgeMs: number | undefined;
-  /** The API server's; `undefined`: unknown, for the way was cut. */
+  /** The API server's status; `undefined`: unknown, because the connection was cut. */
   readonly status: number | undefined;
 }
 
-/** All that happened until `endAt`. Times are epoch ms of one clock. */
+/** All events until `endAt`. Times are epoch ms of one clock. */
 export interface History {
   readonly nodes: ReadonlyMap<string, readonly NodeTurn[]>;
   readonly pods: readonly JudgedPod[];
@@ -53,7 +53,7 @@ export interface History {
   readonly endAt: number;
 }
 
-/** A pod with which the service did something that the rule does not say. */
+/** A pod with which the service violated the rule. */
 export interface Violation {
   readonly kind: 'lost' | 'wrong' | 'early' | 'doubled';
   readonly pod: string;
@@ -64,25 +64,25 @@ export interface Violation {
 export interface Findings {
   readonly evictions: number;
   readonly violations: readonly Violation[];
-  /** Of each eviction, from the latest moment at which its pod can have become due until it was seen to leave. */
+  /** The delay of each eviction, from the latest possible deadline of its pod to its observed end. */
   readonly lateMs: readonly number[];
-  /** Pods that were due when their taint went, or what they tolerate changed: for how long. */
+  /** The time for which pods were due whose taint was removed or whose tolerations changed. */
   readonly savedAfterMs: readonly number[];
-  /** Of each delete that may have brought an eviction about. */
+  /** The age of the last read, for each delete that may have caused an eviction. */
   readonly lookAgeMs: readonly number[];
 }
 
-/** Nodes and pods come by two watches, in no common order. */
+/** The watches of nodes and of pods deliver their events in no common order. */
 const TWO_WATCHES_MS = 250;
 
-/** While a node had a taint, and a pod tolerated something, all the same. `since`: of the taint. */
+/** An interval without changes of a node's taints and a pod's tolerations, with the pod's deadline. */
 interface Stretch extends Time {
   readonly dueAt: number;
 }
 
 /**
- * Compares what became of pods with the naive rule. Where a moment is known between two others only, the service has the benefit of the
- * doubt: what is told here is certain.
+ * Compares the ends of pods with the naive rule. Where a time is known only as an interval, the service has the benefit
+ * of the doubt, so reported violations are certain.
  */
 export function judge({ nodes, pods, deletes, endAt }: History): Findings {
   const violations: Violation[] = [];
@@ -121,7 +121,7 @@ export function judge({ nodes, pods, deletes, endAt }: History): Findings {
   return { evictions, violations, lateMs, savedAfterMs, lookAgeMs };
 }
 
-/** When each pod that is there has to go, by what was seen last; `Infinity`: never, as things are. */
+/** Returns the deadline of each existing pod, by the last observed state; `Infinity`: there is none. */
 export const deadlinesOf = ({
   nodes,
   pods,
@@ -138,7 +138,7 @@ export const deadlinesOf = ({
 
 const isAccepted = ({ status = 0 }: SentDelete): boolean => status >= 200 && status < 300;
 
-/** What an eviction is, which one of these deletes brought about; `undefined`: right, if it was one of them that is. */
+/** Returns the violation of an eviction that one of these deletes caused; `undefined`: one of them was right. */
 function misdeed(
   stretches: readonly Stretch[],
   deletes: readonly SentDelete[],
@@ -148,7 +148,10 @@ function misdeed(
   return each.includes(undefined) ? undefined : each[0];
 }
 
-/** What a delete is that rests upon this time, by the stretches in which its pod may have had a deadline; `undefined`: right. */
+/**
+ * Returns the violation of a delete that is based on this time, by the stretches in which its pod may have had a
+ * deadline; `undefined`: there is none.
+ */
 function misdeedOf(
   stretches: readonly Stretch[],
   { from, to }: Time,
@@ -164,7 +167,10 @@ function misdeedOf(
   return { kind: 'early', why: `it was deleted ${seconds(due - to)} before it can have been due` };
 }
 
-/** When a pod was due, by what was seen: the latest that it may have been. Times that follow each other are one. */
+/**
+ * Returns the times in which a pod was due by the observations, with the latest possible deadlines. Adjacent times are
+ * joined.
+ */
 function overdueTimes(turns: readonly NodeTurn[], pod: JudgedPod, endAt: number): readonly Time[] {
   const until = pod.leftAt ?? endAt;
   const due = stretchesOf(turns, pod, { begin: 'seenAt', end: 'seenAt' }, until)
@@ -180,11 +186,11 @@ function overdueTimes(turns: readonly NodeTurn[], pod: JudgedPod, endAt: number)
   return joined;
 }
 
-/** When a pod may have had a deadline, and the earliest that it may have been. */
+/** Returns the stretches in which a pod may have had a deadline, with the earliest possible deadlines. */
 const possibly = (turns: readonly NodeTurn[], pod: JudgedPod, endAt: number): readonly Stretch[] =>
   stretchesOf(turns, pod, { begin: 'askedAt', end: 'seenAt' }, endAt);
 
-/** By which moments of turns something begins and ends. */
+/** The times of changes at which stretches begin and end. */
 interface Reading {
   readonly begin: keyof Turn;
   readonly end: keyof Turn;

@@ -54,7 +54,7 @@ async function main(options: Options): Promise<void> {
   if (report.violations.length + report.crashes.length > 0) process.exitCode = 1;
 }
 
-// Whatever runs for this ends with it.
+// All processes that were started for this run end with it.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {
@@ -75,7 +75,7 @@ try {
     .action(main)
     .parseAsync();
 } catch (error) {
-  // What went wrong while what was opened was closed hides what went wrong first.
+  // A failure of the cleanup suppresses the original failure, which is the one to show.
   const first = error instanceof SuppressedError ? error.suppressed : error;
   process.stderr.write(`${inspect(first)}\n`);
   process.exitCode = 2;

@@ -9,7 +9,7 @@ import type { Form } from './victim.ts';
 
 const CONTEXT = 'chaos';
 
-/** `npm start`, with its state kept from one life to the next. */
+/** Runs `npm start`, with its state kept across restarts. */
 export async function oneProcess({ account, gate }: Way): Promise<Form> {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-chaos-'));
   const kubeconfig = join(dir, 'kubeconfig');

@@ -8,32 +8,38 @@ import type { PodLife } from '#test/cluster/rig/witness.ts';
 import type { SeededRandom } from '#test/simulation/seeded-random.ts';
 import type { Deed, Plan, Tolerations } from './plan.ts';
 
-/** Says on an object when its present state was asked for first, in epoch ms: it cannot be older. */
+/**
+ * The label with the time in epoch ms at which an object's present state was first requested: the state cannot be
+ * older.
+ */
 const ASKED_AT = 'taintward.dev/asked-at';
 const PARALLEL = 32;
 const SEEN_WITHIN_MS = 300_000;
 const AGAIN_AFTER_MS = 300;
-/** A stopped API server answers again within seconds, a busy machine's within minutes. */
+/** A suspended API server answers again within seconds, a busy machine's within minutes. */
 const INSISTS_FOR_MS = 600_000;
 const LOOKS_EVERY_MS = 250;
-/** As a controller and a scheduler take. */
+/** The delays of a controller and a scheduler. */
 const REPLACED_AFTER_MS = [100, 3_000] as const;
-/** A scheduler may know less than we do. */
+/** A scheduler's view may lag behind. */
 const ONTO_TAINTED = 0.1;
 const UNDER_THE_SAME_NAME = 0.6;
 
-/** When the state of an object was asked for; `seenAt` where its labels do not say. */
+/** Returns the time at which the state of an object was requested; `seenAt` where its labels do not contain it. */
 export const askedAt = (labels: Readonly<Record<string, string>>, seenAt: number): number =>
   Number(labels[ASKED_AT] ?? seenAt);
 
-/** What is on a node by our own will. */
+/** A taint that the harness has set on a node. */
 interface WantedTaint {
   readonly key: string;
   readonly value: string;
   readonly timeAdded?: string;
 }
 
-/** Those who taint, deploy and delete, straight at the API server: each of their deeds is done, however often it has to be asked for. */
+/**
+ * Simulates the users who taint, deploy, and delete, directly at the API server. Each deed is repeated until it
+ * succeeds.
+ */
 export class People {
   /** UIDs of the pods that they deleted. */
   readonly deleted = new Set<string>();
@@ -42,7 +48,7 @@ export class People {
   readonly #tolerations: Tolerations;
   readonly #nodes: string[] = [];
   readonly #taints = new Map<string, Map<string, WantedTaint>>();
-  /** One deed at a time for each node and pod, in their order. */
+  /** The last deed for each node and pod: deeds for one object run one after the other, in order. */
   readonly #lastOf = new Map<string, Promise<void>>();
   readonly #replaced = new Set<string>();
   #made = 0;
@@ -53,7 +59,7 @@ export class People {
     this.#tolerations = tolerations;
   }
 
-  /** Makes the nodes and pods of the beginning. */
+  /** Creates the initial nodes and pods. */
   async settle({ pods }: Plan): Promise<void> {
     const indices = [...pods.keys()];
     const nodes = await pMap(indices, (index) => this.#cluster.addNode(`n${index}`), {
@@ -69,7 +75,7 @@ export class People {
     await until('all pods are seen', () => this.#standing().length === made.length, SEEN_WITHIN_MS);
   }
 
-  /** Does what the plan says; resolves when it is done, or nothing was there to do it to. */
+  /** Executes a deed; resolves when it is done, or when its object does not exist. */
   do(deed: Deed): Promise<void> {
     switch (deed.kind) {
       case 'taint':
@@ -87,7 +93,7 @@ export class People {
     }
   }
 
-  /** Until the signal, has another pod come for each that is gone. */
+  /** Creates a replacement for each deleted pod, until the signal. */
   async replace(signal: AbortSignal): Promise<void> {
     const comings: Promise<void>[] = [];
     while (!signal.aborted) {
@@ -122,7 +128,7 @@ export class People {
     try {
       await this.#insist(() => this.#cluster.createPod(name, { node, tolerations, labels }));
     } catch (error) {
-      // It was made when it was asked for before, or the one of its name is still leaving.
+      // An earlier attempt created it, or the previous pod of its name is still terminating.
       if (!(error instanceof ApiError && error.status === 409)) throw error;
     }
   }
@@ -135,7 +141,7 @@ export class People {
     return this.#inTurn(node, async () => {
       const { key } = deed;
       if (deed.kind === 'untaint') wanted.delete(key);
-      // In whole seconds, as the node controller says it.
+      // The time is in whole seconds, as the node controller writes it.
       else if (deed.kind === 'stamp') wanted.set(key, { key, value: deed.value, timeAdded: wholeSeconds() });
       else wanted.set(key, { key, value: deed.value });
       const taints = [...wanted.values()];
@@ -148,7 +154,7 @@ export class People {
     const pod = this.#drawn(draw);
     if (!pod) return Promise.resolve();
     return this.#inTurn(pod.uid, async () => {
-      // The server lets nobody change anything but the seconds, and add.
+      // The API server permits only changes of the seconds, and additions.
       const index = pod.tolerations.findIndex(
         (each) => each.key === key && each.tolerationSeconds !== undefined,
       );
@@ -189,7 +195,7 @@ export class People {
     return done;
   }
 
-  /** Asks until there is an answer that is neither a failure nor a lack of time. */
+  /** Repeats a request until its response is neither a failure nor a timeout. */
   async #insist(ask: () => Promise<unknown>): Promise<void> {
     const triedUntil = Date.now() + INSISTS_FOR_MS;
     while (true) {
@@ -205,7 +211,7 @@ export class People {
   }
 }
 
-/** The pod is gone, or another change was faster than the watch that told what it tolerates. */
+/** Ignores errors for a deleted pod, and for a change that was faster than the watch of the pod's tolerations. */
 function unlessRefused(error: unknown): void {
   if (!(error instanceof ApiError && [404, 409, 422].includes(error.status))) throw error;
 }

@@ -1,37 +1,42 @@
 import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 
-/** How large, how long, and what there is to be disturbed. */
+/** The size and the duration of a run, and its disturbed processes. */
 export interface Scale {
   readonly seed: number;
   readonly nodes: number;
   readonly podsPerNode: number;
   readonly minutes: number;
-  /** Names of the processes that can be killed, of those that can be stopped and continued, and of those with a clock of their own. */
+  /**
+   * The names of the processes that can be killed, of those that can be suspended and resumed, and of those with a
+   * clock of their own.
+   */
   readonly killed: readonly string[];
   readonly stopped: readonly string[];
   readonly clocked: readonly string[];
 }
 
-/** What people and controllers do to nodes and pods. `draw`, from 0 to 1, chooses among the pods that are there by then. */
+/**
+ * A change of nodes or pods by users or controllers. `draw`, from 0 to 1, selects among the pods that exist by then.
+ */
 export type Deed =
   | { readonly kind: 'taint'; readonly node: number; readonly key: string; readonly value: string }
-  /** The same taint, set anew: it says when. */
+  /** The same taint, set again with a time. */
   | { readonly kind: 'stamp'; readonly node: number; readonly key: string; readonly value: string }
   | { readonly kind: 'untaint'; readonly node: number; readonly key: string }
   | { readonly kind: 'tolerate'; readonly draw: number; readonly key: string; readonly seconds: number }
   | { readonly kind: 'delete'; readonly draw: number };
 
-/** What becomes of the share of requests on their way to the API server that bad weather hits. */
+/** The effect of bad weather on its share of the requests to the API server. */
 export type Sky = 'throttled' | 'failing' | 'resetting' | 'silent' | 'slow' | 'deaf';
 
-/** What is done to processes and to what lies between them. */
+/** A disturbance of processes or of their connections. */
 export type Fault =
   | { readonly kind: 'kill'; readonly victim: string; readonly durationMs: number }
   | { readonly kind: 'stop'; readonly victim: string; readonly durationMs: number }
-  /** Somebody sets its clock wrong, and after a while right. */
+  /** The victim's clock is set wrong, and later right. */
   | { readonly kind: 'clock'; readonly victim: string; readonly aheadMs: number; readonly durationMs: number }
-  /** Every connection to the API server breaks; for a while none is let in. */
+  /** Every connection to the API server breaks, and new ones are rejected for a while. */
   | { readonly kind: 'cut'; readonly durationMs: number }
   | { readonly kind: 'weather'; readonly sky: Sky; readonly share: number; readonly durationMs: number };
 
@@ -41,32 +46,32 @@ export interface Planned<Act> {
   readonly act: Act;
 }
 
-/** All that happens, but for answers and their order, which are the machine's. */
+/** All events of a run, except responses and their order, which depend on the machine. */
 export interface Plan {
-  /** What the pods of each node tolerate in the beginning. */
+  /** The initial tolerations of the pods of each node. */
   readonly pods: readonly (readonly (readonly WatchedToleration[])[])[];
   readonly deeds: readonly Planned<Deed>[];
   readonly faults: readonly Planned<Fault>[];
-  /** Nothing is tolerated for longer, but for ever. */
+  /** The longest limited toleration. */
   readonly longestSeconds: number;
 }
 
 export const KEYS = ['disk', 'drain', 'fan', 'kernel', 'memory', 'power'] as const;
 const VALUES = ['', 'soon', 'now'] as const;
 
-/** A node is tainted once in this time, or twice in a shorter run. */
+/** The interval at which a node is tainted; in a shorter run it is tainted twice. */
 const TAINTED_EVERY_MS = 240_000;
 const STAYS_MS = [1_000, 60_000] as const;
 const WITH_ANOTHER = 0.3;
 const CHANGES_VALUE = 0.25;
 const FLAPS = 0.2;
 /**
- * A taint that goes and comes back while nobody looks counts as one that stood: nobody can know better. So it is away for longer than any
- * fault lasts, unless it says when it was set.
+ * A taint that is removed and set again unobserved counts as one taint, because no observer can distinguish them. The
+ * gap is therefore longer than any fault, unless the taint contains its time.
  */
 const AWAY_MS = 60_000;
 const FLAP_AWAY_MS = [1_500, 5_000] as const;
-/** In a second, of a thousand pods. */
+/** The number per second, for a thousand pods. */
 const TOLERATIONS_CHANGED = 0.25;
 const DELETED = 0.1;
 
@@ -74,14 +79,14 @@ const BETWEEN_FAULTS_MS = [6_000, 20_000] as const;
 const KILLED_MS = [200, 6_000] as const;
 const STOPPED_MS = [500, 8_000] as const;
 const CUT_MS = [1, 6_000] as const;
-/** More than the two seconds that do not count, and less than what holds evictions. */
+/** More than the two tolerated seconds, and less than the error that holds evictions. */
 const WRONG_BY_MS = [3_000, 12_000] as const;
 const WRONG_MS = [1_000, 15_000] as const;
 const CALM_MS = [3_000, 12_000] as const;
 const WEATHER_MS = [2_000, 9_000] as const;
 const SKIES = ['throttled', 'failing', 'resetting', 'silent', 'slow', 'deaf'] as const;
 
-/** The plan of a seed. The longest time that anything tolerates is a sixth of the run's, a minute at most. */
+/** Returns the plan of a seed. The longest limited toleration is a sixth of the run, and at most a minute. */
 export function planOf(scale: Scale): Plan {
   const random = new SeededRandom(scale.seed);
   const endAt = scale.minutes * 60_000;
@@ -101,7 +106,7 @@ export function planOf(scale: Scale): Plan {
 const inOrder = <Act>(planned: readonly Planned<Act>[]): readonly Planned<Act>[] =>
   planned.toSorted((a, b) => a.at - b.at);
 
-/** What pods tolerate. */
+/** Generates tolerations of pods. */
 export class Tolerations {
   readonly #random: SeededRandom;
   readonly #longestSeconds: number;
@@ -111,7 +116,7 @@ export class Tolerations {
     this.#longestSeconds = longestSeconds;
   }
 
-  /** Of one pod: nothing, all, or each key for some time, with all that the order of a list can do. */
+  /** Returns the tolerations of one pod: none, all, or each key for some time, in any order and with any duplicates. */
   list(): readonly WatchedToleration[] {
     const random = this.#random;
     if (random.chance(0.2)) return [];
@@ -140,7 +145,7 @@ export class Tolerations {
   }
 }
 
-/** The taints of one node, one after the other; those of different keys overlap. */
+/** Returns the taints of one node, one after the other; taints of different keys overlap. */
 function taints(random: SeededRandom, node: number, endAt: number): Planned<Deed>[] {
   const deeds: Planned<Deed>[] = [];
   const freeAt = new Map<string, number>();
@@ -160,13 +165,13 @@ function taints(random: SeededRandom, node: number, endAt: number): Planned<Deed
   return deeds.filter((each) => each.at < endAt);
 }
 
-/** One taint, from when it comes until it is gone for a while. */
+/** Returns the deeds of one taint, from its addition until it has been absent for a while. */
 function taintSpell(
   random: SeededRandom,
   { node, key, from }: { readonly node: number; readonly key: string; readonly from: number },
 ): { readonly deeds: readonly Planned<Deed>[]; readonly goneAt: number } {
   const value = random.pick(VALUES);
-  // As often short as long.
+  // Short and long durations are equally frequent.
   const staysMs = Math.round(STAYS_MS[0] * (STAYS_MS[1] / STAYS_MS[0]) ** random.next());
   const goneAt = from + staysMs;
   const deeds: Planned<Deed>[] = [
@@ -240,7 +245,7 @@ function processFaults(
   return faults;
 }
 
-/** One sky after the other, with calm between them. */
+/** Returns one sky after the other, with calm between them. */
 function weather(random: SeededRandom, endAt: number): Planned<Fault>[] {
   const faults: Planned<Fault>[] = [];
   let at = random.between(...CALM_MS);
@@ -253,7 +258,7 @@ function weather(random: SeededRandom, endAt: number): Planned<Fault>[] {
   return faults;
 }
 
-/** A fault in words. */
+/** Describes a fault in words. */
 export function inWords(fault: Fault): string {
   const seconds = `${(fault.durationMs / 1000).toFixed(1)} s`;
   switch (fault.kind) {

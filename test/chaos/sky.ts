@@ -11,15 +11,15 @@ type Weather = Extract<Fault, { kind: 'weather' }>;
 const RETRY_AFTER_SECONDS = [1, 3] as const;
 const SLOW_CHUNK_BYTES = 512;
 const SLOW_PAUSE_MS = 20;
-/** After that a slow answer goes on as any other: the relay's lists are megabytes. */
+/** A slow response continues at full speed after this many bytes: the relay's lists are megabytes. */
 const SLOW_BYTES = 32 * 1024;
 
-/** What may come between the service and an API server: what becomes of each request while a weather lasts. */
+/** Disturbs the requests between the service and an API server while a weather lasts. */
 export class Weathered {
-  /** Requests that were hit, by what hit them. */
+  /** The number of disturbed requests, by sky. */
   readonly hits = new Map<Sky, number>();
   readonly #random: SeededRandom;
-  /** Answers of watches that are open. */
+  /** The responses of open watches. */
   readonly #watches = new Set<Passage['response']>();
   #weather: { readonly sky: Sky; readonly share: number; readonly over: Promise<void> } | undefined;
 
@@ -27,11 +27,11 @@ export class Weathered {
     this.#random = random;
   }
 
-  /** Has a weather begin; resolves when it is over. */
+  /** Starts a weather; resolves when it is over. */
   async last({ sky, share, durationMs }: Weather): Promise<void> {
     const over = passes(durationMs);
     this.#weather = { sky, share, over };
-    // What was being heard stops, too.
+    // Open watches are held back, too.
     const held = sky === 'deaf' ? [...this.#watches].filter(() => this.#random.chance(share)) : [];
     for (const response of held) {
       this.#hit(sky);
@@ -42,7 +42,7 @@ export class Weathered {
     for (const response of held) response.stream?.uncork();
   }
 
-  /** As {@link Wiretap.carry}. */
+  /** Implements {@link Wiretap.carry}. */
   readonly carry = async ({ request, response, forward }: Passage): Promise<void> => {
     const isWatch = request.path.includes('watch=1');
     if (isWatch) {
@@ -61,7 +61,7 @@ export class Weathered {
           'retry-after': String(this.#random.between(...RETRY_AFTER_SECONDS)),
         });
       case 'failing':
-        // Half of what is said to have failed was done.
+        // Half of the requests that are reported as failed were performed.
         if (!isWatch && this.#random.chance(0.5)) await toItsEnd(await forward());
         return refuse(response, 500, 'InternalError');
       case 'resetting':
@@ -86,7 +86,7 @@ export class Weathered {
   }
 }
 
-/** As an API server refuses. */
+/** Responds with a Status, as an API server rejects requests. */
 function refuse(
   response: Passage['response'],
   code: number,
@@ -105,12 +105,12 @@ function refuse(
   response.end(JSON.stringify(status));
 }
 
-/** Has the API server say all that it has to, which nobody hears. */
+/** Reads the API server's response to its end, and discards it. */
 async function toItsEnd(answer: http.IncomingMessage): Promise<void> {
   for await (const _ of answer);
 }
 
-/** Lets some bytes of an answer through. */
+/** Returns a transform that forwards the first bytes of a response, and then resets the connection. */
 function cutShort(reset: () => void): Transform {
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -121,7 +121,7 @@ function cutShort(reset: () => void): Transform {
   });
 }
 
-/** Lets an answer through bit by bit. */
+/** Returns a transform that forwards a response slowly. */
 function slowly(): Transform {
   let slow = SLOW_BYTES;
   return new Transform({

@@ -3,7 +3,7 @@ import type { Violation } from './judge.ts';
 
 const KINDS: readonly Violation['kind'][] = ['lost', 'wrong', 'early', 'doubled'];
 
-/** A report as a table of two columns. */
+/** Returns a report as a table of two columns. */
 export function table(report: Report & { readonly form: string }): string {
   const { lateMs, lookAgeMs, violations } = report;
   const rows: readonly (readonly [string, string])[] = [

@@ -22,7 +22,7 @@ import { createQueue } from '#test/aws/sqs-queues.ts';
 
 const TABLE_TIMEOUT_SECONDS = 60;
 
-/** What an agent says who it is by. */
+/** The settings that identify an agent. */
 export interface AgentSettings {
   readonly region: string;
   readonly account: string;
@@ -31,15 +31,18 @@ export interface AgentSettings {
   readonly id: string;
 }
 
-/** What an agent has in AWS by its names, and what it reads of its service. */
+/** The AWS resources of an agent, by its names, and the data of its service that it reads. */
 export interface AgentAccount {
   readonly settings: AgentSettings;
-  /** By which processes reach it. */
+  /** The environment of processes that use it. */
   readonly env: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
-/** The account of a service of that name, in which the agent's cluster is registered to be its; rejects as {@link awsEndpoint}. */
+/**
+ * Opens the account of a service of that name, in which the agent's cluster is registered with the agent; rejects as
+ * {@link awsEndpoint}.
+ */
 export async function openAgentAccount(installation: string): Promise<AgentAccount> {
   const { url, close } = await awsEndpoint();
   const config = awsClientConfig(url);

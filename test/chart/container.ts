@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { until } from '#test/cluster/rig/until.ts';
 
-/** Nothing may be written, as where the root is read-only. */
+/** Denies all writes, as a read-only root file system does. */
 const READ_ONLY = '--permission --allow-fs-read=*';
 
 const Variable = z.union([
@@ -24,7 +24,7 @@ const Container = z.looseObject({
   readinessProbe: z.object({ httpGet: z.object({ path: z.string(), port: z.string() }) }),
   volumeMounts: z.array(z.object({ name: z.string(), mountPath: z.string() })),
 });
-/** What of a Deployment it takes to run its container without a kubelet. */
+/** The fields of a Deployment that are needed to run its container without a kubelet. */
 export const Deployment = z.object({
   spec: z.object({
     replicas: z.int(),
@@ -49,20 +49,23 @@ export interface ContainerOptions {
   readonly deployment: Deployment;
   /** The pod's own address, on this machine. */
   readonly podIp: string;
-  /** The data of a ConfigMap. */
+  /** Returns the data of a ConfigMap. */
   readonly dataOf: (configMap: string) => Promise<Readonly<Record<string, string>>>;
-  /** What it is told besides, for it runs outside of the cluster; and what its environment has besides, of whoever runs pods. */
+  /** Additional arguments and environment variables, because the container runs outside of the cluster. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** How a container ended. */
+/** The exit of a container. */
 export interface Ended {
   readonly code: number | null;
   readonly seconds: number;
 }
 
-/** A process with command, arguments and environment of a Deployment's container, and with what it mounts of ConfigMaps. */
+/**
+ * A process with command, arguments, and environment of a Deployment's container, and with the ConfigMaps that it
+ * mounts.
+ */
 export class ContainerProcess {
   readonly #child: ChildProcess;
   readonly #probe: string;
@@ -92,7 +95,7 @@ export class ContainerProcess {
     const variables: Record<string, string> = {};
     const expanded = (text: string) =>
       text.replace(/\$\((\w+)\)/g, (reference, name: string) => variables[name] ?? reference);
-    // Each may name those before it.
+    // Each variable may refer to those before it.
     for (const each of env) variables[each.name] = 'value' in each ? expanded(each.value) : podIp;
     const dir = mkdtempSync(join(tmpdir(), 'taintward-container-'));
     const mounted = new Map<string, string>();
@@ -122,14 +125,14 @@ export class ContainerProcess {
     );
   }
 
-  /** What the kubelet is answered when it asks whether it is ready, line by line; `undefined`: it is not. */
+  /** Returns the lines of the readiness probe's response; `undefined`: the container is not ready. */
   async ready(): Promise<readonly string[] | undefined> {
     if (this.#child.exitCode !== null) throw new Error(`The container ended: ${this.#said}`);
     const answer = await fetch(`${this.#probe}?verbose`).catch(() => undefined);
     return answer?.ok ? (await answer.text()).split('\n').filter(Boolean) : undefined;
   }
 
-  /** Ends it as the kubelet does; rejects when it would have to be killed. */
+  /** Stops the container as the kubelet does; rejects when it would have to be killed. */
   async stop(): Promise<Ended> {
     const askedAt = Date.now();
     this.#child.kill('SIGTERM');
@@ -138,7 +141,7 @@ export class ContainerProcess {
     return { code: this.#child.exitCode, seconds: (Date.now() - askedAt) / 1000 };
   }
 
-  /** Leaves nothing behind, however far it got. */
+  /** Removes all traces, even of a container that did not start. */
   close(): void {
     this.#child.kill('SIGKILL');
     rmSync(this.#dir, { recursive: true, force: true });

@@ -8,7 +8,7 @@ import { openAgentAccount } from './agent-account.ts';
 import { kubectl } from './kubectl.ts';
 import { Release } from './release.ts';
 
-/** All but the ServiceMonitor, whose kind the cluster does not know. */
+/** All values except the ServiceMonitor, whose kind the cluster does not know. */
 const SERVICE: Values = {
   mode: 'service',
   flowControl: { enabled: true },
@@ -23,7 +23,10 @@ const AGENT: Values = {
   rbac: { evictionApi: true, takeover: true },
   agent: { region: 'eu-west-1', account: '111122223333', cluster: 'prod', id: 'edge-1' },
 };
-/** Of each kind that is installed or made by what is installed; kinds of our own go with their definitions. */
+/**
+ * The kinds of all objects that the chart installs or that the installed service creates; custom resources are deleted
+ * with their definitions.
+ */
 const KINDS = [
   ...['customresourcedefinitions', 'clusterroles', 'clusterrolebindings'],
   ...['flowschemas', 'prioritylevelconfigurations'],
@@ -37,20 +40,20 @@ let cluster: TestCluster;
 let found: ReadonlySet<string>;
 before(async () => {
   cluster = await TestCluster.open('KUBECONFIG', runName());
-  // Other suites leave them, and Helm takes nothing over that it has not made.
+  // Other suites leave these definitions, and Helm adopts no objects that it has not created.
   kubectl(['delete', 'customresourcedefinitions', '--ignore-not-found', ...OUR_KINDS]);
   found = inventory();
 });
 after(() => cluster?.close());
 
-/** What there is of {@link KINDS}, in our namespace or in none. */
+/** Returns the existing objects of {@link KINDS}, in the test's namespace or in none. */
 const inventory = (): ReadonlySet<string> =>
   new Set(inNamespace('get', KINDS.join(), '--output', 'name').split('\n').filter(Boolean));
 const left = (): readonly string[] => [...inventory()].filter((name) => !found.has(name));
 const inNamespace = (...args: readonly string[]) => kubectl([...args, '--namespace', cluster.namespace]);
 
 for (const values of [SERVICE, AGENT]) {
-  test(`mode ${values['mode']} is applied server-side, needs no change then, and is deleted without a rest`, async (t) => {
+  test(`mode ${values['mode']} is applied server-side, needs no change then, and is deleted completely`, async (t) => {
     const yaml = renderChart(values, cluster.namespace);
     const remove = () => kubectl(['delete', '--ignore-not-found', '--filename', '-'], yaml);
     t.after(remove);
@@ -61,7 +64,7 @@ for (const values of [SERVICE, AGENT]) {
   });
 }
 
-test('helm installs, two replicas do their work with the rights of their account, and helm uninstalls', async (t) => {
+test('helm installs two replicas that work with the permissions of their account, and uninstalls them', async (t) => {
   const release = await Release.install({
     ...{ cluster, values: SERVICE, deployment: 'taintward' },
     program: 'service',
@@ -106,11 +109,11 @@ test('helm installs, two replicas do their work with the rights of their account
   assert.equal((await release.upgrade({ ...SERVICE, replicas: 3 })).spec.replicas, 3);
   await release.uninstall();
   const kept = ['configmap/taintward-gone-in-cluster', 'lease.coordination.k8s.io/taintward-in-cluster'];
-  // What it made itself, the namespace takes along.
+  // Objects that the service created itself are deleted with the namespace.
   await until('all that was installed is gone', () => left().every((name) => kept.includes(name)));
 });
 
-test('an agent is installed, and its replicas follow the cluster with the rights of their account', async (t) => {
+test('helm installs an agent whose replicas follow the cluster with the permissions of their account', async (t) => {
   const account = await openAgentAccount(cluster.run);
   t.after(() => account.close());
   const release = await Release.install({

@@ -3,7 +3,7 @@ import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 
 type KubernetesObject = Readonly<Record<string, unknown>>;
 
-/** The objects of a YAML stream, by kind and name. */
+/** Returns the objects of a YAML stream, by kind and name. */
 export function objectsOf(yaml: string): ReadonlyMap<string, KubernetesObject> {
   const all = loadAll(yaml).map(fieldsOf);
   return new Map(

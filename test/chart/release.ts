@@ -12,9 +12,9 @@ import { chartArguments, helm, type Values } from '../../deploy/helm.ts';
 import { ContainerProcess, Deployment } from './container.ts';
 import { kubectl } from './kubectl.ts';
 
-/** The name under which containers know the cluster outside of which they run. */
+/** The context by which containers outside of the cluster refer to it. */
 const CONTEXT = 'alpha';
-/** The right to it comes with a takeover: who is refused knows that there is none. */
+/** The permission for it is granted with a takeover: a rejected request shows that there is none. */
 const TAKEOVER = '/apis/taintward.dev/v1/takeovers/live';
 const ConfigMap = z.object({ data: z.record(z.string(), z.string()) });
 
@@ -23,13 +23,16 @@ export interface ReleaseOptions {
   readonly values: Values;
   /** The name of its Deployment. */
   readonly deployment: string;
-  /** What its container runs, of what is in the image. */
+  /** The program of the image that its container runs. */
   readonly program: ProgramName;
 }
 
-/** The chart, installed by helm in a test's own namespace, and its containers, run as processes with the rights of their account. */
+/**
+ * The chart, installed by helm in a test's own namespace, and its containers, run as processes with the permissions of
+ * their account.
+ */
 export class Release {
-  /** What helm says of it. */
+  /** The notes that helm prints. */
   readonly notes: string;
   readonly deployment: Deployment;
   readonly #cluster: TestCluster;
@@ -74,7 +77,7 @@ export class Release {
     return new Release(options, { notes, deployment, wiretap, dir });
   }
 
-  /** Starts the container of one more pod; `besides`: what it is told for it runs outside of the cluster. */
+  /** Starts the container of another pod; `besides`: the additional settings outside of the cluster. */
   async start(besides: {
     readonly args?: readonly string[];
     readonly env?: Readonly<Record<string, string>>;
@@ -93,7 +96,10 @@ export class Release {
     return container;
   }
 
-  /** Waits until of all that were started one says `leading`, and each other `standing`, as states of a cluster; returns that one first. */
+  /**
+   * Waits until one of the started containers reports `leading` as the cluster's state, and each other `standing`;
+   * returns the leading one first.
+   */
   async settled(leading: string, standing: string): Promise<readonly ContainerProcess[]> {
     return until(`one says ${leading}, and each other ${standing}`, async () => {
       const states = await Promise.all(this.#containers.map((each) => each.ready()));
@@ -104,20 +110,20 @@ export class Release {
     });
   }
 
-  /** What the API server refused to any of them. */
+  /** Returns the requests of all containers that the API server rejected. */
   refused(): readonly TappedRequest[] {
     return this.#wiretap.requests.filter(
       ({ status, path }) => (status === 401 || status === 403) && path !== TAKEOVER,
     );
   }
 
-  /** Installs it anew with other values; returns its Deployment. */
+  /** Upgrades the release to other values; returns its Deployment. */
   async upgrade(values: Values): Promise<Deployment> {
     helmOn(this.#cluster, 'upgrade', values);
     return readDeployment(this.#cluster, this.#deploymentName);
   }
 
-  /** Ends what still runs, and takes it all away. */
+  /** Ends the running containers, and uninstalls the release. */
   async uninstall(): Promise<void> {
     for (const container of this.#containers) container.close();
     await this.#wiretap.close();

@@ -16,21 +16,21 @@ const valuesOf = (file: string): Values =>
   fieldsOf(load(readFileSync(join(import.meta.dirname, 'values', `${file}.yaml`), 'utf8')));
 const AGENT = valuesOf('agent');
 
-/** By default: what kustomize takes is on record for these. */
+/** The default values of each folder. Kustomize's inputs for them are on record. */
 const DEFAULTS: Readonly<Record<string, Values>> = { 'in-cluster': {}, agent: AGENT };
-/** With every value another than the folder's, by the folder. */
+/** By the folder, the name of the values file in which every value differs from the folder's. */
 const WITH_ALL: Readonly<Record<string, string>> = {
   'in-cluster': 'service-with-all',
   agent: 'agent-with-all',
 };
 
-test('helm has nothing to complain of', () => {
+test('helm lint has no complaints', () => {
   for (const values of [...Object.values(DEFAULTS), ...Object.values(WITH_ALL).map(valuesOf)]) {
     assert.match(lintChart(values), /0 chart\(s\) failed/);
   }
 });
 
-/** The text of each object, by kind and name; the release is the same in all of them. */
+/** Returns the text of each object, by kind and name; the release is the same in all of them. */
 function rendered(values: Values): ReadonlyMap<string, string> {
   const texts = renderChart(values)
     .replaceAll(`:${VERSION}`, ':<release>')
@@ -40,7 +40,7 @@ function rendered(values: Values): ReadonlyMap<string, string> {
   );
 }
 
-/** Lines that other values take out (`-`) and put in (`+`), by object. */
+/** Returns the lines that other values remove (`-`) and add (`+`), by object. */
 function changes(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string {
   const lines = (text = '') => (text === '' ? [] : text.split('\n'));
   const names = new Set([...before.keys(), ...after.keys()]);
@@ -55,7 +55,7 @@ function changes(before: ReadonlyMap<string, string>, after: ReadonlyMap<string,
 }
 
 for (const [folder, name] of Object.entries(WITH_ALL)) {
-  test(`what other values change of deploy/${folder} is on record: ${name}`, (t) => {
+  test(`the changes of deploy/${folder} with other values are on record: ${name}`, (t) => {
     const changed = changes(rendered(FOLDERS[folder] ?? {}), rendered(valuesOf(name)));
     t.assert.fileSnapshot(`${changed}\n`, join(import.meta.dirname, 'golden', `${name}.diff`), {
       serializers: [String],
@@ -95,7 +95,7 @@ const REFUSED: Readonly<Record<string, readonly [Values, RegExp]>> = {
   'an account that lost its zeros': [{ ...AGENT, agent: { account: 111122223333 } }, /'\/agent\/account'/],
 };
 for (const [what, [values, message]] of Object.entries(REFUSED)) {
-  test(`refused is ${what}`, () => {
+  test(`the chart rejects ${what}`, () => {
     assert.throws(
       () => renderChart(values),
       (error: unknown) => error instanceof HelmError && message.test(error.message),
@@ -103,7 +103,7 @@ for (const [what, [values, message]] of Object.entries(REFUSED)) {
   });
 }
 
-test('the folders of manifests are what the chart renders', () => {
+test('the folders of manifests match the rendered chart', () => {
   const rendered = manifests();
   for (const [path, text] of rendered) {
     assert.equal(readFileSync(join(DEPLOY, path), 'utf8'), text, `write ${path} anew with npm run manifests`);
@@ -121,7 +121,7 @@ test('the folders of manifests are what the chart renders', () => {
 });
 
 for (const [folder, values] of Object.entries(DEFAULTS)) {
-  test(`kubectl apply -k deploy/${folder} gives what helm installs, and the namespace`, () => {
+  test(`kubectl apply -k deploy/${folder} applies the objects that helm installs, and the namespace`, () => {
     const byKustomize = new Map(objectsOf(kubectl(['kustomize', join(DEPLOY, folder)])));
     assert.ok(byKustomize.delete(`Namespace/${NAMESPACE}`));
     const byHelm = objectsOf(renderChart(values));

@@ -5,10 +5,10 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
 
-/** The built-in controller begins within milliseconds. */
+/** The built-in controller starts evicting within milliseconds. */
 const OTHERS_WITHIN_MS = 3_000;
 
-test('nobody else evicts on this cluster: its taint-eviction-controller is off', async () => {
+test("has no other eviction controller: the cluster's taint-eviction-controller is off", async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('alone');
   const pod = await cluster.addPod(node, 'alone');

@@ -14,10 +14,10 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
 
-/** The second context of a kubeconfig with two. */
+/** The second context of a kubeconfig that has two. */
 const OTHER = 'beta';
 
-/** Starts a service that cannot work; it must end with one sentence on standard error, which is returned. */
+/** Starts a service that cannot work, and returns the single sentence with which it ends on standard error. */
 async function refusal(options: Partial<ServiceOptions>): Promise<string> {
   const service = await ServiceProcess.spawn({
     kubeconfig: stage().kubeconfig,
@@ -34,7 +34,7 @@ async function refusal(options: Partial<ServiceOptions>): Promise<string> {
 }
 
 describe('a kubeconfig', () => {
-  test('that is not there', async () => {
+  test('is rejected when the file is missing', async () => {
     const kubeconfig = join(stage().newStateDir(), 'absent');
     assert.match(
       await refusal({ kubeconfig }),
@@ -42,28 +42,28 @@ describe('a kubeconfig', () => {
     );
   });
 
-  test('that is not YAML', async () => {
+  test('is rejected when it is not YAML', async () => {
     const kubeconfig = stage().write('broken', 'apiVersion: v1\nclusters: [\n');
     assert.match(await refusal({ kubeconfig }), /The kubeconfig .*broken is not YAML/);
   });
 
-  test('that is YAML but no kubeconfig', async () => {
+  test('is rejected when it is YAML but no kubeconfig', async () => {
     const kubeconfig = stage().write('other', 'clusters: 5\n');
     assert.match(await refusal({ kubeconfig }), /The kubeconfig .*other is wrong at clusters/);
   });
 
-  test('without the context that is asked for', async () => {
+  test('is rejected without the selected context', async () => {
     assert.match(await refusal({ contexts: ['nowhere'] }), /has no context "nowhere": it has alpha/);
   });
 
-  test('without one of the contexts that are asked for', async () => {
+  test('is rejected without one of the selected contexts', async () => {
     const contexts = [CONTEXT, 'nowhere'];
     assert.match(await refusal({ contexts }), /has no context "nowhere": it has alpha/);
   });
 });
 
 describe('a token', () => {
-  test('that is none', async () => {
+  test('is rejected when it is not a token', async () => {
     const { cluster } = stage();
     const kubeconfig = await stage().writeKubeconfig('bad-token', cluster.connection, 'no-token');
     assert.match(
@@ -72,7 +72,7 @@ describe('a token', () => {
     );
   });
 
-  test('that is no longer valid', async () => {
+  test('is rejected when its account was deleted', async () => {
     const { cluster } = stage();
     const account = await Account.create(cluster, 'leaver');
     await account.delete();
@@ -82,7 +82,7 @@ describe('a token', () => {
     assert.ok(!sentence.includes(account.token), 'the token is not shown');
   });
 
-  test('without the rights it needs', async () => {
+  test('is rejected without the required permissions', async () => {
     const { cluster } = stage();
     const rules = MIN_PERMISSIONS.map(({ resource, verbs }) => ({
       resource,
@@ -94,8 +94,8 @@ describe('a token', () => {
   });
 });
 
-describe('of two clusters the one', () => {
-  /** Both contexts lead to the stage's cluster, the second one by this token. */
+describe('the failing cluster of two', () => {
+  /** Both contexts refer to the stage's cluster; the second context uses this token. */
   const writePair = async (token: string): Promise<string> => {
     const { cluster, account } = stage();
     const { connection } = cluster;
@@ -128,7 +128,7 @@ describe('of two clusters the one', () => {
     assert.deepEqual(await service.states(), [`${CONTEXT} live`, `${OTHER} live`]);
   });
 
-  test('without rights joins the other when they are granted', async (t) => {
+  test('without permissions joins the other when they are granted', async (t) => {
     const account = await Account.create(stage().cluster, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
@@ -139,18 +139,18 @@ describe('of two clusters the one', () => {
 });
 
 describe('a state directory', () => {
-  test('that is a file', async () => {
+  test('is rejected when it is a file', async () => {
     const stateDir = stage().write('a-file', '');
     assert.match(await refusal({ stateDir }), /cannot use the state directory .*a-file \(EEXIST\)/);
   });
 
-  test('that another process uses', async () => {
+  test('is rejected when another process uses it', async () => {
     const stateDir = stage().newStateDir();
     await stage().start({ stateDir });
     assert.match(await refusal({ stateDir }), /is in use by another Taintward process/);
   });
 
-  test('whose store is damaged', async () => {
+  test('is rejected when its store is damaged', async () => {
     const stateDir = stage().newStateDir();
     writeFileSync(join(stateDir, 'store.sqlite'), 'not a database at all, by any means '.repeat(100));
     assert.match(
@@ -160,7 +160,7 @@ describe('a state directory', () => {
   });
 });
 
-test('a port that is in use', async () => {
+test('rejects a port that is in use', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -11,10 +11,10 @@ import type { PodLife } from './rig/witness.ts';
 const stage = fileStage('bare');
 
 const TAINT = { key: 'maintenance' };
-/** The suite taints most of its few nodes, which the guard would hold. */
+/** The suite taints most of its few nodes, so the guard would trip. */
 const ENFORCE = 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\n';
 
-describe('where policy has pods evicted by the Eviction API', () => {
+describe('policy method evict', () => {
   let kubeconfig: string;
   before(async () => {
     const { cluster } = stage();
@@ -23,7 +23,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     kubeconfig = await stage().writeKubeconfig('evicter', cluster.connection, account.token);
   });
 
-  /** A service with this deadline, and a node with two running pods that have a budget. */
+  /** Starts a service with this deadline, and creates a node with two running pods that have a budget. */
   async function budgeted(
     name: string,
     minAvailable: number,
@@ -44,7 +44,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     return { cluster, service, node, pods };
   }
 
-  /** When a pod was evicted, and what it was marked with. */
+  /** Waits until a pod is evicted, and returns the time and the reason of its `DisruptionTarget` condition. */
   const evicted = (pod: PodLife) =>
     until(`${pod.name} is evicted`, () => {
       const { evictedAt, disruption } = stage().cluster.witness.pods.get(pod.uid) ?? pod;
@@ -56,7 +56,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
       stage().cluster.witness.reasonsOf(pod.name).includes('TaintwardEvictionBlocked'),
     );
 
-  test('a disruption budget blocks, and then lets go', async () => {
+  test('retries pods that a disruption budget blocks until the budget allows their eviction', async () => {
     const { cluster, service, node, pods } = await budgeted('budget', 2);
     await cluster.taint(node, TAINT);
     for (const pod of pods) {
@@ -73,7 +73,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.deepEqual(service.complaints(), []);
   });
 
-  test('of pods that share a budget as many go as it can spare', async () => {
+  test('evicts as many pods of a budget as the budget allows', async () => {
     const { cluster, node, pods } = await budgeted('spare', 1);
     await cluster.taint(node, TAINT);
     const going = () => pods.filter(({ uid }) => cluster.witness.pods.get(uid)?.evictedAt !== undefined);
@@ -84,7 +84,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
     assert.equal(going().length, 1);
   });
 
-  test('what its budget blocks up to the deadline is then deleted', async () => {
+  test('deletes pods that a budget blocks until the deadline', async () => {
     const { cluster, node, pods } = await budgeted('deadline', 2, { deadline: '6s' });
     const { askedAt } = await cluster.taint(node, TAINT);
     for (const pod of pods) {
@@ -94,14 +94,14 @@ describe('where policy has pods evicted by the Eviction API', () => {
     }
   });
 
-  test('pods that go because their node is unreachable are deleted whatever their budget says', async () => {
+  test('deletes pods of an unreachable node regardless of their budget', async () => {
     const tolerations = [tolerates(NODE_UNREACHABLE, 1)];
     const { cluster, node, pods } = await budgeted('down', 2, { tolerations });
     await cluster.taint(node, { key: NODE_UNREACHABLE });
     for (const pod of pods) assert.equal((await evicted(pod)).reason, 'DeletionByTaintManager');
   });
 
-  test('without the right to it pods stay, and the service says which right is missing', async () => {
+  test('evicts no pods without the permission for it, and reports the missing permission', async () => {
     const { cluster, service, node, pods } = await budgeted('right', 0, { account: stage().kubeconfig });
     await cluster.taint(node, TAINT);
     await service.untilSaid(
@@ -113,7 +113,7 @@ describe('where policy has pods evicted by the Eviction API', () => {
   });
 });
 
-test('where policy sets a rate, pods go at it', async () => {
+test("evicts pods at the policy's rate", async () => {
   const { cluster } = stage();
   await stage().start({ policy: stage().write('rate.yaml', `${ENFORCE}evictionRate: 2\n`) });
   const node = await cluster.addNode('rate');
@@ -126,6 +126,7 @@ test('where policy sets a rate, pods go at it', async () => {
     return found.length === pods.length && found.sort((a, b) => a - b);
   });
   const [first = 0, last = 0] = [moments[0], moments.at(-1)];
-  // Seven turns are in four seconds, of the first and the last of which a moment may be used; without a rate they take none.
+  // Seven pods take four seconds. The first and the last slot can each be used late. Without a rate the evictions take
+  // no time.
   assert.ok(last - first >= 1_000, `within ${last - first} ms`);
 });

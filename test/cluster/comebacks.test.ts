@@ -11,7 +11,7 @@ const stage = fileStage('served');
 
 const COMEBACKS = 10;
 
-test('a pod that comes back under its name on the still tainted node goes again, ten times in a row', async (t) => {
+test('evicts a pod that is re-created under its name on the still tainted node, ten times in a row', async (t) => {
   const { cluster } = stage();
   const node = await cluster.addNode('stateful');
   let pod = await cluster.addPod(node, 'db-0', {
@@ -37,7 +37,7 @@ test('a pod that comes back under its name on the still tainted node goes again,
   assert.ok(evicted.every(({ disruption }) => disruption?.beforeDeletion));
 });
 
-test('when a node is deleted, its pods with a running timer go in their time and the others stay', async () => {
+test('evicts the pods of a deleted node that have a deadline at that deadline, and no others', async () => {
   const { cluster, service } = stage();
   const [tainted, untainted] = await Promise.all([
     cluster.addNode('gone'),
@@ -58,7 +58,7 @@ test('when a node is deleted, its pods with a running timer go in their time and
   assertUntouched(forever, bystander);
 });
 
-test('a node that comes back untainted saves its pods, one that comes back tainted does not', async () => {
+test('keeps the pods of a node that is re-created without its taint, and evicts those of a node that is still tainted', async () => {
   const { cluster, service } = stage();
   const names = ['back-untainted', 'back-tainted'];
   const [clean, dirty] = await Promise.all(names.map((name) => cluster.addNode(name)));

@@ -8,7 +8,7 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('served through a wiretap');
 
-test('an evicted pod first gets the condition, then its deletion, as the built-in controller does it', async () => {
+test('sets the condition on an evicted pod before deleting it, as the built-in controller does', async () => {
   const { cluster, wiretap } = stage();
   const node = await cluster.addNode('condition');
   const pod = await cluster.addPod(node, 'condition');
@@ -39,7 +39,7 @@ test('an evicted pod first gets the condition, then its deletion, as the built-i
   assert.deepEqual(
     writes.map(({ method, path: written, contentType }) => [
       method,
-      // Each process has a name of its own.
+      // The field manager contains a name that is unique to each process.
       written.replace(/\?fieldManager=taintward-.+$/, ' by us'),
       contentType,
     ]),
@@ -58,7 +58,7 @@ test('an evicted pod first gets the condition, then its deletion, as the built-i
   assert.match(resourceVersion, /^\d+$/, 'the very pod that the patch answered');
 });
 
-test("one Event tells of an eviction, in the built-in controller's words", async () => {
+test("writes one Event per eviction, with the built-in controller's message", async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('event');
   const pod = await cluster.addPod(node, 'event', { tolerations: [tolerates('maintenance', 1)] });
@@ -79,7 +79,7 @@ test("one Event tells of an eviction, in the built-in controller's words", async
   assert.ok(Date.parse(firstTimestamp ?? '') > tainted.askedAt - 1000 && at >= tainted.askedAt);
 });
 
-test('a pod that is replaced under its name while its deletion is under way costs the new one nothing', async () => {
+test("spares a new pod of the same name while its predecessor's deletion is in progress", async () => {
   const { cluster, service, wiretap } = stage();
   const node = await cluster.addNode('replaced');
   const [pod, fence] = await Promise.all([
@@ -100,7 +100,7 @@ test('a pod that is replaced under its name while its deletion is under way cost
   assert.deepEqual(cluster.witness.taintManagerEvents(pod.name), []);
 });
 
-test('pods that are replaced under their names at the very moment they fall due never take the new ones along', async () => {
+test('spares new pods that replace pods of the same name exactly at their deadlines', async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('races');
   const offsetsMs = [-60, -40, -20, -10, 0, 5, 10, 15, 20, 30];
@@ -123,7 +123,7 @@ test('pods that are replaced under their names at the very moment they fall due 
   assertUntouched(...successors);
 });
 
-test('a pod that is replaced under its name before its time does not pass its deadline on', async () => {
+test("does not apply a replaced pod's deadline to the new pod of the same name", async () => {
   const { cluster, service } = stage();
   const node = await cluster.addNode('heir');
   const pod = await cluster.addPod(node, 'heir', { tolerations: [tolerates('maintenance', 2)] });
@@ -136,7 +136,7 @@ test('a pod that is replaced under its name before its time does not pass its de
   await evictedOnTime(heir, 3, { askedAt, seenAt: heir.seenAt });
 });
 
-test('a pod that somebody else deletes is no error, and an Event says that its deletion is cancelled', async () => {
+test('writes an Event that cancels the deletion of a pod that somebody else deleted, and no error', async () => {
   const { cluster, service } = stage();
   const node = await cluster.addNode('deleted');
   const [pod, fence] = await Promise.all([

@@ -12,12 +12,15 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
 
-/** So soon a cluster has what was lost there. */
+/** Time within which the service reports lost access to a cluster. */
 const WITHIN_MS = 15_000;
-/** So soon whoever looks at the status is told of it. */
+/** Time within which `taintward status` shows lost access. */
 const SHOWN_WITHIN_MS = 30_000;
 
-/** A service by an account of its own, and what it says is wrong with its cluster: what, of which objects, with which status. */
+/**
+ * Starts a service under its own account. Its faults are the connection state, resource, and HTTP status that it
+ * reports for its cluster.
+ */
 async function serve(name: string) {
   const { cluster } = stage();
   const account = await Account.create(cluster, name);
@@ -34,7 +37,7 @@ async function serve(name: string) {
       async () => `${await faults()}` === `${expected}`,
       WITHIN_MS,
     );
-  /** What the status says of it, as soon as that is of the form. */
+  /** Waits until `taintward status` ends with this code and its output matches `form`. */
   const shows = (code: number, form: RegExp) =>
     until(
       `status ends with ${code} and says ${form}`,
@@ -47,7 +50,7 @@ async function serve(name: string) {
   return { cluster, account, service, faults, told, shows };
 }
 
-test('rights that are taken away are told within 15 s, before a taint and at one, and no more once they are back', async (t) => {
+test('reports revoked permissions within 15 s, before and after a taint, and clears the report when they are restored', async (t) => {
   const { cluster, account, told, faults } = await serve('forbidden');
   assert.deepEqual(await faults(), []);
   const node = await cluster.addNode('forbidden');
@@ -56,7 +59,7 @@ test('rights that are taken away are told within 15 s, before a taint and at one
   await account.revoke();
   await told('list-failing pods 403', 'watch-failing nodes 403');
   t.diagnostic(`told after ${Date.now() - from} ms`);
-  // Its watch of nodes still stands, and so it lists the pods.
+  // The service still watches nodes, so the taint makes it list the pods.
   await cluster.taint(node, { key: 'x' });
   await told('list-failing pods 403', 'watch-failing nodes 403');
   assert.equal(pod.evictedAt, undefined);
@@ -65,7 +68,7 @@ test('rights that are taken away are told within 15 s, before a taint and at one
   await until('it is evicted', () => pod.evictedAt);
 });
 
-test('an account that is deleted is told within 15 s: its token is refused', async (t) => {
+test('reports a deleted account, whose token is rejected, within 15 s', async (t) => {
   const { account, told } = await serve('leaver');
   const from = Date.now();
   await account.delete();
@@ -73,7 +76,7 @@ test('an account that is deleted is told within 15 s: its token is refused', asy
   t.diagnostic(`told after ${Date.now() - from} ms`);
 });
 
-test('rights that are taken away are shown by status within 30 s with exit code 2, and not once they are back', async (t) => {
+test('shows revoked permissions in status within 30 s with exit code 2, until they are restored', async (t) => {
   const { account, shows } = await serve('shown');
   await shows(0, /^No action required\.$/m);
   const from = Date.now();

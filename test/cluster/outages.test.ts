@@ -10,7 +10,7 @@ const stage = fileStage('served through a wiretap');
 
 const OUTAGE_MS = 8_000;
 
-test('while the API server is out of reach nothing is lost, and on its return what is due goes within seconds', async (t) => {
+test('loses nothing while the API server is unreachable, and evicts due pods within seconds of its return', async (t) => {
   const { cluster, service, wiretap } = stage();
   const names = ['due-in-outage', 'due-after', 'untainted-in-outage', 'tainted-in-outage'];
   const [due, after, untainted, tainted] = await Promise.all(names.map((name) => cluster.addNode(name)));
@@ -44,7 +44,7 @@ test('while the API server is out of reach nothing is lost, and on its return wh
   assertUntouched(saved);
 });
 
-test('while its rights are taken away nothing is lost, and once they are back what is due goes', async (t) => {
+test('loses nothing while its permissions are revoked, and evicts due pods when they are restored', async (t) => {
   const { cluster, account, service } = stage();
   const node = await cluster.addNode('forbidden');
   const pod = await cluster.addPod(node, 'forbidden', { tolerations: [tolerates('x', 2)] });

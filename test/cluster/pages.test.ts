@@ -5,7 +5,7 @@ import { CONTEXT } from './rig/stage.ts';
 
 const stage = fileStage('bare');
 
-test('the way from observing to enforcing is as its page says, command after command', async (t) => {
+test('moves from observing to enforcing with the commands of the page move-to-enforce', async (t) => {
   const { cluster, kubeconfig } = stage();
   const node = await cluster.addNode('followed');
   await cluster.addPod(node, 'followed');

@@ -8,12 +8,12 @@ import { until } from './rig/until.ts';
 import type { PodLife } from './rig/witness.ts';
 
 /*
- * Two real clusters and twenty simulated ones under one service, ruled as an operator does it: by the command line, beside
- * the service that runs. What is seen of pods in alpha and beta is what their API servers tell.
+ * Two real clusters and twenty simulated ones under one service. The operator's commands run beside the running
+ * service. Evictions in alpha and beta are observed at their API servers.
  */
 
 const SIMULATED = 20;
-/** For so long nothing must happen to what is due. */
+/** Time for which pods that must stay are watched. */
 const WATCHED_MS = 3_000;
 
 const closing = new AsyncDisposableStack();
@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => closing.disposeAsync());
 
-/** A node of alpha with pods on it. */
+/** Creates a node of alpha with pods on it. */
 async function nodeWith(name: string, pods: number, spec: Parameters<typeof fleet.alpha.addPod>[2] = {}) {
   const { alpha } = fleet;
   const node = await alpha.addNode(name);
@@ -43,8 +43,8 @@ async function assertStays(...pods: readonly PodLife[]): Promise<void> {
   assertUntouched(...pods);
 }
 
-describe('a cluster of which nobody has said anything', () => {
-  test('loses no pod; what would have gone is told, kept as history, and goes in turn once it is enforced', async (t) => {
+describe('a cluster without a policy', () => {
+  test('evicts no pod, reports and records the pods it would evict, and evicts them in order once enforced', async (t) => {
     const { alpha } = fleet;
     const { node, pods } = await nodeWith('observed', 6);
     await alpha.taint(node, { key: 'x' });
@@ -63,7 +63,7 @@ describe('a cluster of which nobody has said anything', () => {
     const moments = (await evicted(pods)).sort((a, b) => a - b);
     const [first = 0, last = 0] = [moments[0], moments.at(-1)];
     t.diagnostic(`six pods drained in ${last - first} ms at 2/s`);
-    // The first ones may be a moment late, the last one has its turn after two and a half seconds.
+    // The first pods can be evicted late; the slot of the last pod is after 2.5 s.
     assert.ok(last - first >= 1_500, `${last - first}`);
   });
 });
@@ -71,7 +71,7 @@ describe('a cluster of which nobody has said anything', () => {
 describe('an operator', () => {
   before(() => fleet.apply({ mode: 'enforce' }));
 
-  test('stops all clusters by one command, and what was due meanwhile goes when they are resumed', async () => {
+  test('stops all clusters with one command, and resumes them with the due pods evicted', async () => {
     const { alpha, beta, simulated } = fleet;
     const inAlpha = await nodeWith('stopped', 3);
     const node = await beta.addNode('stopped');
@@ -81,7 +81,7 @@ describe('an operator', () => {
     const uids = new Map(
       [...simulated].map(([name, cluster]) => {
         cluster.taint('node-1', 'trial=now:NoExecute');
-        // The DaemonSet tolerates everything.
+        // The DaemonSet's pods tolerate all taints.
         const pods = cluster.pods().filter((pod) => pod.node === 'node-1' && !pod.name.startsWith('logs'));
         return [name, pods.filter((pod) => !pod.name.startsWith('kube-')).map(({ uid }) => uid)];
       }),
@@ -106,7 +106,7 @@ describe('an operator', () => {
     );
   });
 
-  test('keeps a pod, and the pods of a node, and lets them go', async () => {
+  test('holds a pod and the pods of a node, and releases them', async () => {
     const { alpha } = fleet;
     const pods = await nodeWith('held-pod', 2);
     const [kept, other] = pods.pods;
@@ -133,7 +133,7 @@ describe('an operator', () => {
 });
 
 describe('policy', () => {
-  test('leaves out what it excludes, and takes its own seconds in place of what pods say', async () => {
+  test('skips excluded pods and overrides their tolerationSeconds', async () => {
     const { alpha } = fleet;
     await fleet.apply(
       {
@@ -156,7 +156,7 @@ describe('policy', () => {
     assertUntouched(unbounded);
   });
 
-  test('reads NoSchedule taints of virtual keys as NoExecute', async () => {
+  test('treats NoSchedule taints of treatAsNoExecute keys as NoExecute', async () => {
     const { alpha } = fleet;
     const node = await alpha.addNode('virtual', [{ key: 'retired', effect: 'NoSchedule' }]);
     const [pod, staying] = await Promise.all([
@@ -171,18 +171,18 @@ describe('policy', () => {
     await assertStays(staying);
   });
 
-  test('has pods go no faster than its rate', async (t) => {
+  test('limits evictions to its rate', async (t) => {
     await fleet.apply({ mode: 'enforce', evictionRate: 2 }, 'alpha');
     const { node, pods } = await nodeWith('rated', 9);
     await fleet.alpha.taint(node, { key: 'x' });
     const moments = (await evicted(pods)).sort((a, b) => a - b);
     const tookMs = (moments.at(-1) ?? 0) - (moments[0] ?? 0);
     t.diagnostic(`nine pods in ${tookMs} ms at 2/s`);
-    // Nine turns are in five seconds, of the first and the last of which a moment may be used.
+    // Nine pods take five seconds. The first and the last slot can each be used late.
     assert.ok(tookMs >= 2_000, `${tookMs}`);
   });
 
-  test('has disruption budgets heeded by the Eviction API', async () => {
+  test('makes evictions respect disruption budgets with method evict', async () => {
     const { alpha } = fleet;
     await fleet.apply({ mode: 'enforce', method: 'evict' }, 'alpha');
     const { node, pods } = await nodeWith('budgeted', 2, { labels: { app: 'budgeted' } });
@@ -197,7 +197,7 @@ describe('policy', () => {
     await fleet.apply({ mode: 'enforce' }, 'alpha');
   });
 
-  test('is refused with one sentence that names the setting', async () => {
+  test('is rejected with a sentence that names the invalid setting', async () => {
     await assert.rejects(fleet.apply({ mode: 'enforce', releaseRate: 0 }, 'alpha'), {
       stderr: /policy\.releaseRate must be a number of pods per second from 0\.001 to 1000000/,
     });

@@ -5,12 +5,12 @@ import { until } from './rig/until.ts';
 
 const stage = fileStage('bare');
 
-/** Tells how long after `since` something was done. */
+/** Reports the time between `since` and now as a diagnostic of the test. */
 function tell(t: TestContext, what: string, since: number): void {
   t.diagnostic(`${what} after ${Date.now() - since} ms`);
 }
 
-test('a cluster is observed until the file of its policy says otherwise, and a mistake in that changes nothing', async (t) => {
+test('observes a cluster until its policy file enforces, and ignores a policy file with a mistake', async (t) => {
   const { cluster } = stage();
   const policy = stage().write('policy.yaml', 'mode: observe');
   const service = await stage().start({ policy });

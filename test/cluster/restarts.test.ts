@@ -10,11 +10,11 @@ const stage = fileStage('bare');
 
 const SOON_MS = 5_000;
 
-test('after kill -9, again and again, every pod goes at its original deadline, and what fell due meanwhile at once', async (t) => {
+test('evicts every pod at its original deadline despite repeated kill -9, and overdue pods immediately after the restart', async (t) => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const node = await cluster.addNode('killed');
-  // Both services that follow are there by then, on a busy machine, too.
+  // Both later services have started by then, even on a busy machine.
   const times = [2, 11, 12];
   const pods = await Promise.all(
     times.map((seconds) =>
@@ -43,7 +43,7 @@ test('after kill -9, again and again, every pod goes at its original deadline, a
   t.diagnostic(`evicted ${late.join(', ')} ms after their original deadlines`);
 });
 
-test('a taint that was removed while the service was down evicts nobody', async () => {
+test('evicts no pods for a taint that was removed while the service was down', async () => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const [node, other] = await Promise.all([cluster.addNode('removed'), cluster.addNode('stays')]);
@@ -74,7 +74,7 @@ test('a taint that was removed while the service was down evicts nobody', async 
   }
 });
 
-test('a taint that was set while the service was down, or before it ever ran, is acted upon', async () => {
+test('applies taints that were set before the first start or while the service was down', async () => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const [before, meanwhile] = await Promise.all([cluster.addNode('before'), cluster.addNode('meanwhile')]);
@@ -91,7 +91,7 @@ test('a taint that was set while the service was down, or before it ever ran, is
   await until('it is evicted', () => b.evictedAt);
 });
 
-test('SIGTERM ends it soon and well, and loses nothing', async (t) => {
+test('ends promptly with exit code 0 on SIGTERM, and loses nothing', async (t) => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const node = await cluster.addNode('stopped');
@@ -109,7 +109,7 @@ test('SIGTERM ends it soon and well, and loses nothing', async (t) => {
   assert.equal((await again.stop()).code, 0);
 });
 
-test('killed again and again while hundreds are evicted, it evicts them all and nobody else', async (t) => {
+test('evicts hundreds of pods, and no others, despite being killed repeatedly meanwhile', async (t) => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const nodes = await Promise.all(

@@ -5,19 +5,19 @@ import { latencyText } from './rig/figures.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { until } from './rig/until.ts';
 
-/** Smaller numbers suit smaller clusters; a kubelet runs 110 pods, so no node has more. */
+/** Set smaller numbers for smaller clusters. A kubelet runs 110 pods, so no node has more. */
 const NODES = Number(process.env['SCALE_NODES'] ?? 100);
 const PODS_PER_NODE = Number(process.env['SCALE_PODS_PER_NODE'] ?? 50);
 
 const stage = fileStage('served');
 
-/** Requests at a time while the pods are made. */
+/** Concurrent requests while the pods are created. */
 const PARALLEL = 48;
 const EVICTED_WITHIN_MS = 240_000;
-/** What the service may have resident with 5,000 pods. */
+/** The maximum resident memory of the service with 5,000 pods. */
 const MAX_PEAK_MIB = 300;
 
-test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod goes, each exactly once`, async (t) => {
+test(`evicts all pods of ${NODES} nodes of ${PODS_PER_NODE} pods, tainted simultaneously, exactly once each`, async (t) => {
   const { cluster, service } = stage();
   const nodes = await pMap(
     Array.from({ length: NODES }, (_, index) => index),
@@ -58,7 +58,7 @@ test(`${NODES} nodes of ${PODS_PER_NODE} pods, all tainted at once: every pod go
     pods.every(({ disruption }) => disruption?.beforeDeletion),
     'each had the condition first',
   );
-  // Metrics are rendered once a second.
+  // The service renders its metrics once a second.
   await until(
     'all are counted',
     async () => (await service.metric('taint_eviction_controller_pod_deletions_total')) === pods.length,

@@ -6,10 +6,13 @@ import { evictedOnTime } from './rig/on-time.ts';
 const stage = fileStage('bare');
 
 const PODS = 10;
-/** Which of the two is first is chance; one that finds all pods gone already sees no marks of the other on them. */
+/**
+ * Chance decides which of the two services is first. A service for which no pods are left sees no marks of the other on
+ * them.
+ */
 const MAX_NODES = 20;
 
-test('two services with states of their own on one cluster evict each pod once, notice each other, and one goes on when the other is gone', async (t) => {
+test('evicts each pod once with two services of separate state on one cluster, which notice each other and survive each other', async (t) => {
   const { cluster } = stage();
   const services = [await stage().start(), await stage().start()];
   const noticed = () =>

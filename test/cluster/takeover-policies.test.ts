@@ -34,7 +34,7 @@ after(async () => {
   await cluster.close();
 });
 
-/** A new kind is known a moment after its definition. */
+/** The API server serves a new kind shortly after its definition. */
 const applied = (manifest: Manifest) =>
   until(`${manifest.kind} is applied`, () =>
     objects.apply(pathOf(manifest), manifest, 'suite').then(
@@ -50,17 +50,17 @@ const taint = (key: string, effect: string, at?: number): WatchedTaint => ({
 });
 const down = (at?: number) => [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => taint(key, 'NoExecute', at));
 
-/** The taints that the node has once it was written with these. */
+/** Writes these taints to the node; returns the taints that it has afterwards. */
 async function written(taints: readonly WatchedTaint[]): Promise<readonly WatchedTaint[]> {
   const answer = await cluster.api.patch(`/api/v1/nodes/${node}`, { spec: { taints } });
   return WatchedNode.parse(answer).spec.taints;
 }
 
-/** Sets the heartbeat, and waits until the policy goes by it. */
+/** Sets the heartbeat, and waits until the admission policy applies it. */
 async function beat(heartbeat: string | null): Promise<void> {
   await cluster.api.patch(TAKEOVER_PATH, { spec: { heartbeat } });
   const at = heartbeat === null ? BEAT : Date.parse(heartbeat);
-  // A heartbeat of the last year that there is leaves no room behind it.
+  // No time after a heartbeat in the year 9999 can be written.
   if (at > Date.UTC(9998)) return;
   await until(`the policy goes by ${heartbeat}`, async () => {
     const kept = (await written(down(at))).length;
@@ -69,7 +69,7 @@ async function beat(heartbeat: string | null): Promise<void> {
 }
 
 describe('at nodes, by a heartbeat', () => {
-  test('taints of nodes that are down are kept out, and all others stay as they are', async () => {
+  test('keeps out taints of nodes that are down, and leaves all others unchanged', async () => {
     await beat(new Date(BEAT).toISOString());
     const others = [
       taint(NODE_NOT_READY, 'NoSchedule', BEAT),
@@ -87,14 +87,14 @@ describe('at nodes, by a heartbeat', () => {
     ['as long before it', BEAT - LAPSE_MS],
     ['without a moment, as kubectl sets them', undefined],
   ] as const) {
-    test(`taints ${what} get in`, async () => {
+    test(`admits taints ${what}`, async () => {
       await beat(new Date(BEAT).toISOString());
       assert.deepEqual(await written(down(at)), down(at));
     });
   }
 
   for (const heartbeat of ['2027-01-01T00:00:00Z', '2200-01-01T00:00:00Z', '9999-12-31T23:59:59Z', null]) {
-    test(`of ${heartbeat ?? 'nobody'} taints of today get in`, async () => {
+    test(`admits current taints with the heartbeat of ${heartbeat ?? 'nobody'}`, async () => {
       await beat(heartbeat);
       assert.deepEqual(await written(down(BEAT)), down(BEAT));
     });
@@ -111,7 +111,7 @@ describe('at pods', () => {
     await until('pods are taken over', async () => 'note' in (await made([])));
   });
 
-  /** The note and the tolerations of a pod that is only tried. */
+  /** Returns the annotation and the tolerations of a pod that is created as a dry run. */
   async function made(tolerations: readonly WatchedToleration[], namespace = cluster.namespace) {
     const pod = await objects.tryCreate(`/api/v1/namespaces/${namespace}/pods`, {
       metadata: { generateName: 'tried-' },
@@ -131,7 +131,7 @@ describe('at pods', () => {
     ['with a wildcard', 40, [{ ...FOREVER, effect: 'NoExecute', tolerationSeconds: 40 }], 3],
     ['with one for each key', 40, [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => tolerates(key, 40)), 2],
   ] as const) {
-    test(`a pod ${what} is given the fallback, and a note of it`, async () => {
+    test(`adds the fallback and its annotation to a pod ${what}`, async () => {
       const pod = await made(tolerations);
       assert.equal(
         pod.note,
@@ -144,14 +144,15 @@ describe('at pods', () => {
     });
   }
 
-  test('a pod that tolerates for ever is left alone', async () => {
+  test('leaves a pod that tolerates indefinitely unchanged', async () => {
     const tolerations = [FOREVER];
     assert.deepEqual(await made(tolerations), { tolerations });
   });
 
-  test('the policy and adopting make the same of a pod, whatever it tolerates', async () => {
+  test('changes a pod as adopting does, regardless of its tolerations', async () => {
     const keys = fc.constantFrom(NODE_NOT_READY, NODE_UNREACHABLE, 'maintenance');
-    // Just below 2 ** 31 the policy, which the API server asks twice, takes its own sum for too long to matter: after 68 years.
+    // The API server applies the policy twice. Just below 2 ** 31 the policy treats its own sum as too long to matter:
+    // the sum is 68 years.
     const forSeconds = fc.record(
       { tolerationSeconds: fc.constantFrom(-5, 0, 1, 300, 2_000_000_000, 2 ** 31, Number.MAX_SAFE_INTEGER) },
       { requiredKeys: [] },
@@ -168,7 +169,7 @@ describe('at pods', () => {
     const toleration = fc.tuple(matching, aimed).map(([match, aim]) => ({ ...match, ...aim }));
     await fc.assert(
       fc.asyncProperty(fc.array(toleration, { maxLength: 4 }), async (tolerations) => {
-        // What the API server itself adds, where no pod is taken over.
+        // The default namespace is not taken over, so these are the API server's own defaults.
         const { tolerations: before } = await made(tolerations, 'default');
         const adopted = takenOver({ tolerations: before, note: '' }, POD_TAKEOVER);
         const { note = '', tolerations: after } = await made(tolerations);

@@ -10,7 +10,7 @@ import { tolerates } from './rig/tolerations.ts';
 
 const stage = fileStage('bare');
 
-/** Some control planes show whether the built-in controller runs. */
+/** On some control planes the status shows whether the built-in controller runs. */
 const BUILT_IN: readonly (readonly [RegExp, string])[] = [
   [/^ +\w+ +built-in .*\n( {21}.*\n)?/gm, '  (whether the built-in controller runs)\n'],
   [/(?<=enforce +)(off|unknown)/g, '<built-in>'],
@@ -20,7 +20,7 @@ const BUILT_IN: readonly (readonly [RegExp, string])[] = [
   [/(?<=hold it), which the built-in controller[^:]*/g, ''],
 ];
 
-test('a session at a real API server', async (t) => {
+test('matches the recorded session at a real API server', async (t) => {
   const { cluster, kubeconfig } = stage();
   const { state } = await npmStart(t, '--enforce', '--context', CONTEXT, '--kubeconfig', kubeconfig);
   const { token } = await person(cluster, 'admin');
@@ -32,7 +32,7 @@ test('a session at a real API server', async (t) => {
       [/\(in \d+ [smh]\)/g, '(in <span>)'],
       ...BUILT_IN,
       ...LATENESS,
-      // Whether that was seen by now.
+      // The text depends on whether the change was seen by now.
       [/\bafter \d+\.\d s\b/g, ''],
     ],
   });
@@ -43,7 +43,7 @@ test('a session at a real API server', async (t) => {
   await cluster.taint(node, { key: 'x' });
   at.note('A pod tolerates the taint of its node for an hour.');
   await at.until(({ out }) => /told/.test(out), ['pending', CONTEXT]);
-  // The Events of the countdown may still be on their way.
+  // The Events of the countdown can arrive later.
   await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status']);
   const pod = `${cluster.namespace}/told`;
   await at.say('explain', 'pod', pod, ...live);

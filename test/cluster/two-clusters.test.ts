@@ -9,7 +9,7 @@ import { until } from './rig/until.ts';
 
 const pair = filePair();
 
-test('a taint in one cluster does nothing to pods and nodes of the same names in the other', async () => {
+test('leaves pods and nodes of the same names in the other cluster alone when one cluster is tainted', async () => {
   const { alpha, beta, service } = pair();
   const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('equal')));
   assert.ok(node);
@@ -27,7 +27,7 @@ test('a taint in one cluster does nothing to pods and nodes of the same names in
   assert.deepEqual(beta.witness.taintManagerEvents(pod.name), []);
 });
 
-test('pods of the same name in two clusters have their own deadlines, and are saved by their own node alone', async () => {
+test('gives pods of the same name in two clusters their own deadlines, which only their own node cancels', async () => {
   const { alpha, beta, service } = pair();
   const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('own')));
   assert.ok(node);
@@ -45,7 +45,7 @@ test('pods of the same name in two clusters have their own deadlines, and are sa
   assertUntouched(saved);
 });
 
-test('nodes of the same name that are tainted at the same moment in two clusters both lose their pods', async () => {
+test('evicts the pods of two nodes of the same name that are tainted simultaneously in two clusters', async () => {
   const { alpha, beta } = pair();
   const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('same')));
   assert.ok(node);
@@ -65,7 +65,7 @@ test('nodes of the same name that are tainted at the same moment in two clusters
   );
 });
 
-test('a cluster that is out of reach holds nobody up in the other', async (t) => {
+test('evicts on time in one cluster while the other is unreachable', async (t) => {
   const { alpha, beta, wiretap, service } = pair();
   const [node] = await Promise.all([alpha, beta].map((cluster) => cluster.addNode('reach')));
   assert.ok(node);

@@ -15,7 +15,7 @@ const stage = fileStage('bare');
 
 const CLUSTER = clusterName('real');
 
-/** The cluster, by the rights of whoever connects. */
+/** Returns a fleet of one cluster that is read with the permissions of the connection. */
 const fleetBy = (connection: Connection): ContextFleet => ({
   kind: 'context',
   where: 'a test',
@@ -25,8 +25,8 @@ const fleetBy = (connection: Connection): ContextFleet => ({
   close: () => undefined,
 });
 
-describe('what a taint would do on a real API server', () => {
-  /** Three pods: two of a Deployment with a budget, and a bare one. */
+describe('forecast of a taint on a real API server', () => {
+  /** Three pods: two of a Deployment with a budget, and a bare pod. */
   let node: string;
   before(async () => {
     const { cluster } = stage();
@@ -38,7 +38,7 @@ describe('what a taint would do on a real API server', () => {
       selector: { matchLabels: labels },
       template: { metadata: { labels }, spec: { containers: [{ name: 'c', image: 'busybox' }] } },
     };
-    // As the controllers of a Deployment would, which may not run here.
+    // The objects that the controllers of a Deployment create, which may not run here.
     const apps = `/apis/apps/v1/namespaces/${namespace}`;
     const owned = async (kind: string, plural: string, name: string, owner?: object) => {
       const ownerReferences = owner ? [owner] : [];
@@ -78,7 +78,7 @@ describe('what a taint would do on a real API server', () => {
       { now: systemClock.now, progress: () => undefined },
     );
 
-  /** Who may do no more than this. */
+  /** Returns a connection with these permissions only. */
   async function limitedTo(name: string, permissions: typeof MIN_PERMISSIONS): Promise<Connection> {
     const { cluster } = stage();
     const account = await Account.create(cluster, name, permissions);
@@ -94,7 +94,7 @@ describe('what a taint would do on a real API server', () => {
     return (budget as { status: { disruptionsAllowed: number } }).status.disruptionsAllowed;
   };
 
-  test('each pod may go alone, but not both: the budget breaks, and nothing is spent by asking', async () => {
+  test('reports that each pod may be evicted alone but not both, and spends no budget', async () => {
     const { cluster } = stage();
     await cluster.setBudget('what-if', 2, 1);
     const { budgets, breaks, workloads, unknown } = await ask();
@@ -127,14 +127,14 @@ describe('what a taint would do on a real API server', () => {
     );
   });
 
-  test('a budget that allows nothing is told in the words of the API server', async () => {
+  test("reports a budget that allows no evictions with the API server's reason", async () => {
     await stage().cluster.setBudget('what-if', 2, 2);
     const [budget] = (await ask()).budgets;
     assert.deepEqual([budget?.blocked, budget?.allowed, budget?.breaks], [2, 0, true]);
     assert.match(budget?.reason ?? '', /needs 2 healthy pods and has 2 currently/);
   });
 
-  test('who may ask for evictions, but read no budgets, hears of them all the same', async () => {
+  test('finds budgets by dry-run evictions for a user who cannot read budgets', async () => {
     await stage().cluster.setBudget('what-if', 2, 2);
     const permissions = [...MIN_PERMISSIONS, { resource: 'pods/eviction', verbs: ['create'] }];
     const { budgets, unknown } = await ask(await limitedTo('asker', permissions));
@@ -147,7 +147,7 @@ describe('what a taint would do on a real API server', () => {
     assert.match(unknown.join('\n'), /Some ReplicaSets cannot be read/);
   });
 
-  test('who may do neither is told so, and by whom pods are run only by name', async () => {
+  test("reports missing permissions, and names controllers only as the pods' owner references do", async () => {
     const { budgets, unknown, workloads } = await ask(await limitedTo('reader', MIN_PERMISSIONS));
     assert.deepEqual(budgets, []);
     assert.match(unknown.join('\n'), /The Eviction API cannot be used in namespace/);

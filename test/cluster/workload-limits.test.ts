@@ -8,7 +8,7 @@ const stage = fileStage('bare');
 const WINDOW_MS = 5_000;
 const COUNT = 2;
 
-test('a workload on two nodes loses no more pods within the window than its limit, over restarts too', async (t) => {
+test('evicts no more pods of a workload on two nodes within the window than its limit, across restarts', async (t) => {
   const { cluster } = stage();
   const stateDir = stage().newStateDir();
   const limit = `{ count: ${COUNT}, window: ${WINDOW_MS / 1000}s }`;

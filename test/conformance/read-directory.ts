@@ -8,10 +8,10 @@ import { suites } from './suites.ts';
 /** One file of a directory. */
 export type ReadFile =
   | { readonly name: string; readonly cases: readonly ConformanceCase[] }
-  /** One sentence that says why the file holds no cases that could be run. */
+  /** One sentence with the reason for which the file has no runnable cases. */
   | { readonly name: string; readonly fault: string };
 
-/** The directory cannot be used at all; the message says why. */
+/** The directory cannot be used at all; the message has the reason. */
 export class CaseDirectoryError extends Error {
   override readonly name = 'CaseDirectoryError';
 }

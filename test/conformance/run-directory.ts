@@ -2,7 +2,7 @@ import { stringifyInt64Json } from '#shared/kubernetes/http/api-json.ts';
 import { readDirectory } from './read-directory.ts';
 import type { Mismatch } from './suite.ts';
 
-/** Where the report goes, a line at a time. */
+/** The receiver of the report, a line at a time. */
 export interface Output {
   line(text: string): void;
   /** A fault of the input, not of the code. */
@@ -10,9 +10,9 @@ export interface Output {
 }
 
 /**
- * Runs every case of every file in a directory, one after the other, and reports each failure, then the line
- * `N passed, N failed`. A file that holds no cases that could be run counts as one failure. Returns whether
- * nothing failed; rejects with `CaseDirectoryError` when there is nothing to run.
+ * Runs every case of every file in a directory, one after the other, and reports each failure, then the line `N passed,
+ * N failed`. A file without runnable cases counts as one failure. Returns true without failures; rejects with
+ * `CaseDirectoryError` when there is nothing to run.
  */
 export async function runDirectory(directory: string, output: Output): Promise<boolean> {
   let passed = 0;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { errorMessage } from '#shared/text/error-message.ts';
 
-/** What a case expects and what the code says instead. */
+/** The expectation of a case, and the code's result. */
 export interface Mismatch {
   readonly expected: NonNullable<unknown>;
   readonly got: NonNullable<unknown>;
@@ -10,26 +10,26 @@ export interface Mismatch {
 
 export interface ConformanceCase {
   readonly id: string;
-  /** `undefined`: the code does what the case expects. Never rejects: what the code throws is what it says. */
+  /** Resolves with `undefined` if the code meets the expectation. Never rejects: an error of the code is a result. */
   run(): Promise<Mismatch | undefined>;
 }
 
 export const caseFile = z.object({
   schema: z.string(),
   cases: z.array(z.unknown()),
-  /** Of `schedule/1` only. */
+  /** Only in `schedule/1`. */
   normalize: z.array(z.unknown()).exactOptional(),
 });
 export type CaseFile = z.output<typeof caseFile>;
 
-/** How the cases of one published schema are read and run. */
+/** A published schema, with the functions that read and run its cases. */
 export interface Suite {
   readonly schema: string;
-  /** Every case of a file, in order; one that is malformed is there too and fails when run. */
+  /** Returns every case of a file, in order; a malformed case is included and fails when run. */
   cases(file: CaseFile): readonly ConformanceCase[];
 }
 
-/** Reads raw cases. `list` is the file's field they stand in; it names a case that has no id. */
+/** Reads raw cases. `list` is the file's field that contains them; it names a case without an ID. */
 export function readCases<C extends { readonly id: string }>(
   list: string,
   raw: readonly unknown[],
@@ -46,12 +46,12 @@ export function readCases<C extends { readonly id: string }>(
   });
 }
 
-/** `undefined` when both are the same, all the way down. */
+/** Returns `undefined` when both are deeply equal. */
 export function compare<T extends NonNullable<unknown>>(expected: T, got: T): Mismatch | undefined {
   return isDeepStrictEqual(expected, got) ? undefined : { expected, got };
 }
 
-/** A schema's first complaint as one line: `events.3.uid: …`. */
+/** Returns a schema's first issue as one line: `events.3.uid: …`. */
 export function describeIssue(error: z.ZodError): string {
   const [issue] = error.issues;
   return `${issue?.path.join('.') || 'the whole'}: ${issue?.message}`;

@@ -9,7 +9,7 @@ type Cancellation = Played['cancellations'][number];
 const TOLERANCE_SECONDS = 1;
 
 /**
- * Compares what was played with what a case expects: exactly these deletions and, unless they are optional,
+ * Compares the result of a timeline with a case's expectation: exactly these deletions and, unless they are optional,
  * exactly these cancellations, in any order, each within a second.
  */
 export function compareTimeline(given: TimelineCase, played: Played): Mismatch | undefined {
@@ -24,7 +24,7 @@ export function compareTimeline(given: TimelineCase, played: Played): Mismatch |
   return { expected: expect, got: { deletions, cancellations: played.cancellations, ...wrongUid } };
 }
 
-/** A pod that is deleted again while it is still there was deleted once. */
+/** Returns the first deletion of each pod: a repeated deletion of an existing pod counts once. */
 function firstDeletions(played: Played): readonly Deletion[] {
   const first = new Map<string, Deletion>();
   for (const deletion of played.deletions) {
@@ -33,7 +33,7 @@ function firstDeletions(played: Played): readonly Deletion[] {
   return [...first.values()];
 }
 
-/** One that is reported at the moment the pod is evicted anyway may be there or not. */
+/** A cancellation at the time of the pod's eviction may be present or absent. */
 function cancellationsAgree(
   expected: readonly ExpectedCancellation[],
   played: readonly Cancellation[],
@@ -64,7 +64,7 @@ function isNear(a: number, b: number): boolean {
   return Math.abs(a - b) <= TOLERANCE_SECONDS;
 }
 
-/** Whether both hold the same things: each expected one takes a played one of its own, and none is left. */
+/** Reports whether both lists pair up: each expected element matches a separate played one, and none is left. */
 function pairsUp<E, P>(expected: readonly E[], played: readonly P[], same: (e: E, p: P) => boolean): boolean {
   const left = [...played];
   for (const wanted of expected) {

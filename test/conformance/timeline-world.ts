@@ -6,7 +6,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { World } from '#test/world/world.ts';
 import type { Played, Timeline, TimelineEvent } from './timeline.ts';
 
-/** When timelines start: any moment does; this one has no fraction of a second. */
+/** The start of timelines. Any time works; this one has no fraction of a second. */
 const START_AT: EpochMs = Date.UTC(2026, 0, 1);
 
 const atOf = (t: number): EpochMs => START_AT + t * 1000;
@@ -22,7 +22,7 @@ export async function playTimeline(timeline: Timeline): Promise<Played> {
 class Player {
   readonly #timeline: Timeline;
   readonly #world: World;
-  /** The relay's deltas, by the event they follow from; kept when a delivery order is given. */
+  /** The relay's deltas, by the event that caused them; kept when a delivery order is given. */
   readonly #deltas = new Map<number, readonly Delta[]>();
   #failDeletes = 0;
 
@@ -36,7 +36,7 @@ class Player {
       throw new ApiError('delete pod: the server answered 500', 500, 'InternalError');
     };
     cluster.onDeleted = (pod) => {
-      // The delete event follows at once, on the watch.
+      // The delete event follows immediately, on the watch.
       const { clock, view } = this.#world;
       const deltas = view?.deletePod(pod, clock.now()) ?? [];
       clock.setAlarm(clock.now(), () => this.#world.deliver(deltas));
@@ -60,7 +60,7 @@ class Player {
     await clock.advanceTo(atOf(until));
   }
 
-  /** Hands over the messages whose turn it is, as long as the next one's event has happened. */
+  /** Delivers the messages that are due, as long as the next one's event has happened. */
   async #deliver(deliveries: Delivery[], isDue: (next: Delivery) => boolean): Promise<void> {
     for (
       let next = deliveries[0];
@@ -143,12 +143,15 @@ class Player {
 }
 
 interface Delivery {
-  /** Of the event whose messages these are. */
+  /** The index of the event that caused these messages. */
   readonly index: number;
   readonly t: number;
 }
 
-/** When each message reaches its handler: at its own time, or that of the one before when that is later. */
+/**
+ * Returns the time at which each message reaches its handler: its own time, or that of the previous message when that
+ * is later.
+ */
 function deliveryTimes(
   events: readonly TimelineEvent[],
   delivery: readonly number[] | undefined,

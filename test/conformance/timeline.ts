@@ -4,7 +4,7 @@ import { matchOptions, taint, toleration } from './case-fields.ts';
 /** Seconds since the start. */
 const seconds = z.number().nonnegative();
 const name = z.string().min(1);
-/** When something happened, and a resource version that grows over the whole case. */
+/** The time of a change, and a resource version that grows over the whole case. */
 const happened = { t: seconds, rv: z.int().nonnegative() };
 
 const nodeEvent = z.discriminatedUnion('op', [
@@ -20,7 +20,7 @@ const podEvent = z.discriminatedUnion('op', [
     op: z.literal('upsert'),
     namespace: name,
     name,
-    /** Another one under the same namespace/name: the old pod is gone, even when no delete was seen. */
+    /** Another UID under the same namespace/name: the old pod no longer exists, even when no delete was seen. */
     uid: name,
     /** "": unscheduled. */
     node: z.string().default(''),
@@ -30,14 +30,14 @@ const podEvent = z.discriminatedUnion('op', [
   z.object({ ...happened, kind: z.literal('pod'), op: z.literal('delete'), namespace: name, name }),
 ]);
 
-/** While stopped, the service sees nothing and does nothing; on start it lists everything. */
+/** A stopped service sees nothing and does nothing; on start it lists everything. */
 const controllerEvent = z.object({
   ...happened,
   kind: z.literal('controller'),
   op: z.enum(['restart', 'stop', 'start']),
 });
 
-/** The next `count` pod DELETE calls answer 500. */
+/** The next `count` pod DELETE calls are answered with 500. */
 const apiEvent = z.object({
   ...happened,
   kind: z.literal('api'),
@@ -49,9 +49,9 @@ const timelineEvent = z.discriminatedUnion('kind', [nodeEvent, podEvent, control
 export type TimelineEvent = z.output<typeof timelineEvent>;
 
 const timelineFields = {
-  /** In the order in which they happened. */
+  /** The events in the order in which they happened. */
   events: z.array(timelineEvent),
-  /** When to stop watching. */
+  /** The end of the observation. */
   until: seconds,
   options: matchOptions,
   /**
@@ -61,7 +61,7 @@ const timelineFields = {
   delivery: z.array(z.int().nonnegative()).exactOptional(),
 };
 
-/** What is to be played. */
+/** The timeline to play. */
 const timeline = z.object(timelineFields);
 export type Timeline = z.output<typeof timeline>;
 
@@ -79,13 +79,13 @@ const expectation = z.object({
 });
 export type Expectation = z.output<typeof expectation>;
 
-/** A published case: a timeline, and what must come of it. */
+/** A published case: a timeline, and its expected result. */
 export const timelineCase = z
   .object({
     ...timelineFields,
     id: z.string(),
     expect: expectation,
-    /** All cancellations may be left out or differ. */
+    /** All cancellations may be absent or differ. */
     cancellationsOptional: z.boolean().default(false),
   })
   .refine(({ events, delivery }) => delivery?.every((index) => index < events.length) ?? true, {
@@ -94,7 +94,7 @@ export const timelineCase = z
   });
 export type TimelineCase = z.output<typeof timelineCase>;
 
-/** What came of a timeline; times are seconds since the start. */
+/** The result of a timeline; times are seconds since the start. */
 export interface Played {
   /** Successful DELETE calls, in order. */
   readonly deletions: readonly { readonly uid: string; readonly t: number }[];
@@ -105,6 +105,6 @@ export interface Played {
     readonly because: string;
     readonly uid: string;
   }[];
-  /** One line for each DELETE that reached another pod than the one it was meant for. */
+  /** One line for each DELETE that reached another pod than the intended one. */
   readonly wrongUid: readonly string[];
 }

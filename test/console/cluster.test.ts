@@ -5,10 +5,10 @@ import { confirm } from './rig/confirm.ts';
 import { Service } from './rig/service.ts';
 
 const browser = testBrowser();
-/** So long a pod tolerates the taint: time to hold it. */
+/** Seconds for which a pod tolerates the taint: enough time to hold the pod. */
 const SECONDS = 20;
 
-// Against the API server that KUBECONFIG names; without, the demo is what there is.
+// The test uses the API server in KUBECONFIG; without it only the demo is tested.
 const skip = process.env['KUBECONFIG'] ? false : 'KUBECONFIG is not set';
 let stage: Stage;
 let service: Service;
@@ -26,7 +26,7 @@ after(async () => {
   await stage?.close();
 });
 
-test('on a real API server a pod counts down, is held, released, and its story tells of it', {
+test('a pod on a real API server counts down, is held and released, and has a history', {
   skip,
 }, async () => {
   const { page } = visitor;
@@ -57,7 +57,7 @@ test('on a real API server a pod counts down, is held, released, and its story t
   await page.locator('.past').getByText('evicted', { exact: true }).waitFor();
 });
 
-test('on a real API server what a taint would do is told without doing it', { skip }, async () => {
+test('a forecast on a real API server evicts nothing', { skip }, async () => {
   const { page } = visitor;
   const { cluster } = stage;
   const node = await cluster.addNode('asked');

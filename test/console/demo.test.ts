@@ -26,13 +26,13 @@ after(async () => {
   await service?.stop();
 });
 
-/** The pods of a workload that are on a node by now, as the demo's card of that node shows them. */
+/** Returns the pods of a workload on a node, as the demo's card of that node shows them. */
 const onCard = (node: string, workload: string) =>
   page.locator('.demo > li', { hasText: node }).getByRole('link', { name: new RegExp(`^${workload}-`) });
 
 const row = (pod: string) => page.locator('[role="table"] [data-key]', { hasText: pod });
 
-test('the first minute: a click taints a node, a pod counts down and is gone, another one is held and let go', async () => {
+test('the first minute: a click taints a node, a pod counts down and is evicted, and another one is held and released', async () => {
   await page.getByRole('heading', { name: 'Try it: taint a node' }).waitFor();
   for (const node of ['node-1', 'node-2']) {
     await page.getByRole('button', { name: `Taint ${node}` }).click();
@@ -53,7 +53,7 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
 
   await row(goes).waitFor({ state: 'detached' });
   await row(stays).getByText('on hold').waitFor();
-  // It is due, too.
+  // The pod is due, too.
   await row(stays).getByText(/ ago$/).waitFor();
   await row(stays)
     .getByRole('link', { name: new RegExp(stays) })
@@ -82,7 +82,7 @@ test('the first minute: a click taints a node, a pod counts down and is gone, an
   await page.getByText('No matching entries').waitFor();
 });
 
-test('untainting by click saves who still counts down, and history says so', async () => {
+test('untainting by click cancels countdowns, and history shows it', async () => {
   await visitor.go('#/');
   for (const node of ['node-1', 'node-2'])
     await page.getByRole('button', { name: `Untaint ${node}` }).click();
@@ -95,7 +95,7 @@ test('untainting by click saves who still counts down, and history says so', asy
   await row(saved).getByText('the taint was removed').waitFor();
 });
 
-test('by the keyboard alone everything is stopped, with a reason, and resumed', async () => {
+test('all evictions are stopped, with a reason, and resumed by keyboard alone', async () => {
   await visitor.go('#/');
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   await tabTo('Stop all');
@@ -105,7 +105,7 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await page.keyboard.type('incident 4711');
   await page.keyboard.press('Escape');
   await dialog.waitFor({ state: 'hidden' });
-  // Who thought better of it is where they were.
+  // The focus returns to the button after a canceled dialog.
   assert.equal(await focusedText(), 'Stop all');
 
   await page.keyboard.press('Enter');
@@ -118,7 +118,7 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await page.keyboard.press('Enter');
   const banner = page.locator('.banner', { hasText: 'All evictions are stopped' });
   await banner.getByText('incident 4711').waitFor();
-  // Nothing behind it has the focus before.
+  // Nothing behind the dialog has the focus before it closes.
   await dialog.waitFor({ state: 'hidden' });
 
   await page.getByRole('heading', { level: 1 }).focus();
@@ -136,12 +136,12 @@ test('by the keyboard alone everything is stopped, with a reason, and resumed', 
   await banner.waitFor({ state: 'detached' });
 });
 
-test('who thinks better of it, and then asks at once for another thing, is asked for that', async () => {
+test('a canceled dialog followed immediately by another one shows the other one', async () => {
   await visitor.go('#/');
   await page.getByRole('button', { name: 'Stop all' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
-  // A dialog tells that it closed a moment after it did.
+  // A dialog fires its close event shortly after it closed.
   await page.evaluate(`
     const stop = [...document.querySelectorAll('button')].find((each) => each.innerText.trim() === 'Stop all');
     document.querySelector('dialog').close();
@@ -152,7 +152,7 @@ test('who thinks better of it, and then asks at once for another thing, is asked
   await dialog.waitFor({ state: 'hidden' });
 });
 
-test('stories, dialogs and the demo have no violation that axe finds, in both themes', async () => {
+test('stories, dialogs, and the demo have no violation that axe finds, in both themes', async () => {
   const nodes = { light: 'node-4', dark: 'node-3' };
   for (const colorScheme of THEMES) {
     const node = nodes[colorScheme];
@@ -162,7 +162,7 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
     await page.locator('.soonest li', { hasText: 'checkout' }).getByRole('link').first().click();
     await page.locator('.verdict').waitFor();
     await assertAccessible(page, `story of a pod ${colorScheme}`);
-    // Of a pod that stays, for however long that takes.
+    // The dialog of a pod that stays indefinitely.
     await visitor.go('#/');
     await onCard(node, 'logs').click();
     await page.getByRole('button', { name: 'Hold pod' }).click();
@@ -183,7 +183,7 @@ test('stories, dialogs and the demo have no violation that axe finds, in both th
   }
 });
 
-test('what a taint would do is said before it is done, with what it would break', async () => {
+test('a forecast shows the effects of a taint, with the budgets that it would break', async () => {
   await page.getByRole('link', { name: 'What if' }).click();
   await page.getByRole('textbox', { name: 'Taint' }).fill('maintenance:NoExecute');
   await page.getByLabel(/^Nodes/).fill('topology.kubernetes.io/zone=zone-a');
@@ -199,7 +199,7 @@ test('what a taint would do is said before it is done, with what it would break'
   await page.getByRole('alert').waitFor();
 });
 
-test('the rules of a cluster, and who said what', async () => {
+test('the rules of a cluster, and its audit log, are shown', async () => {
   await page.getByRole('link', { name: 'Rules' }).click();
   await page
     .getByLabel('Policy document')
@@ -212,7 +212,7 @@ test('the rules of a cluster, and who said what', async () => {
   await page.getByText('Pods are evicted at their deadlines.').waitFor();
 });
 
-test('what was given up needs somebody, and will be retried by click, with a reason', async () => {
+test('a failed eviction requires action, and is retried by click, with a reason', async () => {
   await visitor.go('#/');
   const pod = page
     .locator('.demo > li')
@@ -250,7 +250,7 @@ test('what was given up needs somebody, and will be retried by click, with a rea
   await page.getByRole('table', { name: 'Audit log' }).getByText('the webhook is mended').waitFor();
 });
 
-test('on a phone all of it is there, and nothing is wider than the screen', async () => {
+test('every view fits the screen of a phone', async () => {
   await page.setViewportSize(PHONE);
   for (const view of ['Overview', 'Nodes', 'Pending', 'History', 'What if', 'Rules']) {
     await page
@@ -263,7 +263,7 @@ test('on a phone all of it is there, and nothing is wider than the screen', asyn
   }
 });
 
-/** Has a pod be given up, as after four days of failing. */
+/** Marks a pod's eviction as failed, as after four days of failures. */
 async function giveUp(node: NodeName, pod: string): Promise<void> {
   const store = new SqliteStore({ path: join(service.state, STORE_FILE) });
   const ref = { cluster: clusterName('simulated'), node };
@@ -281,7 +281,7 @@ async function giveUp(node: NodeName, pod: string): Promise<void> {
 const focusedText = async (): Promise<string> =>
   String(await page.evaluate('document.activeElement.innerText')).trim();
 
-/** Presses Tab until the focus is where it says so. */
+/** Presses Tab until the focus is on the element with this text. */
 async function tabTo(text: string): Promise<void> {
   for (let presses = 0; presses < 60; presses++) {
     if ((await focusedText()) === text) return;

@@ -12,10 +12,10 @@ import { testBrowser, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
 import { unansweredConsole } from './rig/unanswered-console.ts';
 
-// Names that lead here, as those of a hostile resolver may.
+// Resolves these names to this machine, as a hostile resolver may.
 const browser = testBrowser('--host-resolver-rules=MAP *.example 127.0.0.1');
 
-/** A page of nothing, on another port of this machine: what it does, the tests have it do. */
+/** Starts a server with an empty page on another port of this machine; the tests run its scripts. */
 async function otherServer(t: TestContext): Promise<number> {
   const server = createServer((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' });
@@ -27,7 +27,7 @@ async function otherServer(t: TestContext): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** Somebody who looks at a console, and whatever of their session could be found out but for its cookie. */
+/** Opens a console in a session; returns all data of the session that can be found out, except its cookie. */
 async function session(t: TestContext) {
   const scene: Console = await openScene(t);
   t.after(() => scene.close());
@@ -43,7 +43,7 @@ async function session(t: TestContext) {
   return { page, base, port, token, script, style };
 }
 
-/** What comes of each thing that a page can try, in a word: `refused`, or what it got. */
+/** The result of each attempt of a page in a word: `refused`, or the data that it got. */
 const ATTEMPTS = (known: object) => `(async ({ base, token, script, style }) => {
   const tried = (attempt) => new Promise((resolve) => {
     setTimeout(() => resolve('refused'), 5_000);
@@ -109,13 +109,13 @@ for (const [who, host] of [
   ['another port of this machine', '127.0.0.1'],
   ['another site', 'evil.example'],
 ] as const) {
-  test(`a page of ${who} gets nothing, although it knows all of a session but its cookie`, async (t) => {
+  test(`a page of ${who} gets nothing, even with all data of a session except its cookie`, async (t) => {
     const { page, base, token, script, style } = await session(t);
     const hostile = await page.context().newPage();
     await hostile.goto(`http://${host}:${await otherServer(t)}/`);
     const came = (await hostile.evaluate(ATTEMPTS({ base, token, script, style }))) as Record<string, string>;
     for (const [what, got] of Object.entries(came)) assert.equal(got, 'refused', what);
-    // A frame that is refused is loaded, too: with what the browser says of that.
+    // A rejected frame is loaded, too, with the browser's own message.
     await hostile.evaluate(
       `new Promise((onload) => document.body.append(Object.assign(document.createElement('iframe'), { src: '${base}', onload })))`,
     );
@@ -126,7 +126,7 @@ for (const [who, host] of [
   });
 }
 
-test('a page under a name that was made to lead to the console (DNS rebinding) is told only where the console is', async (t) => {
+test("a page under a name that was rebound to the console (DNS rebinding) gets only the console's address", async (t) => {
   const { page, base, port } = await session(t);
   const { pathname } = new URL(base);
   const hostile = await page.context().newPage();
@@ -137,7 +137,7 @@ test('a page under a name that was made to lead to the console (DNS rebinding) i
   }
 });
 
-test('a cookie that another port sets under the same name ends nobody’s session', async (t) => {
+test('a cookie that another port sets under the same name ends no session', async (t) => {
   const { page } = await session(t);
   const hostile = await page.context().newPage();
   await hostile.goto(`http://127.0.0.1:${await otherServer(t)}/`);
@@ -149,10 +149,10 @@ test('a cookie that another port sets under the same name ends nobody’s sessio
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
-/** What would tell of itself, were it more than text: by an element, a script, an address or a closed attribute. */
+/** Text that would have an effect if it were interpreted as an element, a script, an address, or a closed attribute. */
 const MARKUP = '"><img src=x onerror="document.title=1"><script>document.title=1</script>javascript:alert(1)';
 
-/** A console of a fleet in which everything that others may name is markup, as a relay in the wrong hands can have it. */
+/** Opens a console of a fleet in which all names that others choose are markup, as a compromised relay can set them. */
 async function markedUp(t: TestContext): Promise<Console> {
   const clock = systemClock;
   const { fleet, store } = embeddedFleet(t, { clusters: ['prod'], clock });
@@ -171,7 +171,7 @@ async function markedUp(t: TestContext): Promise<Console> {
   return unansweredConsole(fleet, `It is a scene: ${MARKUP}`);
 }
 
-test('names, taints, reasons and errors that are markup are text in every view (XSS)', async (t) => {
+test('markup in names, taints, reasons, and errors is shown as text in every view (XSS)', async (t) => {
   const scene = await markedUp(t);
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());

@@ -7,15 +7,15 @@ const browser = testBrowser();
 
 const MANY = 10_000;
 const CONNECTIONS_OF_A_BROWSER = 6;
-/** What a browser does to a tab that one goes to, or leaves. */
+/** Simulates that a tab becomes visible or hidden. */
 const LOOKED_AT = (state: 'visible' | 'hidden') => `
   Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
   document.dispatchEvent(new Event('visibilitychange'));
 `;
-/** A screen has room for some thirty rows. */
+/** A screen shows about thirty rows. */
 const MAX_ROWS_IN_DOCUMENT = 60;
 
-test('ten thousand pods that count down scroll with few rows in the document, are found, sorted and counted', async (t) => {
+test('ten thousand countdowns scroll with few rows in the document, and are found, sorted, and counted', async (t) => {
   const scene = await openScene(t, MANY);
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());
@@ -51,7 +51,7 @@ test('ten thousand pods that count down scroll with few rows in the document, ar
   await visitor.leave();
 });
 
-test('the row that has the focus stays, however far one scrolls', async (t) => {
+test('the focused row stays in the document at any scroll position', async (t) => {
   const scene = await openScene(t, 1_000);
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());
@@ -65,11 +65,11 @@ test('the row that has the focus stays, however far one scrolls', async (t) => {
   await visitor.leave();
 });
 
-test('no view has a violation that axe finds, in both themes, on a desk and on a phone', async (t) => {
+test('every view has no violation that axe finds, in both themes, on a desk and on a phone', async (t) => {
   const scene = await openScene(t);
   t.after(() => scene.close());
   for (const colorScheme of THEMES) {
-    // What is where does not depend on the theme.
+    // The layout does not depend on the theme.
     for (const viewport of colorScheme === 'light' ? [undefined, PHONE] : [undefined]) {
       const visitor = await Visitor.enter(await browser(), scene.link(), {
         colorScheme,
@@ -88,7 +88,7 @@ test('no view has a violation that axe finds, in both themes, on a desk and on a
   }
 });
 
-test('more tabs than a browser has connections to a server are all told, since those that nobody looks at wait', async (t) => {
+test("more tabs than a browser's connections to a server all receive updates, because hidden tabs wait", async (t) => {
   const scene = await openScene(t);
   t.after(() => scene.close());
   const visitor = await Visitor.enter(await browser(), scene.link());
@@ -107,7 +107,7 @@ test('more tabs than a browser has connections to a server are all told, since t
   await visitor.leave();
 });
 
-test('a page that hears nothing any more says so, and a session that is over says what to do', async (t) => {
+test('a disconnected page shows it, and an expired session shows the next step', async (t) => {
   const scene = await openScene(t);
   const visitor = await Visitor.enter(await browser(), scene.link());
   const { page } = visitor;

@@ -6,15 +6,15 @@ import { launch, THEMES, type Theme, Visitor } from './rig/browser.ts';
 import { openScene } from './rig/scene.ts';
 import { Service } from './rig/service.ts';
 
-// Makes the pictures of docs/how-to/use-console.md: `npm run docs:screenshots`.
+// Creates the pictures of docs/how-to/use-console.md: `npm run docs:screenshots`.
 
 const IMAGES = join(PROJECT_DIR, 'docs/images');
-/** What a page of documentation loads without anybody waiting. */
+/** The size up to which a page of documentation loads without a noticeable delay. */
 const MAX_BYTES = 200_000;
-/** So many of them that the timeline has a shape. */
+/** Enough pods to give the timeline a shape. */
 const PODS = 180;
 const VIEWPORT = { width: 1180, height: 680 };
-/** The overview has more to show. */
+/** The overview is taller. */
 const TALLER = { width: 1180, height: 850 };
 
 async function picture(page: Page, view: string, theme: Theme): Promise<void> {
@@ -25,7 +25,7 @@ async function picture(page: Page, view: string, theme: Theme): Promise<void> {
   process.stdout.write(`${path}: ${Math.round(size / 1_000)} kB\n`);
 }
 
-/** Three clusters in which much goes on. */
+/** Takes pictures of three clusters with many concurrent events. */
 async function ofTheScene(visitor: Visitor, theme: Theme): Promise<void> {
   const { page } = visitor;
   await page.setViewportSize(TALLER);
@@ -38,7 +38,7 @@ async function ofTheScene(visitor: Visitor, theme: Theme): Promise<void> {
   await picture(page, 'pending', theme);
 }
 
-/** The simulated cluster, with a node that was tainted by click. */
+/** Takes pictures of the simulated cluster, with a node that was tainted by click. */
 async function ofTheDemo(visitor: Visitor, theme: Theme): Promise<void> {
   const { page } = visitor;
   await page.getByRole('button', { name: 'Taint node-1' }).click();

@@ -9,7 +9,7 @@ import type { ClusterUnderContract } from './kubernetes-contract.ts';
 export interface BudgetedCluster extends ClusterUnderContract {
   /** Creates a running, ready pod with the label `app`, bound to a node. */
   runPod(name: string, node: string, app: string): Promise<void>;
-  /** Sets a disruption budget for the pods with this label, of which there is one: whether it must stay. */
+  /** Sets a disruption budget for the only pod with this label: `minAvailable` 1 blocks its eviction. */
   setBudget(name: string, app: string, minAvailable: 0 | 1): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
     });
     after(() => cluster?.close());
 
-    /** A pod as the cluster shows it, with an `app` of its own: its name. */
+    /** Creates a pod with an `app` label of its own, which is its name; returns it as the cluster shows it. */
     async function aPod(): Promise<LivePod> {
       made += 1;
       const pod = `evicted-${made}`;
@@ -53,13 +53,13 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
       assert.deepEqual([now.terminating, now.evicted, now.disrupted], [true, true, false]);
     }
 
-    test('a pod without a budget goes, marked by the API itself', async () => {
+    test('evicts a pod without a budget, which the API itself marks', async () => {
       const pod = await aPod();
       assert.deepEqual(await api.evictPod(pod, judged(pod)), { kind: 'evicted' });
       await assertGoing(pod);
     });
 
-    test('a budget that needs its pod blocks, unmarked, until it lets it go', async () => {
+    test('leaves a pod unmarked while a budget blocks it, and evicts it afterwards', async () => {
       const pod = await aPod();
       await cluster.setBudget('one', pod.name, 1);
       const answer = await api.evictPod(pod, judged(pod));
@@ -71,7 +71,7 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
       await assertGoing(pod);
     });
 
-    test('a pod with two budgets is blocked', async () => {
+    test('blocks a pod with two budgets', async () => {
       const pod = await aPod();
       await cluster.setBudget('first', pod.name, 0);
       await cluster.setBudget('second', pod.name, 0);
@@ -79,7 +79,7 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
       assert.deepEqual(await shown(pod.name), pod);
     });
 
-    test('another pod of the name is not evicted, and stays as it is', async () => {
+    test('does not evict or change another pod of the same name', async () => {
       const pod = await aPod();
       const { resourceVersion } = pod;
       await assert.rejects(api.evictPod(pod, { uid: STRANGER }), refusal(409));
@@ -87,7 +87,7 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
       assert.deepEqual(await shown(pod.name), pod);
     });
 
-    test('a pod that has changed since the version named is not evicted', async () => {
+    test('does not evict a pod that has changed since the given version', async () => {
       const pod = await aPod();
       await cluster.touchPod(pod.name);
       const changed = await shown(pod.name);
@@ -95,12 +95,12 @@ export function evictionContract(name: string, open: () => Promise<BudgetedClust
       assert.deepEqual(await shown(pod.name), changed);
     });
 
-    test('a pod that is gone is refused', async () => {
+    test('rejects a pod that does not exist', async () => {
       const gone = { namespace: cluster.namespace, name: 'gone' };
       await assert.rejects(api.evictPod(gone, { uid: STRANGER }), refusal(404));
     });
 
-    test('what is late is not asked', async () => {
+    test('sends no request after its deadline', async () => {
       const pod = await aPod();
       await assert.rejects(api.evictPod(pod, judged(pod), Date.now() - 1), LateCallError);
       assert.deepEqual(await shown(pod.name), pod);

@@ -8,11 +8,11 @@ import type { Store } from '#shared/state/store.ts';
 import { eventually } from './eventually.ts';
 import { aCluster, aNode, anEnding, aReason, aRecord, aRef, NOW, someRecords } from './partition-builders.ts';
 
-/** A store and the history of what is written there. */
+/** A store and the history of its writes. */
 export interface HistoryUnderContract {
   readonly store: Store;
   readonly history: Pick<History, 'entries'> & RecentEvictions;
-  /** By which what is gone is noted, as by another process. */
+  /** The writer of removed pods, which can be another process. */
   readonly notes: Pick<History, 'noteGone'>;
   close(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       );
     const whatOf = (entries: readonly HistoryEntry[]) =>
       entries.map(({ what, at: moment, name: pod }) => `${(moment - NOW) / MINUTE} ${what} ${pod}`);
-    /** What is told, as soon as an index that lags behind tells it. */
+    /** Waits until the history contains the expected entries, because an index can lag behind. */
     const tells = (cluster: ClusterName, expected: readonly string[], query: Partial<HistoryQuery> = {}) =>
       eventually(async () => assert.deepEqual(whatOf(await read(cluster, query)), expected));
 
@@ -60,7 +60,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       return { uid, namespace, name: pod, fireAt, reasons, what, by };
     };
 
-    test('when deleted pods were gone is told with their ends, whenever that was', async () => {
+    test('returns the removal time of deleted pods with their ends, regardless of their order', async () => {
       const ref = aRef();
       const [evicted, theirs, cancelled, still] = someRecords(4);
       assert.ok(evicted && theirs && cancelled && still);
@@ -71,7 +71,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       const { notes } = underContract;
       const gone = (record: EvictionRecord, minutes: number) => ({ uid: record.uid, at: at(minutes) });
       await notes.noteGone(ref.cluster, [gone(theirs, 5), gone(evicted, 4)]);
-      // A list tells again what a watch has told.
+      // A list repeats pods that a watch has reported.
       await notes.noteGone(ref.cluster, [gone(evicted, 6), gone(cancelled, 6)]);
       await notes.noteGone(aCluster(), [gone(still, 7)]);
       const told = async (query: Partial<HistoryQuery>) =>
@@ -89,7 +89,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       assert.deepEqual(await told({ to: at(3), node: ref.node }), expected);
     });
 
-    test('any number of pods can be gone at once', async () => {
+    test('records any number of removed pods in one call', async () => {
       const cluster = aCluster();
       const pods = Array.from({ length: 6_000 }, (_, index) => ({ uid: podUid(`u${index}`), at: at(index) }));
       await underContract.notes.noteGone(cluster, pods);
@@ -97,11 +97,11 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       assert.deepEqual(await read(cluster), []);
     });
 
-    test('nothing is told of a cluster that nothing is known of', async () => {
+    test('returns nothing for an unknown cluster', async () => {
       assert.deepEqual(await read(aCluster()), []);
     });
 
-    test('what was scheduled, noted and ended is told with all its fields, the newest first', async () => {
+    test('returns scheduled, noted, and ended entries with all their fields, newest first', async () => {
       const ref = aRef();
       const record = aRecord({ startedAt: at(0) });
       await write(ref, 0, [record]);
@@ -121,7 +121,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       assert.deepEqual(await read(ref.cluster, { node: ref.node }), await read(ref.cluster));
     });
 
-    test('what is scheduled still is told from its record, also beside what was told of it', async () => {
+    test('returns pending evictions from their records, together with their noted entries', async () => {
       const ref = aRef();
       const record = aRecord({ startedAt: at(5) });
       await write(ref, 5, [record]);
@@ -131,7 +131,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await tells(ref.cluster, ['6 would-have web-0', '5 scheduled web-0'], { node: ref.node });
     });
 
-    test('an eviction that moved is told as it was scheduled, and as it moved', async () => {
+    test('returns a rescheduled eviction both as first scheduled and as rescheduled', async () => {
       const ref = aRef();
       const first = aRecord({ startedAt: at(0), fireAt: at(60), reasons: [aReason('a')] });
       const second = { ...first, fireAt: at(50), reasons: [aReason('b')] };
@@ -165,7 +165,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       }
     });
 
-    test('nodes from which a taint manager evicted pods lately are told apart from the others', async () => {
+    test('distinguishes nodes from which a taint manager recently evicted pods from others', async () => {
       const cluster = aCluster();
       const on = (node: string) => ({ cluster, node: nodeName(node) });
       const deleted = (by: 'taint-manager' | 'other') =>
@@ -182,7 +182,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       );
     });
 
-    test('a pod that was scheduled twice has both countdowns', async () => {
+    test('returns both countdowns of a pod that was scheduled twice', async () => {
       const ref = aRef();
       const record = aRecord({ startedAt: at(0) });
       await write(ref, 0, [record]);
@@ -191,7 +191,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       await tells(ref.cluster, ['2 scheduled web-0', '1 cancelled web-0', '0 scheduled web-0']);
     });
 
-    test('what gave up, and whoever else deleted a pod, is told', async () => {
+    test('returns failed evictions, and the deletions of pods by others', async () => {
       const ref = aRef();
       const [stuck, gone] = [aRecord({ name: 'a' }), aRecord({ name: 'b' })];
       const { uid, namespace, name: pod, fireAt, reasons } = stuck;
@@ -210,7 +210,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       );
     });
 
-    test('one may ask for a node, a namespace, a pod and a time', async () => {
+    test('filters by node, namespace, pod, and time', async () => {
       const cluster = aCluster();
       const [one, two] = [aRef(cluster, 'one'), aRef(cluster, 'two')];
       const [a, b, c] = [
@@ -234,7 +234,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
     });
 
     for (const count of [99, 300]) {
-      test(`what is noted of ${count} pods at once is all told, and the pods are all written`, async () => {
+      test(`returns all entries that are noted for ${count} pods in one commit, and stores the pods`, async () => {
         const ref = aRef();
         const records = someRecords(count, { startedAt: NOW - MINUTE });
         const noted = records.map((record) => note(record, 'held'));
@@ -248,7 +248,7 @@ export function historyContract(name: string, make: () => Promise<HistoryUnderCo
       });
     }
 
-    test('is in order over many nodes and moments', async () => {
+    test('orders entries across many nodes and times', async () => {
       const cluster = aCluster();
       for (let minute = 0; minute < 30; minute++) {
         await store.end(

@@ -9,41 +9,41 @@ import { PROOF_NODE } from '#shared/kubernetes/takeover-proof.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
 import { NODE_NOT_READY } from '#shared/taints/taint.ts';
 
-/** A cluster under contract: how the service reaches it, and how a test makes things happen there. */
+/** A cluster under contract: the service's connection to it, and the operations by which a test changes it. */
 export interface ClusterUnderContract {
   readonly api: KubernetesApi;
-  /** Where the pods are. */
+  /** The namespace of the pods. */
   readonly namespace: string;
-  /** How long a watch must be asked for, so that a bookmark comes in it. */
+  /** The duration for which a watch must be requested to receive a bookmark. */
   readonly watchSeconds: number;
   createNode(name: NodeName, taints?: readonly LiveTaint[]): Promise<void>;
-  /** Replaces a node's taints, in the name of a manager. */
+  /** Replaces a node's taints, under the name of a field manager. */
   setTaints(node: NodeName, taints: readonly LiveTaint[], manager: string): Promise<void>;
-  /** Changes what a node is labelled with. */
+  /** Changes a node's labels. */
   label(node: NodeName): Promise<void>;
   /** Changes a node's status, as its kubelet does. */
   heartbeat(node: NodeName): Promise<void>;
   deleteNode(node: NodeName): Promise<void>;
   /** Creates a pod that is bound to a node. */
   createPod(name: string, spec: NewPod): Promise<void>;
-  /** Changes a pod in a way that nobody decides by. */
+  /** Changes a pod in a way that influences no decision. */
   touchPod(name: string): Promise<void>;
-  /** Makes `takeovers/live`; false: nothing of the kind can be there. */
+  /** Creates `takeovers/live`; false: the cluster does not support the kind. */
   putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean>;
-  /** Makes a node's Lease in `kube-node-lease`; false: nothing of the kind can be there. */
+  /** Creates a node's Lease in `kube-node-lease`; false: the cluster does not support the kind. */
   putNodeLease(node: NodeName, spec: object): Promise<boolean>;
-  /** Makes a Deployment of so many replicas. */
+  /** Creates a Deployment with `replicas` replicas. */
   createDeployment(name: string, replicas: number): Promise<void>;
-  /** The messages of the Events about a pod. */
+  /** Returns the messages of the Events about a pod. */
   eventsAbout(name: string): Promise<readonly string[]>;
-  /** Removes all that was made here. */
+  /** Removes all objects that were created here. */
   close(): Promise<void>;
 }
 
 export interface NewPod {
   readonly node: NodeName;
   readonly tolerations?: readonly Toleration[];
-  /** A controller that there is: a node, because nothing else is made here. */
+  /** An existing controller: a node, because the tests create no other objects. */
   readonly owner?: PodOwner;
 }
 
@@ -62,7 +62,7 @@ const refusal = (status: number) => (error: unknown) => {
 
 /**
  * Registers the tests that every implementation of `KubernetesApi`, over any cluster, has to pass. `forget` returns a
- * version of nodes from which nobody can watch any more; a real server forgets in its own time only.
+ * version of nodes from which a watch is no longer possible; a real server forgets versions only in its own time.
  */
 export function kubernetesContract<C extends ClusterUnderContract>(
   name: string,
@@ -88,7 +88,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
 
     const refTo = (pod: string): PodRef => ({ namespace: cluster.namespace, name: pod });
 
-    /** A pod as the cluster shows it, on a node of its own or a given one. */
+    /** Creates a pod on a node of its own or on a given one; returns the pod as the cluster shows it. */
     async function aPod(spec: Partial<NewPod> = {}): Promise<LivePod> {
       const node = spec.node ?? (await aNode());
       made += 1;
@@ -109,21 +109,21 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       return live;
     }
 
-    describe('what is there', () => {
-      test('is a node with its taints of all effects, in order', async () => {
+    describe('getting objects', () => {
+      test('returns a node with its taints of all effects, in order', async () => {
         const taints = [taint('b', { value: 'x', effect: 'NoSchedule' }), taint('a')];
         const live = await nodeShown(await aNode(...taints));
         assert.deepEqual(live.taints, taints);
         assert.notEqual(live.resourceVersion, '');
       });
 
-      test('is since when a node has a taint, where the taint says so', async () => {
+      test('returns the time at which a taint was added, if the taint has it', async () => {
         const timeAdded = Date.UTC(2026, 10, 21, 11, 13, 53);
         const live = await nodeShown(await aNode(taint('a', { timeAdded }), taint('b')));
         assert.deepEqual(live.taints, [taint('a', { timeAdded }), taint('b')]);
       });
 
-      test('is a pod with its node, its tolerations first and its owner', async () => {
+      test('returns a pod with its node, its tolerations in order, and its owner', async () => {
         const node = await aNode();
         const tolerations = [{ key: 'a', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 60n }];
         const owner = { kind: 'Node', name: node };
@@ -133,13 +133,13 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.equal((await aPod({ node })).owner, undefined);
       });
 
-      test('is a pod that was bound at some whole second, lately', async () => {
+      test('returns a recent whole second as the time at which a pod was bound', async () => {
         const { podSince } = await aPod();
         assert.equal(podSince % 1000, 0);
         assert.ok(Math.abs(podSince - Date.now()) < 60_000);
       });
 
-      test('is not what nobody made', async () => {
+      test('returns undefined for objects that do not exist', async () => {
         assert.equal(await api.getNode(nodeName('nobody-made-this')), undefined);
         assert.equal(await api.getPod(refTo('nobody-made-this')), undefined);
       });
@@ -147,7 +147,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
 
     describe('the pods of a node', () => {
       for (const count of [2, 5]) {
-        test(`are found when ${count} are due, but for those that are gone`, async () => {
+        test(`include the ${count} due pods that exist`, async () => {
           const node = await aNode();
           const pods = [];
           for (let i = 0; i < count; i++) pods.push(await aPod({ node }));
@@ -161,8 +161,8 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       }
     });
 
-    describe('a mark', () => {
-      test('answers the pod as it is from then on', async () => {
+    describe('marking', () => {
+      test('returns the marked pod', async () => {
         const pod = await aPod();
         const marked = await api.markDisrupted(pod, pod.uid, Date.now());
         assert.deepEqual([marked.uid, marked.disrupted, marked.terminating], [pod.uid, true, false]);
@@ -170,44 +170,44 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(await shown(pod), marked);
       });
 
-      test('may be set twice', async () => {
+      test('succeeds a second time', async () => {
         const pod = await aPod();
         await api.markDisrupted(pod, pod.uid, Date.now());
         const again = await api.markDisrupted(pod, pod.uid, Date.now() + 5_000);
         assert.deepEqual([again.uid, again.disrupted], [pod.uid, true]);
       });
 
-      test('is refused on another pod of the name, which stays as it is', async () => {
+      test('is rejected for another pod of the same name, which stays unchanged', async () => {
         const pod = await aPod();
         await assert.rejects(api.markDisrupted(pod, STRANGER, Date.now()), refusal(409));
         assert.deepEqual(await shown(pod), pod);
       });
 
-      test('is refused on a pod that is gone', async () => {
+      test('is rejected for a pod that does not exist', async () => {
         await assert.rejects(api.markDisrupted(refTo('gone'), STRANGER, Date.now()), refusal(404));
       });
     });
 
-    describe('a deletion', () => {
+    describe('deleting', () => {
       const isGoing = async (pod: LivePod) => {
         const now = await api.getPod(pod);
         return now === undefined || now.terminating;
       };
 
-      test('by UID leaves the pod terminating, or gone', async () => {
+      test('by UID leaves the pod terminating, or deleted', async () => {
         const pod = await aPod();
         await api.deletePod(pod, { uid: pod.uid });
         assert.ok(await isGoing(pod));
       });
 
-      test('by UID and the version that the mark answered does, too', async () => {
+      test('by UID and the version of the marked pod does the same', async () => {
         const pod = await aPod();
         const { uid, resourceVersion } = await api.markDisrupted(pod, pod.uid, Date.now());
         await api.deletePod(pod, { uid, resourceVersion });
         assert.ok(await isGoing(pod));
       });
 
-      test('is refused on another pod of the name, which stays as it is', async () => {
+      test('is rejected for another pod of the same name, which stays unchanged', async () => {
         const pod = await aPod();
         await assert.rejects(api.deletePod(pod, { uid: STRANGER }), refusal(409));
         const { resourceVersion } = pod;
@@ -215,7 +215,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(await shown(pod), pod);
       });
 
-      test('is refused on a pod that has changed since the version it names, which stays as it is', async () => {
+      test('is rejected for a pod that has changed since the given version, which stays unchanged', async () => {
         const pod = await aPod();
         await cluster.touchPod(pod.name);
         const changed = await shown(pod);
@@ -224,11 +224,11 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(await shown(pod), changed);
       });
 
-      test('is refused on a pod that is gone', async () => {
+      test('is rejected for a pod that does not exist', async () => {
         await assert.rejects(api.deletePod(refTo('gone'), { uid: STRANGER }), refusal(404));
       });
 
-      test('that is late is not made', async () => {
+      test('is not requested after its deadline', async () => {
         const pod = await aPod();
         await assert.rejects(api.deletePod(pod, { uid: pod.uid }, Date.now() - 1), LateCallError);
         assert.deepEqual(await shown(pod), pod);
@@ -238,11 +238,11 @@ export function kubernetesContract<C extends ClusterUnderContract>(
     });
 
     describe('the Lease of a node', () => {
-      test('is none where no kubelet renewed it', async () => {
+      test('does not exist until a kubelet renews it', async () => {
         assert.equal(await api.getNodeLease(await aNode()), undefined);
       });
 
-      test('says when it was renewed and for how long, and what time the server has', async () => {
+      test("has the time and duration of its renewal, and the server's time", async () => {
         const node = await aNode();
         const renewedAt = Date.now() - 3_000;
         const renewTime = new Date(renewedAt).toISOString().replace('Z', '999Z');
@@ -252,7 +252,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.ok(Math.abs(asOf - Date.now()) < 60_000, String(asOf));
       });
 
-      test('that says nothing says nothing', async () => {
+      test('can be empty', async () => {
         const node = await aNode();
         if (!(await cluster.putNodeLease(node, {}))) return;
         const { asOf: _asOf, ...lease } = (await api.getNodeLease(node)) ?? {};
@@ -264,12 +264,12 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       const ofDeployment = (name: string) =>
         api.getReplicas({ namespace: cluster.namespace, kind: 'Deployment', name });
 
-      test('are as many as it says', async () => {
+      test('are the number in its spec', async () => {
         await cluster.createDeployment('counted', 2);
         assert.equal(await ofDeployment('counted'), 2);
       });
 
-      test('are unknown of one that nobody made, and of a kind that nobody can be asked about', async () => {
+      test('are unknown for a missing workload, and for an unsupported kind', async () => {
         assert.equal(await ofDeployment('nobody-made-this'), undefined);
         const { namespace } = cluster;
         assert.equal(await api.getReplicas({ namespace, kind: 'Rollout', name: 'counted' }), undefined);
@@ -279,11 +279,11 @@ export function kubernetesContract<C extends ClusterUnderContract>(
     describe('a takeover', () => {
       const MINUTE = 60_000;
 
-      test('is none where nobody made it', async () => {
+      test('does not exist by default', async () => {
         assert.equal(await api.getTakeover(), undefined);
       });
 
-      test('is renewed as of a moment, and lives on from the first of them that did not come too late', async () => {
+      test('is renewed at given times, and stays alive from the first renewal that was not late', async () => {
         if (!(await cluster.putTakeover(['a', 'b'], 60))) return;
         const made = await api.getTakeover();
         assert.ok(made);
@@ -306,7 +306,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         await assert.rejects(api.renewTakeover({ ...made, resourceVersion: version }, at), refusal(409));
       });
 
-      test('says why it is not renewed, until it is', async () => {
+      test('states the reason for a suspended heartbeat, until it is renewed', async () => {
         const known = await api.getTakeover();
         if (!known) return;
         await api.withholdTakeover(known, 'a reason');
@@ -322,7 +322,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.equal((await api.getTakeover())?.withheld, undefined);
       });
 
-      test('is tried by taints of a node that is not made', async () => {
+      test('is probed with the taints of a node that is not created', async () => {
         if (!(await api.getTakeover())) return;
         const taints = [
           taint('gpu', { value: 'x', timeAdded: Date.UTC(2026, 0, 1) }),
@@ -333,7 +333,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       });
     });
 
-    test('an Event is posted once for each key, however often it is tried', async () => {
+    test('posts an Event once for each key, regardless of retries', async () => {
       const pod = await aPod();
       const event = (key: string, message: string): PodEvent => {
         const { namespace, name: podName } = pod;
@@ -346,10 +346,10 @@ export function kubernetesContract<C extends ClusterUnderContract>(
     });
 
     describe('the stamp of a node’s taints', () => {
-      test('changes with every change of them', async () => {
+      test('changes with every change of the taints', async () => {
         const node = await aNode(taint('a'));
         const stamps = [(await nodeShown(node)).taintsStamp];
-        // The real server cuts the time to the second; so each change is another's.
+        // The real server truncates the time to the second, so each change has its own manager.
         for (const [manager, ...taints] of [
           ['one', taint('a', { value: 'x' })],
           ['two'],
@@ -362,7 +362,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.equal(new Set(stamps).size, stamps.length, stamps.join(' '));
       });
 
-      test('stays with labels and heartbeats', async () => {
+      test('does not change with labels and heartbeats', async () => {
         const node = await aNode(taint('a'));
         await cluster.setTaints(node, [taint('b')], 'one');
         const before = await nodeShown(node);
@@ -375,8 +375,8 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       });
     });
 
-    describe('a list', () => {
-      test('comes in pages of one version, each object once', async () => {
+    describe('listing', () => {
+      test('returns pages of one version, with each object once', async () => {
         const nodes = [await aNode(), await aNode(), await aNode()];
         const { signal } = new AbortController();
         const names: string[] = [];
@@ -394,7 +394,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.equal(versions.size, 1);
       });
 
-      test('can be of one node’s pods, all in one answer, consistent or as new as it must be', async () => {
+      test('can be limited to one node’s pods, in one page, consistent or at least as new as requested', async () => {
         const node = await aNode();
         await aPod();
         const pods = [await aPod({ node }), await aPod({ node })];
@@ -411,7 +411,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         }
       });
 
-      test('that is to be newer than the server is refused with 504, and says when to come again', async () => {
+      test("rejects a version newer than the server's with 504, and a retry interval", async () => {
         const page = await all(api.nodes);
         const notOlderThan = String(Number(page.resourceVersion) + 1_000_000);
         const list = api.nodes.list({ notOlderThan, signal: new AbortController().signal });
@@ -423,7 +423,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         });
       });
 
-      test('holds what getting shows', async () => {
+      test('returns the same objects as getting', async () => {
         const pod = await aPod();
         const pods = await all(api.pods);
         assert.deepEqual(
@@ -433,8 +433,8 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       });
     });
 
-    describe('a watch', () => {
-      test('tells what changed after a version, in order', async () => {
+    describe('watching', () => {
+      test('yields the changes after a version, in order', async () => {
         const node = await aNode();
         const { resourceVersion } = await all(api.nodes);
         await cluster.setTaints(node, [taint('a')], 'one');
@@ -450,7 +450,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(told, ['upsert', 'delete']);
       });
 
-      test('tells how far it has come, by bookmarks', async () => {
+      test('reports its progress by bookmarks', async () => {
         const { resourceVersion } = await all(api.nodes);
         const { resourceVersion: changed } = await nodeShown(await aNode());
         const marks: string[] = [];
@@ -463,7 +463,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.ok(Number(marks[0]) >= Number(changed));
       });
 
-      test('tells of pods what getting shows, as it happens', async () => {
+      test('yields the same pods as getting, as they change', async () => {
         const { resourceVersion } = await all(api.pods);
         const pod = await aPod();
         const told: LivePod[] = [];
@@ -476,7 +476,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.deepEqual(told, [pod, await shown(pod)]);
       });
 
-      test('can begin with everything that is there, and tells where that ends', async () => {
+      test('can begin with all existing objects, and marks their end', async () => {
         const nodes = [await aNode(), await aNode()];
         const { signal } = new AbortController();
         const told = new Set<NodeName>();
@@ -490,7 +490,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         assert.ok(nodes.every((node) => told.has(node)));
       });
 
-      test('can be of one node’s pods', async () => {
+      test('can be limited to one node’s pods', async () => {
         const node = await aNode();
         const { resourceVersion } = await all(api.pods);
         await aPod();
@@ -504,7 +504,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
         }
       });
 
-      test('can pass over pods of nodes that nobody follows, and tells how far it has come', async () => {
+      test('can skip the pods of nodes that are not followed, and reports its progress', async () => {
         const node = await aNode();
         const { resourceVersion } = await all(api.pods);
         const other = await aPod();
@@ -531,7 +531,7 @@ export function kubernetesContract<C extends ClusterUnderContract>(
       });
 
       if (forget) {
-        test('from a version that is forgotten is refused with 410', async () => {
+        test('rejects a forgotten version with 410', async () => {
           const events = watch(api.nodes, await forget(cluster));
           await assert.rejects(async () => {
             for await (const _ of events);
@@ -549,6 +549,6 @@ export function kubernetesContract<C extends ClusterUnderContract>(
   });
 }
 
-/** All objects of a kind in one page. */
+/** Lists all objects of a kind in one page. */
 const all = <T>(resource: Resource<T>) =>
   resource.list({ limit: 10_000, signal: new AbortController().signal });

@@ -7,13 +7,13 @@ import type { Lease, LeaseReader, LeaseRecord, Leases } from '#shared/state/leas
 import { VERSION } from '#shared/version.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
-/** Leases under contract; every test uses clusters of its own, so one instance serves them all. */
+/** Leases under contract; every test uses clusters of its own, so one instance serves all tests. */
 export interface LeasesUnderContract {
   readonly leases: Leases & Pick<LeaseReader, 'epoch'>;
   close(): Promise<void>;
 }
 
-/** The first epoch of a lease that is taken at `NOW`. */
+/** The first epoch of a lease that is acquired at `NOW`. */
 const FIRST_EPOCH = NOW / 1000;
 
 /** Registers the tests that every implementation of `Leases` has to pass. */
@@ -27,7 +27,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
     });
     after(() => underContract?.close());
 
-    /** Takes what nobody else writes meanwhile. */
+    /** Acquires a lease without concurrent writers. */
     async function taken(cluster: ClusterName, holder: string, now = NOW): Promise<Lease> {
       const lease = await leases.take(cluster, await leases.look(cluster), holder, now);
       assert.ok(lease);
@@ -40,7 +40,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       return kept;
     }
 
-    test('a lease that was never taken is taken, under the second of that moment as its epoch', async () => {
+    test('are acquired for the first time with the current second as the epoch', async () => {
       const cluster = aCluster('admin@prod/eu:1');
       assert.equal(await leases.look(cluster), undefined);
       const lease = await leases.take(cluster, undefined, 'a', NOW);
@@ -51,7 +51,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.look(cluster), lease);
     });
 
-    test('a look that is outdated takes nothing', async () => {
+    test('cannot be acquired with an outdated record', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const refuses = async (found: LeaseRecord | undefined) => {
@@ -69,7 +69,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       await refuses(free);
     });
 
-    test('whoever saw the lease as it stands takes it, at any clock, with a newer epoch', async () => {
+    test('are acquired with the current record, at any clock, with a newer epoch', async () => {
       const cluster = aCluster();
       const former = await renewed(await taken(cluster, 'a'));
       const hourAgo = NOW - 3_600_000;
@@ -81,24 +81,24 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       });
     });
 
-    test('every renewal shows, in the same epoch', async () => {
+    test('show every renewal, in the same epoch', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const first = await leases.renew(lease, { renewedAt: NOW + 3_000 });
       assert.deepEqual(first, { ...lease, renewals: 1, renewedAt: NOW + 3_000 });
       assert.deepEqual(await leases.look(cluster), first);
-      // A holder whose answer was lost knows the renewal before.
+      // A holder that lost a response uses the previous renewal.
       const second = await leases.renew(lease, { renewedAt: NOW + 6_000 });
       assert.deepEqual(second, { ...lease, renewals: 2, renewedAt: NOW + 6_000 });
       assert.deepEqual(await leases.look(cluster), second);
     });
 
-    test('a renewal can be late: while nobody took the lease it is still its holder’s', async () => {
+    test('accept a late renewal while nobody else has acquired the lease', async () => {
       const lease = await taken(aCluster(), 'a');
       assert.equal((await renewed(lease, NOW + 3_600_000)).epoch, lease.epoch);
     });
 
-    test('what is known of a cluster stays, whoever holds its lease', async () => {
+    test("keep a cluster's data when the holder changes", async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const known = { heardAt: NOW + 1_000, nodes: 3 };
@@ -117,7 +117,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual([none?.heardAt, none?.nodes], [NOW + 9_000, 0]);
     });
 
-    test('what a holder says of itself stays with its renewals, and ends with its lease', async () => {
+    test("keep the holder's own data with its renewals, and drop it with its lease", async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const first = await leases.renew(lease, { renewedAt: NOW, breakerOpen: true });
@@ -134,7 +134,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual([free?.version, free?.breakerOpen], [undefined, undefined]);
     });
 
-    test('the faults that a holder reports stay until it reports others, and end with its lease', async () => {
+    test('keep the faults that a holder reports until it reports others, and drop them with its lease', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const faults: readonly Fault[] = [
@@ -156,7 +156,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal((await leases.look(cluster))?.faults, undefined, 'nobody holds it');
     });
 
-    test('who asks for a lease shows until he is declined, or somebody has taken it', async () => {
+    test('keep a bid until the holder declines it, or the lease is acquired', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       const [first, second] = ['b', 'c'].map((holder, load) => ({ holder, load }));
@@ -177,14 +177,14 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.look(cluster), next, 'it has another holder');
     });
 
-    test('who asks for a dead one’s lease does not keep others from taking it', async () => {
+    test("let others acquire a dead holder's lease despite a bid", async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       await leases.bid(lease, { holder: 'b', load: 0 });
       assert.ok(await leases.take(cluster, lease, 'c', NOW));
     });
 
-    test('a lease that another one took over is lost to its former holder', async () => {
+    test('reject renewals of the former holder after a failover', async () => {
       const cluster = aCluster();
       const former = await taken(cluster, 'a');
       const present = await taken(cluster, 'b');
@@ -193,7 +193,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.look(cluster), present);
     });
 
-    test('taking it again as the same holder is a take-over that fences off the former self', async () => {
+    test('fence off the former self when the same holder acquires the lease again', async () => {
       const cluster = aCluster();
       const former = await taken(cluster, 'a');
       const present = await taken(cluster, 'a', NOW + 1);
@@ -203,7 +203,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.look(cluster), present);
     });
 
-    test('a released lease has no holder, and its epoch is not used again', async () => {
+    test('have no holder when released, and never reuse an epoch', async () => {
       const cluster = aCluster();
       const former = await taken(cluster, 'a');
       await leases.release(former);
@@ -216,7 +216,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal((await taken(cluster, 'a', NOW + 2)).epoch, FIRST_EPOCH + 2);
     });
 
-    test('releasing twice does nothing more', async () => {
+    test('ignore a second release', async () => {
       const cluster = aCluster();
       const lease = await taken(cluster, 'a');
       await leases.release(lease);
@@ -224,7 +224,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal((await taken(cluster, 'b')).epoch, FIRST_EPOCH + 1);
     });
 
-    test('epochs grow with every take-over, at a clock that stands, goes back or leaps ahead', async () => {
+    test('increase the epoch with every acquisition, at a clock that stands still, steps back, or leaps ahead', async () => {
       const cluster = aCluster();
       const epochs: number[] = [];
       for (const now of [NOW, NOW, NOW - 3_600_000, NOW + 3_600_000, NOW]) {
@@ -233,7 +233,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(epochs, [0, 1, 2, 3600, 3601]);
     });
 
-    test('the epoch can be read by anybody, held or released', async () => {
+    test('return the epoch to any reader, held or released', async () => {
       const cluster = aCluster();
       assert.equal(await leases.epoch(cluster), undefined);
       const lease = await taken(cluster, 'a');
@@ -242,7 +242,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal(await leases.epoch(cluster), FIRST_EPOCH);
     });
 
-    test('which evicted pods do not leave is said by the holder, and read by anybody', async () => {
+    test("store the holder's list of pods stuck terminating for any reader", async () => {
       const cluster = aCluster();
       assert.deepEqual(await leases.stuck(cluster), []);
       const former = await taken(cluster, 'a');
@@ -261,7 +261,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.deepEqual(await leases.stuck(cluster), []);
     });
 
-    test('clusters have leases of their own', async () => {
+    test('are separate for each cluster', async () => {
       const [one, two] = [aCluster(), aCluster()];
       await taken(one, 'a');
       await taken(one, 'a');
@@ -269,7 +269,7 @@ export function leaseContract(name: string, make: () => Promise<LeasesUnderContr
       assert.equal((await leases.look(one))?.holder, 'a');
     });
 
-    test('of many that reach for one lease at once exactly one gets it', async () => {
+    test('are acquired by exactly one of many concurrent candidates', async () => {
       const cluster = aCluster();
       const holders = Array.from({ length: 10 }, (_, index) => `relay-${index}`);
       for (const epoch of [FIRST_EPOCH, FIRST_EPOCH + 1, FIRST_EPOCH + 2]) {

@@ -10,10 +10,10 @@ import {
   type TimedTaint,
 } from '#shared/eviction/records.ts';
 
-/** A moment in 2026; contracts drive the time and never read the clock. */
+/** A time in 2026; contracts drive the time and never read the clock. */
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
-/** A cluster nobody else in the store has, so that contracts can share one store. */
+/** Returns a cluster that is unique in the store, so that contracts can share one store. */
 export const aCluster = (prefix = 'cluster'): ClusterName => clusterName(`${prefix}-${randomUUID()}`);
 
 export const aRef = (cluster = aCluster(), node = 'node-1'): NodeRef => ({ cluster, node: nodeName(node) });
@@ -35,7 +35,7 @@ export const aNode = (fields: Partial<NodeState> = {}): NodeState => ({
   ...fields,
 });
 
-/** Why a pod goes: for a taint, as kubectl prints it, that it tolerates for a while. */
+/** Returns a cause of a deadline: a taint, as kubectl prints it, that the pod tolerates for a while. */
 export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string): DeadlineCause => ({
   taint: { key, ...(value === undefined ? {} : { value }), effect: 'NoExecute' },
   since: NOW - 1_000,
@@ -44,7 +44,7 @@ export const aReason = (key = 'node.kubernetes.io/unreachable', value?: string):
   seconds: 300,
 });
 
-/** A scheduled record, due 300 s after `NOW`. */
+/** Returns a scheduled record, due 300 s after `NOW`. */
 export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord => ({
   uid: podUid(randomUUID()),
   namespace: 'default',
@@ -60,13 +60,13 @@ export const aRecord = (fields: Partial<EvictionRecord> = {}): EvictionRecord =>
 export const someRecords = (count: number, fields: Partial<EvictionRecord> = {}): readonly EvictionRecord[] =>
   Array.from({ length: count }, (_, index) => aRecord({ name: `web-${index}`, ...fields }));
 
-/** How a record ended: evicted, unless told otherwise. */
+/** Returns the end of a record: evicted by default. */
 export const anEnding = (record = aRecord(), how: Partial<FinalRecord> = {}): FinalRecord => ({
   ...ending(record, { outcome: 'done' }),
   ...how,
 });
 
-/** Where each pod stands, by UID: `scheduled`, or how its record ended. */
+/** Returns the state of each pod, by UID: `scheduled`, or the outcome of its record. */
 export const standings = ({ scheduled, ended }: Partition): Readonly<Record<string, string>> => ({
   ...Object.fromEntries([...ended.values()].map(({ uid, outcome }) => [uid, outcome])),
   ...Object.fromEntries([...scheduled.keys()].map((uid) => [uid, 'scheduled'])),

@@ -7,18 +7,18 @@ import { aCluster, NOW } from './partition-builders.ts';
 
 /** Permits under contract. */
 export interface PermitsPlace {
-  /** As another process has them, or the same one after a restart. */
+  /** Opens the permits as another process does, or as the same process after a restart. */
   open(): Permits;
   close(): Promise<void>;
 }
 
 const WEB = 'default/Deployment/web';
 const LIMIT = { count: 3, windowMs: 600_000 };
-/** When what was taken at `at` no longer counts. */
+/** Returns the time at which a permit that was taken at `at` lapses. */
 const lapse = (at: number) => at + LIMIT.windowMs + PERMIT_LASTS_MS;
 const pods = (...names: string[]) => names.map(podUid);
 
-/** Registers the tests that everything that gives out permits has to pass. */
+/** Registers the tests that every implementation of permits has to pass. */
 export function permitsContract(name: string, open: () => Promise<PermitsPlace>): void {
   describe(`${name} keeps the contract of permits`, () => {
     let place: PermitsPlace;
@@ -27,7 +27,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
     });
     after(() => place.close());
 
-    test('as many pods as the limit says have one, and others are told when the next lapse', async () => {
+    test('gives permits to as many pods as the limit allows, and returns the next lapse for others', async () => {
       const cluster = aCluster();
       const permits = place.open();
       assert.deepEqual(await permits.take(cluster, WEB, pods('a'), LIMIT, NOW), [NOW]);
@@ -38,7 +38,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
       ]);
     });
 
-    test('they outlive the process that took them, and lapse with the window', async () => {
+    test('keeps permits across processes until they lapse with the window', async () => {
       const cluster = aCluster();
       await place.open().take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
       const take = (at: number) => place.open().take(cluster, WEB, pods('d'), LIMIT, at);
@@ -50,7 +50,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
       ]);
     });
 
-    test('a pod that asks again takes its own anew, which counts from then on', async () => {
+    test('renews the permit of a pod that asks again', async () => {
       const cluster = aCluster();
       const permits = place.open();
       await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
@@ -62,7 +62,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
       ]);
     });
 
-    test('under a lower limit fewer go from then on', async () => {
+    test('gives fewer permits under a lower limit immediately', async () => {
       const cluster = aCluster();
       const permits = place.open();
       await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
@@ -77,7 +77,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
       ]);
     });
 
-    test('neither workloads nor clusters wait for each other', async () => {
+    test('counts workloads and clusters separately', async () => {
       const cluster = aCluster();
       const permits = place.open();
       await permits.take(cluster, WEB, pods('a', 'b', 'c'), LIMIT, NOW);
@@ -87,7 +87,7 @@ export function permitsContract(name: string, open: () => Promise<PermitsPlace>)
       assert.deepEqual(await permits.take(cluster, WEB, pods('g'), LIMIT, NOW), [lapse(NOW)]);
     });
 
-    test('all processes together take no more than there are, however many ask at once', async () => {
+    test('gives all processes together no more permits than the limit, despite concurrent requests', async () => {
       const cluster = aCluster();
       const asked = Array.from({ length: 8 }, (_, index) =>
         place.open().take(cluster, WEB, pods(`${index}-a`, `${index}-b`), LIMIT, NOW),

@@ -10,24 +10,24 @@ import type { RecordingLog } from './recording-log.ts';
 
 export type Handler = (event: SQSEvent) => Promise<SQSBatchResponse>;
 
-/** One queue, and everything that may be done with it. */
+/** One queue with all its operations. */
 export interface QueueUnderTest {
   readonly sender: QueueSender;
   readonly visibility: VisibilityControl;
-  /** What the queue's adapters tell. */
+  /** The log of the queue's adapters. */
   readonly log: RecordingLog;
-  /** Hands the queue's messages to a handler until it is stopped, or the test ends. */
+  /** Passes the queue's messages to a handler until it is stopped, or the test ends. */
   consume(
     handler: Handler,
     options?: { batchSize?: number; concurrency?: number },
   ): { stop(): Promise<void> };
-  /** The bodies of the messages that the queue gave up. */
+  /** Returns the bodies of the messages in the dead-letter queue. */
   deadLetters(): Promise<readonly string[]>;
 }
 
-/** Where queues are, and how time passes there. */
+/** The place of queues, with control of its time. */
 export interface QueueRig {
-  /** Makes a queue for this test alone. */
+  /** Creates a queue for this test alone. */
   open(spec: QueueSpec): Promise<QueueUnderTest>;
   /** Lets this much time pass. */
   pass(ms: number): Promise<void>;
@@ -35,7 +35,7 @@ export interface QueueRig {
   until(check: () => void | Promise<void>): Promise<void>;
 }
 
-/** Short enough to wait for: messages in flight are seen again after six of these seconds. */
+/** Short enough to wait for: messages in flight become visible again after six of these seconds. */
 const TIMEOUT_SECONDS = 1;
 const VISIBILITY_MS = 6_000;
 
@@ -47,7 +47,7 @@ const bodyAndReceives = ({ body, attributes }: SQSRecord) => `${body} ${attribut
 const isFirst = ({ attributes }: SQSRecord) => attributes.ApproximateReceiveCount === '1';
 const message = (group: string, body: string) => ({ body, groupId: group, deduplicationId: randomUUID() });
 
-/** What every queue holds to, with the consumer that hands its messages over. */
+/** Registers the tests that every queue, with its consumer, has to pass. */
 export function queueContract(
   name: string,
   rigFor: (context: TestContext) => Promise<QueueRig>,
@@ -57,7 +57,7 @@ export function queueContract(
     const fifo = { ...QUEUES.nodeDeltas, functionTimeoutSeconds: TIMEOUT_SECONDS };
     const standard = { ...QUEUES.evictionsDue, functionTimeoutSeconds: TIMEOUT_SECONDS };
 
-    /** Handles every message, and keeps it with the moment it came. */
+    /** Handles every message, and records it with its arrival time. */
     function collect({ consume }: QueueUnderTest) {
       const records: SQSRecord[] = [];
       const cameAt: number[] = [];
@@ -82,7 +82,7 @@ export function queueContract(
       assert.deepEqual(seen.bodies(), bodies);
     });
 
-    test('takes nothing of a group behind a message that failed, and all of the other groups', async (context) => {
+    test('accepts nothing of a group behind a failed message, and everything of other groups', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(fifo);
       const seen = collect(queue);
@@ -131,7 +131,7 @@ export function queueContract(
       await rig.until(() => assert.deepEqual(seen, ['a1', 'b1', 'a2']));
     });
 
-    test('takes a message with a known deduplication id without queueing it again', async (context) => {
+    test('accepts a message with a known deduplication ID without queueing it again', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(fifo);
       const seen = collect(queue);
@@ -142,7 +142,7 @@ export function queueContract(
       await rig.until(() => assert.deepEqual(seen.bodies(), ['once', 'next']));
     });
 
-    test('takes more than one call of SQS holds, by count and by bytes', async (context) => {
+    test('accepts more messages than fit into one SQS call, by count and by bytes', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen = collect(queue);
@@ -154,7 +154,7 @@ export function queueContract(
       assert.deepEqual(seen.bodies().sort(), bodies.sort());
     });
 
-    test('takes a message of exactly the largest size, and refuses a larger one for good', async (context) => {
+    test('accepts a message of exactly the largest size, and rejects a larger one permanently', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen = collect(queue);
@@ -168,7 +168,7 @@ export function queueContract(
       assert.deepEqual(seen.bodies(), [largest]);
     });
 
-    test('hands messages over as Lambda does, and each once when it is handled', async (context) => {
+    test('delivers messages as Lambda does, and each handled message once', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(fifo);
       const seen = collect(queue);
@@ -192,7 +192,7 @@ export function queueContract(
       assert.equal(record.awsRegion, region);
     });
 
-    test('never hands a delayed message over early', async (context) => {
+    test('never delivers a delayed message early', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen = collect(queue);
@@ -207,7 +207,7 @@ export function queueContract(
       assert.ok(Number(seen.cameAt[1]) - sentAt >= 1000, 'the delayed message came early');
     });
 
-    test('shows a message again after the time asked for, and not before', async (context) => {
+    test('redelivers a message after the requested time, and not before', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen: { at: number; what: string }[] = [];
@@ -239,7 +239,7 @@ export function queueContract(
       );
     });
 
-    test('shows the reported messages again, and deletes the others', async (context) => {
+    test('redelivers the reported messages, and deletes the others', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen: string[] = [];
@@ -255,7 +255,7 @@ export function queueContract(
       assert.deepEqual(seen.sort(), ['bad 1', 'bad 2', 'good 1']);
     });
 
-    test('shows all messages again when the handler throws', async (context) => {
+    test('redelivers all messages when the handler throws', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen: string[] = [];
@@ -273,7 +273,7 @@ export function queueContract(
       );
     });
 
-    test('counts a batch as failed when its report names a message that was not in it', async (context) => {
+    test('treats a batch as failed when its report names a message that was not in it', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const seen: string[] = [];
@@ -287,7 +287,7 @@ export function queueContract(
       await rig.until(() => assert.deepEqual(seen, ['a 1', 'a 2']));
     });
 
-    test('leaves what failed to its visibility timeout', async (context) => {
+    test('redelivers failed messages after their visibility timeout', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const handledAt: number[] = [];
@@ -303,13 +303,13 @@ export function queueContract(
       assert.ok(Number(handledAt[1]) - sentAt >= VISIBILITY_MS);
     });
 
-    test('keeps the order of a group whose first message fails, while other groups go on', async (context) => {
+    test('keeps the order of a group whose first message fails, while other groups proceed', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(fifo);
       const blocked: SQSRecord[] = [];
       const handled: string[] = [];
       queue.consume(async ({ Records }) => {
-        // As a handler on a FIFO queue must: behind a message that failed, the rest of its group has failed too.
+        // A handler on a FIFO queue must also report the rest of a group behind a failed message.
         const bad = Records.filter((record) => record.attributes.MessageGroupId === 'a' && isFirst(record));
         blocked.push(...bad);
         handled.push(...Records.filter((record) => !bad.includes(record)).map(({ body }) => body));
@@ -328,7 +328,7 @@ export function queueContract(
       assert.deepEqual(handled, ['b1', 'b2', 'a1']);
     });
 
-    test('dead-letters what fails as often as the queue allows, and goes on with what is behind it', async (context) => {
+    test('dead-letters messages that fail as often as the queue allows, and proceeds with the next ones', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(fifo);
       const seen: string[] = [];
@@ -348,7 +348,7 @@ export function queueContract(
       await rig.until(async () => assert.deepEqual(await queue.deadLetters(), ['poison']));
     });
 
-    test('handles as many batches at a time as allowed, and no more', async (context) => {
+    test('handles as many concurrent batches as allowed, and no more', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const gate = Promise.withResolvers<void>();
@@ -373,7 +373,7 @@ export function queueContract(
       assert.equal(most, 3);
     });
 
-    test('stop waits for what is in hand, and takes nothing more', async (context) => {
+    test('waits for messages in flight when stopping, and receives no more', async (context) => {
       const rig = await rigFor(context);
       const queue = await rig.open(standard);
       const gate = Promise.withResolvers<void>();

@@ -9,19 +9,22 @@ import { aCluster, NOW } from './partition-builders.ts';
 
 /** Limiters under contract. */
 export interface RateLimiters {
-  /** As a process has it that evicts from now on: beside others, or in place of the one before. Its stopwatch is in milliseconds. */
+  /**
+   * Opens the limiter of a process that evicts from now on, beside others or in place of the previous one. Its
+   * stopwatch is in milliseconds.
+   */
   open(stopwatch: Stopwatch): RateLimiter;
   close(): Promise<void>;
 }
 
 export interface RateLimiterContract {
-  /** Processes share it; else one follows the other. */
+  /** True if processes share the limiter; otherwise one process follows the other. */
   readonly shared: boolean;
-  /** How many random histories are played; default: as many as fast-check does. */
+  /** The number of random histories; default: fast-check's. */
   readonly histories?: number;
 }
 
-/** So many pods that have not had a turn. */
+/** Returns `count` pods that have not had a turn. */
 export const asking = (count: number, more: Partial<AskingPod> = {}): readonly AskingPod[] =>
   Array.from({ length: count }, () => ({ drains: false, inTurn: false, ...more }));
 
@@ -30,7 +33,7 @@ const RATE_OF_2: Pace = { rate: 2, drain: 50 };
 const DRAIN_OF_2: Pace = { drain: 2 };
 
 const HOUR_MS = 3_600_000;
-/** Clocks that differ by more let nobody evict. */
+/** A larger difference of clocks would block all evictions. */
 const MAX_STEP_MS = 30_000;
 
 /** Registers the tests that every rate limiter has to pass. */
@@ -47,13 +50,13 @@ export function rateLimiterContract(
     });
     after(() => limiters.close());
 
-    /** A process that has evicted for an hour. */
+    /** Opens the limiter of a process that has evicted for an hour. */
     const longBegun = (): RateLimiter => {
       const limiter = limiters.open(() => stopwatchMs);
       stopwatchMs += HOUR_MS;
       return limiter;
     };
-    /** Asks at so many milliseconds after the beginning. */
+    /** Returns a function that requests permits at a number of milliseconds after the beginning. */
     const asker = (limiter: RateLimiter, pace: Pace) => {
       const cluster = aCluster();
       const begunMs = stopwatchMs;
@@ -64,7 +67,7 @@ export function rateLimiterContract(
       };
     };
 
-    test('permits a second’s burst, and gives turns at the rate to those after it', async () => {
+    test('permits a second’s burst, and gives later turns at the rate', async () => {
       const ask = asker(longBegun(), RATE_OF_2);
       const none = undefined;
       assert.deepEqual(await ask(0, asking(5)), [none, none, 1000, 1000, 2000]);
@@ -72,14 +75,14 @@ export function rateLimiterContract(
       assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [none]);
     });
 
-    test('lets those go first that wait for their turn', async () => {
+    test('prefers pods that wait for their turn', async () => {
       const ask = asker(longBegun(), RATE_OF_1);
       await ask(0, asking(4));
       assert.deepEqual(await ask(1000, asking(1)), [4000]);
       assert.deepEqual(await ask(1000, asking(1, { inTurn: true })), [undefined]);
     });
 
-    test('permits no more at once when many turns have passed', async () => {
+    test('permits no larger burst when many turns have passed', async () => {
       const ask = asker(longBegun(), RATE_OF_2);
       await ask(0, asking(100));
       const turns = await ask(90_000, asking(100, { inTurn: true }));
@@ -96,7 +99,7 @@ export function rateLimiterContract(
       assert.deepEqual(await ask(2 * TURNS_AHEAD_MS, asking(1)), [undefined]);
     });
 
-    test('counts released pods by themselves, and under the rate, too', async () => {
+    test('limits released pods separately, and also by the eviction rate', async () => {
       const ask = asker(longBegun(), DRAIN_OF_2);
       const released = asking(3, { drains: true });
       assert.deepEqual(await ask(0, released), [undefined, undefined, 1000]);
@@ -106,7 +109,7 @@ export function rateLimiterContract(
       assert.ok(one.slice(1).every((turn) => turn !== undefined));
     });
 
-    test('permits less from the moment on at which the rate is lowered', async () => {
+    test('permits fewer evictions immediately when the rate is lowered', async () => {
       const ask = asker(longBegun(), { rate: 20, drain: 50 });
       await ask(0, asking(100));
       const inTurn = asking(20, { inTurn: true });
@@ -124,13 +127,13 @@ export function rateLimiterContract(
       assert.deepEqual(await ask(1000, asking(1, { inTurn: true }), raised), [undefined]);
     });
 
-    test('does not have clusters wait for each other', async () => {
+    test('limits clusters independently', async () => {
       const limiter = longBegun();
       await asker(limiter, RATE_OF_1)(0, asking(50));
       assert.deepEqual(await asker(limiter, RATE_OF_1)(0, asking(1)), [undefined]);
     });
 
-    test('permits soon again what a clock far ahead took', async () => {
+    test('recovers soon from permits that were taken at a clock far ahead', async () => {
       const limiter = longBegun();
       const ask = asker(limiter, RATE_OF_1);
       await ask(24 * HOUR_MS, asking(70));
@@ -139,7 +142,7 @@ export function rateLimiterContract(
       assert.deepEqual(await ask(2000, asking(1, { inTurn: true })), [undefined]);
     });
 
-    test('permits no more in any span of time than the rate and a second’s burst, whatever happens', async () => {
+    test('permits at most the rate and a second’s burst in any span of time, in any history', async () => {
       await fc.assert(
         fc.asyncProperty(history, (steps) => play(limiters, steps, shared)),
         { numRuns: histories },
@@ -148,7 +151,7 @@ export function rateLimiterContract(
 
     if (!shared) return;
 
-    test('permits all processes together no more, however many ask at once', async () => {
+    test('permits at most the same for all processes together, despite concurrent requests', async () => {
       const cluster = aCluster();
       const others = Array.from({ length: 8 }, () => longBegun());
       const turns = await Promise.all(others.map((each) => each.take(cluster, asking(2), RATE_OF_2, NOW)));
@@ -161,14 +164,14 @@ export function rateLimiterContract(
   });
 }
 
-/** What happens in a history of permits. */
+/** A step in a history of permits. */
 type Step =
   | { readonly kind: 'wait'; readonly ms: number }
   | { readonly kind: 'ask'; readonly by: number; readonly pods: readonly AskingPod[] }
-  /** A process begins in place of another one, which is never heard of again. */
+  /** A process replaces another one, which never makes a request again. */
   | { readonly kind: 'replace'; readonly which: number }
   | { readonly kind: 'policy'; readonly pace: Pace }
-  /** The clock of a process is set, so far from the true time. */
+  /** The clock of a process is set to this offset from the true time. */
   | { readonly kind: 'clock'; readonly which: number; readonly offsetMs: number };
 
 const PROCESSES = 3;
@@ -203,17 +206,17 @@ const history = fc.array(
   { maxLength: 60 },
 );
 
-/** A permit, or a policy that counts from then on. */
+/** A permit, or a policy that applies from then on. */
 interface Mark {
   readonly at: EpochMs;
   readonly pace: Pace;
-  /** Absent: nobody went. */
+  /** Absent: no pod was evicted. */
   readonly pod?: AskingPod;
 }
 
 /**
- * Plays a history and holds all permits against the rates. Processes that share what is stored have nothing but their clocks: there
- * spans are as long as they are by the clock that was furthest ahead.
+ * Plays a history and compares all permits with the rates. Processes that share stored state have only their clocks:
+ * spans are then measured by the clock that was furthest ahead.
  */
 async function play(limiters: RateLimiters, steps: readonly Step[], shared: boolean): Promise<void> {
   const cluster = aCluster();
@@ -241,7 +244,7 @@ async function play(limiters: RateLimiters, steps: readonly Step[], shared: bool
           if (index === step.which) each.offsetMs = step.offsetMs;
         break;
       case 'ask': {
-        // Where one process evicts, another one does so only in its place.
+        // If only one process evicts at a time, another one starts evicting only as its replacement.
         if (!shared && step.by !== current) processes[step.by] = begin();
         current = step.by;
         const { limiter, offsetMs } = processes[step.by] ?? begin();
@@ -267,7 +270,9 @@ async function play(limiters: RateLimiters, steps: readonly Step[], shared: bool
   );
 }
 
-/** Fails where more pods went in a span of time than the highest rate in it allows in that span and a second. */
+/**
+ * Fails where more pods were evicted in a span of time than the highest rate in it allows in that span and a second.
+ */
 function holdToRate(
   marks: readonly Mark[],
   rateOf: (pace: Pace) => number,

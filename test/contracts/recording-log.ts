@@ -9,7 +9,7 @@ export interface RecordedLine {
 
 export type RecordingLog = Log & { readonly lines: readonly RecordedLine[] };
 
-/** A log that keeps its lines for the test to look at. */
+/** Returns a log that keeps its lines for assertions. */
 export function recordingLog(): RecordingLog {
   const lines: RecordedLine[] = [];
   return { lines, ...logTo((level, { event, fields }) => lines.push({ level, event, fields })) };

@@ -14,7 +14,7 @@ import type { NewPod } from './kubernetes-contract.ts';
 const MERGE = 'application/merge-patch+json';
 const STRATEGIC_MERGE = 'application/strategic-merge-patch+json';
 
-/** An API server under contract, with a namespace and nodes of our own, reached with the rights of an administrator. */
+/** An API server under contract, with a namespace and nodes of its own, and an administrator's permissions. */
 export class RestCluster implements BudgetedCluster {
   readonly api: RestApi;
   readonly namespace: string;
@@ -31,12 +31,12 @@ export class RestCluster implements BudgetedCluster {
     this.namespace = namespace;
   }
 
-  /** `namespace`: a name that nobody else uses; `watchSeconds`: as the contract says. */
+  /** `namespace`: a unique name; `watchSeconds`: see the contract. */
   static async open(connection: Connection, namespace: string, watchSeconds: number): Promise<RestCluster> {
     const cluster = new RestCluster(connection, namespace, watchSeconds);
     await cluster.#call('create', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
     const account = { body: { metadata: { name: 'default' } } };
-    // Made by somebody else already, or of a kind that the server does not know.
+    // The account exists already, or the server does not know the kind.
     await cluster
       .#call('create', `/api/v1/namespaces/${namespace}/serviceaccounts`, account)
       .catch(allowed(404, 409));
@@ -45,7 +45,8 @@ export class RestCluster implements BudgetedCluster {
 
   async createNode(name: NodeName, taints: readonly LiveTaint[] = []): Promise<void> {
     this.#nodes.push(name);
-    // As every node has; of an object that nobody owns a field of any more the server keeps no owners again.
+    // Every node has this label. The server does not track owners again for an object none of whose fields has an owner
+    // any more.
     const metadata = { name, labels: { 'kubernetes.io/hostname': name } };
     const spec = { taints: taints.map(taintJson) };
     await this.#call('create', '/api/v1/nodes', { body: { kind: 'Node', apiVersion: 'v1', metadata, spec } });
@@ -116,7 +117,7 @@ export class RestCluster implements BudgetedCluster {
 
   async runPod(name: string, node: NodeName, app: string): Promise<void> {
     await this.createPod(name, { node }, { app });
-    // The Eviction API lets pods go that do not run, whatever budgets say.
+    // The Eviction API evicts pods that do not run regardless of budgets.
     await this.#call('patch', `${this.#podsPath}/${name}/status`, {
       body: { status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] } },
       contentType: STRATEGIC_MERGE,
@@ -132,7 +133,7 @@ export class RestCluster implements BudgetedCluster {
         (created) =>
           created ?? this.#call('patch', `${budgets}/${name}`, { body: { spec }, contentType: MERGE }),
       );
-    // As the disruption controller writes it, should there be none.
+    // Write the status as the disruption controller does, because the cluster may have none.
     const status = {
       observedGeneration: fieldsOf(fieldsOf(made)['metadata'])['generation'],
       currentHealthy: 1,
@@ -148,7 +149,7 @@ export class RestCluster implements BudgetedCluster {
     await this.#call('patch', `${this.#podsPath}/${name}`, { body, contentType: MERGE });
   }
 
-  /** As `taintward takeover apply` does. */
+  /** Creates the objects of `taintward takeover apply`. */
   async putTakeover(keys: readonly string[], lapseSeconds: number): Promise<boolean> {
     const defined = await this.#call('create', CRDS, { body: TAKEOVER_CRD }).catch(allowed(404));
     if (defined === undefined) return false;
@@ -219,7 +220,7 @@ const taintJson = ({ timeAdded, ...taint }: LiveTaint): object => ({
   ...(timeAdded === undefined ? {} : { timeAdded: new Date(timeAdded).toISOString() }),
 });
 
-/** Lets refusals of these statuses pass. */
+/** Ignores errors with these statuses. */
 const allowed =
   (...statuses: readonly number[]) =>
   (error: unknown): void => {

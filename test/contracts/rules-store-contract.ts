@@ -7,7 +7,7 @@ import type { AuditEntry, OperatorControls, RulesStore } from '#shared/state/rul
 import { eventually } from './eventually.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
-/** A rulebook under contract; every test uses clusters of its own, so one instance serves them all. */
+/** A rules store under contract; every test uses clusters of its own, so one instance serves all tests. */
 export interface RulebookUnderContract {
   readonly rulesStore: RulesStore;
   close(): Promise<void>;
@@ -25,7 +25,7 @@ const anEntry = (fields: Partial<AuditEntry> = {}): AuditEntry => ({
 });
 const aTrip: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 };
 
-/** Everything that a policy can say. */
+/** A policy that sets every field. */
 const FULL: Policy = {
   ...DEFAULT_POLICY,
   mode: 'paused',
@@ -63,7 +63,7 @@ const HOLDS: readonly Hold[] = [
 
 /** Registers the tests that every implementation of `RulesStore` has to pass. */
 export function rulebookContract(name: string, make: () => Promise<RulebookUnderContract>): void {
-  describe(`${name} keeps the contract of rulebooks`, () => {
+  describe(`${name} keeps the contract of rules stores`, () => {
     let underContract: RulebookUnderContract | undefined;
     let rulesStore: RulesStore;
     before(async () => {
@@ -86,7 +86,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       );
     };
 
-    test('of a cluster of which nothing was ever said, nothing is said', async () => {
+    test('returns empty rules for an unknown cluster', async () => {
       const cluster = aCluster('admin@prod/eu:1');
       const nothing = {
         orders: { revision: 0, holds: [] },
@@ -97,7 +97,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.deepEqual(await rulesStore.readAll([cluster]), new Map([[cluster, nothing]]));
     });
 
-    test('what was said reads back as it was said, and what was taken back is gone', async () => {
+    test('reads stored rules back unchanged, without canceled ones', async () => {
       const cluster = aCluster();
       const policy = { text: 'mode: paused # a comment\n', read: FULL, revision: 1 };
       const stop = aStop({ until: NOW + 1 });
@@ -116,7 +116,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.deepEqual((await rulesStore.read(cluster)).orders, { revision: 2, policy, holds: [] });
     });
 
-    test('of two who change what both found, the second changes nothing, and notes nothing', async () => {
+    test('rejects the second of two changes to the same revision, without an audit entry', async () => {
       const cluster = aCluster();
       const { orders } = await rulesStore.read(cluster);
       const by = (who: string) =>
@@ -138,7 +138,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       );
     });
 
-    test('a guard trips and is released, each on the condition of what was found', async () => {
+    test('trips and releases a guard only at the revision that was read', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       assert.equal(await rulesStore.changeGuard(cluster, none, [aTrip]), 'changed');
@@ -153,7 +153,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(noted.filter((each) => each.cluster === cluster).length, 1);
     });
 
-    test('a guard is written once more as it is, on the condition of what was found', async () => {
+    test('rewrites a guard unchanged only at the revision that was read', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       assert.equal(await rulesStore.touchGuard(cluster, { revision: 1, trips: [] }), 'conflict');
@@ -165,7 +165,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(await rulesStore.touchGuard(cluster, { ...before.guard, revision: 2 }), 'conflict');
     });
 
-    test('what a guard does by itself is found among what was done to its cluster', async () => {
+    test("returns the guard's own actions in the audit of its cluster", async () => {
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       const entry = anEntry({ cluster, who: 'the guard', kind: 'guard-tripped' });
@@ -179,7 +179,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       }
     });
 
-    test('what changes no rule is noted, and nothing else is', async () => {
+    test('records an audit entry without a change of rules, and nothing else', async () => {
       const cluster = aCluster();
       const entry = anEntry({ cluster, kind: 'retry', what: 'had evictions tried again' });
       await rulesStore.note(entry);
@@ -189,7 +189,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal((await rulesStore.read(cluster)).orders.revision, 0);
     });
 
-    test('what was released of a guard is told apart from what stands', async () => {
+    test('distinguishes released guard trips from active ones', async () => {
       const cluster = aCluster();
       const { guard: none } = await rulesStore.read(cluster);
       const released = [
@@ -201,7 +201,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.deepEqual(guard, { revision: 1, trips: [aTrip], released });
     });
 
-    test('a stop of all clusters is read with each, and is taken back by who saw it', async () => {
+    test('reads a stop of all clusters with each cluster, and cancels it only at the revision that was read', async () => {
       const cluster = aCluster();
       const stop = aStop({ scope: 'fleet' });
       const entry = anEntry({ what: 'stopped all clusters' });
@@ -217,11 +217,11 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       assert.equal(await rulesStore.changeFleetStop(other, undefined, entry), 'changed');
       assert.equal('fleetStop' in (await rulesStore.read(cluster)), false);
       assert.equal(await rulesStore.fleetStop(), undefined);
-      // Of what was said and taken back between two looks, this alone is left.
+      // The revision is the only trace of a stop that was set and canceled between two reads.
       assert.equal((await rulesStore.read(cluster)).fleetRevision, fleetRevision + 3);
     });
 
-    test('many clusters are read at once, each as it is', async () => {
+    test('reads many clusters in one call, each with its own rules', async () => {
       const clusters = Array.from({ length: 60 }, () => aCluster());
       const [stopped] = clusters;
       assert.ok(stopped);
@@ -231,7 +231,7 @@ export function rulebookContract(name: string, make: () => Promise<RulebookUnder
       for (const [cluster, { orders }] of read) assert.equal(orders.revision, cluster === stopped ? 1 : 0);
     });
 
-    test('the audit tells of a cluster, and of all, the newest first, between two moments', async () => {
+    test('returns the audit of a cluster, and of all clusters, newest first, between two times', async () => {
       const [cluster, other] = [aCluster(), aCluster()];
       const later = NOW + 3_600_000;
       await change(cluster, { stop: aStop() }, { at: later, what: 'first' });

@@ -17,13 +17,13 @@ import {
   standings,
 } from './partition-builders.ts';
 
-/** A store under contract; every test uses clusters of its own, so one store serves them all. */
+/** A store under contract; every test uses clusters of its own, so one store serves all tests. */
 export interface StoreUnderContract {
   readonly store: Store;
   close(): Promise<void>;
 }
 
-/** The last moment a JavaScript date can hold: what endless deadlines are saturated to. */
+/** The last time that a JavaScript date can hold: endless deadlines are saturated to it. */
 const LAST_MOMENT = 8.64e15;
 
 const TOMBSTONES: readonly Outcome[] = ['done', 'gone'];
@@ -41,7 +41,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     after(() => underContract?.close());
 
     const load = (ref: NodeRef, now = NOW): Promise<Partition> => store.load(ref, now);
-    /** Commits on what is stored now; no other writer is about. */
+    /** Commits on the stored revision; there is no other writer. */
     async function write(ref: NodeRef, change: Partial<Commit>, now = NOW): Promise<void> {
       const { revision } = await store.load(ref, now, []);
       const whole = { schedule: [], end: [], live: true, ...change };
@@ -49,7 +49,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     }
 
     describe('load', () => {
-      test('an unknown node is an empty partition at revision 0', async () => {
+      test('returns an empty partition at revision 0 for an unknown node', async () => {
         const ref = aRef();
         const empty = { ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
         assert.deepEqual(await load(ref), empty);
@@ -92,7 +92,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), expected);
       });
 
-      test('of some pods reads what is theirs only, each once', async () => {
+      test('reads only the requested pods, each once', async () => {
         const ref = aRef();
         const [first, second] = [aRecord(), aRecord()];
         const [third, fourth] = [anEnding(), anEnding()];
@@ -107,7 +107,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await store.load(ref, NOW, uids), expected);
       });
 
-      test('takes any number of pods', async () => {
+      test('accepts any number of pods', async () => {
         const ref = aRef();
         const records = someRecords(230);
         await write(ref, { schedule: records });
@@ -116,7 +116,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual([...scheduled.keys()].sort(), uids.toSorted());
       });
 
-      test('reads ends for as long as their window is open, to the millisecond', async () => {
+      test('reads ends while their window is open, to the millisecond', async () => {
         const ref = aRef();
         const [past, present, future] = [anEnding(), anEnding(), anEnding()];
         await store.end(ref, [past], NOW - ENDED_WINDOW_MS - 1);
@@ -129,7 +129,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         }
       });
 
-      test('of several ends of a pod reads the newest', async () => {
+      test('reads the newest of several ends of a pod', async () => {
         const ref = aRef();
         const record = aRecord();
         const ends = REVOCABLE.map((outcome) => anEnding(record, { outcome }));
@@ -138,7 +138,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
 
       for (const outcome of TOMBSTONES) {
-        test(`a pod that is ${outcome} stays so, whatever is written of it then, or by a clock that is behind`, async () => {
+        test(`keeps a pod ${outcome}, regardless of later writes and of clocks that are behind`, async () => {
           const ref = aRef();
           const record = aRecord();
           await write(ref, { schedule: [record] });
@@ -151,7 +151,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
       }
 
-      test('names with dots, slashes, colons and at signs stay apart', async () => {
+      test('separates names with dots, slashes, colons, and at signs', async () => {
         const clusters = [
           aCluster('arn:aws:eks:eu-west-1:123456789012:cluster/prod'),
           aCluster('admin@prod/eu:1'),
@@ -182,7 +182,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     });
 
     describe('commit', () => {
-      test('each commit adds one to the revision', async () => {
+      test('increments the revision', async () => {
         const ref = aRef();
         for (const revision of [0, 1, 2]) {
           assert.equal((await load(ref)).revision, revision);
@@ -191,7 +191,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal((await load(ref)).revision, 3);
       });
 
-      test('on another revision than the stored one it writes nothing', async () => {
+      test('writes nothing on another revision than the stored one', async () => {
         const ref = aRef();
         const record = aRecord();
         await write(ref, { node: aNode() });
@@ -209,7 +209,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), before);
       });
 
-      test('on an unknown node any revision but 0 is a conflict', async () => {
+      test('returns a conflict for an unknown node on any revision except 0', async () => {
         const ref = aRef();
         const change = { node: aNode(), schedule: [aRecord()], end: [], live: true };
         assert.equal(await store.commit(ref, 1, change, NOW), 'conflict');
@@ -217,7 +217,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
 
       for (const writers of [2, 8]) {
-        test(`of ${writers} writers at once exactly one wins, and only its change is stored`, async () => {
+        test(`succeeds for exactly one of ${writers} concurrent writers, and stores only its change`, async () => {
           const ref = aRef();
           await write(ref, { node: aNode() });
           const changes = Array.from({ length: writers }, (_, index) => ({
@@ -241,7 +241,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
       }
 
-      test('of many writers that read and try again none is lost', async () => {
+      test('loses no change of many writers that read and retry', async () => {
         const ref = aRef();
         const records = someRecords(12);
         const insist = async (record: EvictionRecord): Promise<void> => {
@@ -257,7 +257,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(scheduled.size, records.length);
       });
 
-      test('without a node the stored one stays as it is', async () => {
+      test('keeps the stored node when it has none', async () => {
         const ref = aRef();
         const node = aNode({ deletedAt: NOW });
         await write(ref, { node });
@@ -266,7 +266,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual((await load(ref)).node, node);
       });
 
-      test('without a node an unknown node stays unknown', async () => {
+      test('keeps an unknown node unknown when it has none', async () => {
         const ref = aRef();
         await write(ref, { schedule: [aRecord()] });
         const { revision, node } = await load(ref);
@@ -274,7 +274,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(node, undefined);
       });
 
-      test('a new node replaces the stored one whole', async () => {
+      test('replaces the stored node completely', async () => {
         const ref = aRef();
         await write(ref, { node: aNode({ deletedAt: NOW, taints: [aTaint({ value: 'x' })] }) });
         const node = aNode({ version: { epoch: 1, sequence: 2 } });
@@ -283,7 +283,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
 
       for (const count of [98, 99, 100, 300]) {
-        test(`takes ${count} records, and ends them all`, async () => {
+        test(`accepts ${count} records, and ends them all`, async () => {
           const ref = aRef();
           const records = someRecords(count);
           const node = aNode();
@@ -301,7 +301,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
       }
 
-      test('takes records and ends by the hundred at once', async () => {
+      test('accepts hundreds of records and ends together', async () => {
         const ref = aRef();
         const old = someRecords(150);
         await write(ref, { schedule: old });
@@ -312,7 +312,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(ended.size, 150);
       });
 
-      test('of 250 records on another revision writes none', async () => {
+      test('writes none of 250 records on another revision', async () => {
         const ref = aRef();
         await write(ref, { node: aNode() });
         const change = { node: aNode({ taints: [] }), schedule: someRecords(250), end: [], live: true };
@@ -322,10 +322,10 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(scheduled.size, 0);
       });
 
-      test('one that was cut off is completed by the same change on the revision read anew', async () => {
+      test('completes an interrupted commit of the same change on the newly read revision', async () => {
         const ref = aRef();
         const records = someRecords(250);
-        // What a crash behind the first chunk leaves: its records, and the node as it was.
+        // A crash after the first chunk leaves the chunk's records, and the node unchanged.
         await write(ref, { schedule: records.slice(0, 99) });
         assert.equal((await load(ref)).node, undefined);
         const node = aNode();
@@ -335,7 +335,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(partition.scheduled.size, 250);
       });
 
-      test('the same change again changes nothing but the revision', async () => {
+      test('changes only the revision when the same change is committed again', async () => {
         const ref = aRef();
         const change = { node: aNode(), schedule: [aRecord()], end: [anEnding()] };
         await write(ref, change);
@@ -344,7 +344,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), { ...first, revision: 2 });
       });
 
-      test('a record that ends is scheduled no longer, and how it ended is kept', async () => {
+      test('removes a record that ends from the schedule, and keeps its end', async () => {
         const ref = aRef();
         const [ends, stays] = [aRecord(), aRecord()];
         await write(ref, { node: aNode(), schedule: [ends, stays] });
@@ -356,7 +356,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
 
       for (const outcome of REVOCABLE) {
-        test(`a pod whose record ended as ${outcome} may be scheduled again`, async () => {
+        test(`schedules a pod again whose record ended as ${outcome}`, async () => {
           const ref = aRef();
           const record = aRecord();
           await write(ref, { schedule: [record] });
@@ -368,7 +368,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
       }
 
-      test('loses to an end since it was read', async () => {
+      test('conflicts with an end since the read', async () => {
         const ref = aRef();
         const [record, other] = [aRecord(), aRecord()];
         await write(ref, { node: aNode(), schedule: [record] });
@@ -380,7 +380,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     });
 
     describe('end', () => {
-      test('ends records whatever the revision, which grows, and leaves the others', async () => {
+      test('ends records on any revision, increments it, and leaves the others', async () => {
         const ref = aRef();
         const [evicted, vanished, left] = [aRecord(), aRecord(), aRecord()];
         const node = aNode();
@@ -395,13 +395,13 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(await load(ref), expected);
       });
 
-      test('of no pod does nothing', async () => {
+      test('does nothing without pods', async () => {
         const ref = aRef();
         await store.end(ref, [], NOW);
         assert.equal((await load(ref)).revision, 0);
       });
 
-      test('keeps what happened to a pod that is not scheduled, on a node that is not known', async () => {
+      test('keeps the end of a pod that is not scheduled, on an unknown node', async () => {
         const ref = aRef();
         const end = anEnding();
         await store.end(ref, [end], NOW);
@@ -410,7 +410,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual([...ended.values()], endedAt(NOW, [end]));
       });
 
-      test('takes 300 pods', async () => {
+      test('accepts 300 pods', async () => {
         const ref = aRef();
         const records = someRecords(300);
         await write(ref, { node: aNode(), schedule: records });
@@ -421,7 +421,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual(ended, byUid(endedAt(NOW, ends)));
       });
 
-      test('takes more than one item holds', async () => {
+      test('accepts more ends than fit into one item', async () => {
         const ref = aRef();
         const ends = someRecords(120).map((record, index) =>
           anEnding(record, { outcome: 'gave-up', error: `${index} ${'x'.repeat(9_000)}` }),
@@ -431,7 +431,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.deepEqual((await load(ref)).ended, byUid(endedAt(NOW, ends)));
       });
 
-      test('can be called by several at once', async () => {
+      test('accepts concurrent calls', async () => {
         const ref = aRef();
         const records = someRecords(20);
         await write(ref, { schedule: records });
@@ -442,7 +442,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         assert.equal(ended.size, 20);
       });
 
-      test('loses nothing to commits that go on beside it', async () => {
+      test('loses nothing to concurrent commits', async () => {
         const ref = aRef();
         const records = someRecords(40);
         await write(ref, { schedule: records });
@@ -464,7 +464,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
     });
 
     describe('taintedNodes', () => {
-      test('lists the tainted nodes of one cluster only, with what is known of them', async () => {
+      test('lists the tainted nodes of one cluster only, with their stored state', async () => {
         const [cluster, other] = [aCluster(), aCluster()];
         const node = aNode({ taints: [aTaint({ key: 'here' })] });
         await write(aRef(cluster, 'node-1'), { node });
@@ -478,7 +478,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
         });
       });
 
-      test('a node comes and goes with its taints', async () => {
+      test('lists a node only while it has taints', async () => {
         const ref = aRef();
         await write(ref, { node: aNode() });
         await eventually(async () => assert.deepEqual(await taintedIn(store, ref.cluster), [ref.node]));
@@ -500,7 +500,7 @@ export function storeContract(name: string, make: () => Promise<StoreUnderContra
       });
     });
 
-    test('a deadline at the end of time is stored to the millisecond', async () => {
+    test('stores a deadline at the end of time to the millisecond', async () => {
       const ref = aRef();
       const record = aRecord({ fireAt: LAST_MOMENT });
       await write(ref, { schedule: [record] });

@@ -6,20 +6,20 @@ import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { aRef } from './partition-builders.ts';
 
-/** Timers, and what arrives in the queue that they send to. */
+/** Timers, and the messages in the queue that they send to. */
 export interface TimersUnderTest {
   readonly timers: Timers;
-  /** The body of the next message, as soon as it may be handled. */
+  /** Resolves with the body of the next message, as soon as the message may be handled. */
   nextMessage(): Promise<string>;
-  /** Resolves when no message is left, nor one to come. */
+  /** Resolves when no message is left or pending. */
   noneLeft(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** A moment no clock of ours ever shows: what endless deadlines are saturated to. */
+/** A time that no clock will reach: endless deadlines are saturated to it. */
 const LAST_MOMENT = 8.64e15;
 
-/** What every implementation of `Timers` holds to, against the real clock. */
+/** Registers the tests that every implementation of `Timers` has to pass, against the real clock. */
 export function timersContract(name: string, open: () => Promise<TimersUnderTest>): void {
   describe(`${name} keeps the contract of timers`, () => {
     let world: TimersUnderTest;
@@ -28,7 +28,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
     });
     after(() => world.close());
 
-    /** The next due message, and when it came. */
+    /** Resolves with the next due message, and its arrival time. */
     async function nextDue(): Promise<{ ref: NodeRef; at: EpochMs; cameAt: EpochMs }> {
       const body = await world.nextMessage();
       const cameAt = Date.now();
@@ -37,7 +37,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       return { ref: { cluster: message.cluster, node: message.node }, at: message.at, cameAt };
     }
 
-    test('a moment in the past fires at once, and says so', async () => {
+    test('fires immediately for a time in the past, with that time', async () => {
       const ref = aRef();
       await world.timers.arm(ref, [0, Date.now() - 1]);
       const due = await nextDue();
@@ -46,7 +46,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       await world.noneLeft();
     });
 
-    test('a moment to come fires then, and not before', async () => {
+    test('fires at a future time, and not before', async () => {
       const ref = aRef();
       const fireAt = Date.now() + 200;
       await world.timers.arm(ref, [fireAt]);
@@ -57,7 +57,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       await world.noneLeft();
     });
 
-    test('every node has its own timer, though they fall due together', async () => {
+    test('fires for every node separately, even at the same time', async () => {
       const refs = [aRef(), aRef(), aRef()];
       const fireAt = Date.now() + 300;
       for (const ref of refs) await world.timers.arm(ref, [fireAt]);
@@ -70,7 +70,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       await world.noneLeft();
     });
 
-    test('the same moment twice is one timer, and distinct moments are each met', async () => {
+    test('fires once for a repeated time, and for each of distinct times', async () => {
       const ref = aRef();
       const first = Date.now() + 100;
       const second = first + 1100;
@@ -81,7 +81,7 @@ export function timersContract(name: string, open: () => Promise<TimersUnderTest
       await world.noneLeft();
     });
 
-    test('moments that no clock will show do not fire, and are no error', async () => {
+    test('ignores times that no clock will reach, without an error', async () => {
       await world.timers.arm(aRef(), [LAST_MOMENT]);
       await world.timers.arm(aRef(), []);
       const ref = aRef();

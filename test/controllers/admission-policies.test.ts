@@ -19,13 +19,13 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
   ValidatingAdmissionPolicyBinding: 'validatingadmissionpolicybindings',
 };
-/** Whom the manifests are for, and whom the suite has in place of it. */
+/** The account of the manifests, and the suite's account in its place. */
 const DEPLOYED = 'system:serviceaccount:taintward:taintward';
 const NAME = 'evicter';
 
 let stage: Stage;
 let kubeconfig: string;
-/** What the service itself calls, and what somebody with its token could. */
+/** The service's own client, and a client of an attacker with the service's token. */
 let service: RestApi;
 let stolen: AdminApi;
 
@@ -40,7 +40,7 @@ before(async () => {
   service = new RestApi(context.connection);
   stolen = new AdminApi(context.connection);
   for (const object of objects()) await cluster.api.create(collectionOf(object), object);
-  // An API server goes by a policy a moment after it was made.
+  // The API server applies a policy shortly after its creation.
   const node = await cluster.addNode('probed');
   const pod = await cluster.addPod(node, 'probed');
   for (const call of [() => relabel(pod), () => deleted(pod)]) {
@@ -56,7 +56,7 @@ after(async () => {
   await stage.close();
 });
 
-/** The policies as they are deployed, for the suite's own account, under names of the suite's own. */
+/** Returns the deployed policies for the suite's own account, under names of the suite's own. */
 function objects() {
   const { namespace, run } = stage.cluster;
   const text = JSON.stringify(['admission-policy.yaml', 'admission-policy-nodes.yaml'].flatMap(deployed));
@@ -70,7 +70,7 @@ const nameOf = (object: ReturnType<typeof fieldsOf>) => textOf(fieldsOf(object['
 const collectionOf = (object: ReturnType<typeof fieldsOf>) =>
   `${ADMISSION}/${COLLECTIONS[textOf(object['kind'])]}`;
 
-/** What a policy refuses with; `undefined`: the call went through. */
+/** Returns the message with which a policy denies a call; `undefined`: the call succeeded. */
 async function refusal(call: () => Promise<unknown>): Promise<string | undefined> {
   try {
     await call();
@@ -94,12 +94,14 @@ async function podOn(name: string, taints: Parameters<Stage['cluster']['addNode'
   return stage.cluster.addPod(node, name, { tolerations: [{ operator: 'Exists' }] });
 }
 
-/** By when the API server has heard of a change of a node, for whose sake it keeps them all. */
+/**
+ * Waits until the admission policy admits the call: the API server reads nodes from a cache that lags behind changes.
+ */
 async function refusedNoMore(call: () => Promise<unknown>): Promise<void> {
   await until('the API server goes by the taint', async () => (await refusal(call)) === undefined);
 }
 
-describe('of the status of a pod', () => {
+describe('the policy for the status of a pod', () => {
   let pod: PodLife;
   before(async () => {
     pod = await podOn('marked');
@@ -111,7 +113,7 @@ describe('of the status of a pod', () => {
     ...more,
   });
 
-  test('the mark of an eviction gets in, also a second time', async () => {
+  test('admits the mark of an eviction, also a second time', async () => {
     for (const at of [Date.now(), Date.now() + 1_000]) {
       const live = await service.markDisrupted(ref(pod), pod.uid as PodUid, at);
       assert.equal(live.uid, pod.uid);
@@ -136,13 +138,13 @@ describe('of the status of a pod', () => {
     ['another phase', { phase: 'Failed' }, /nothing of a pod's status/],
     ['an address', { podIP: '10.9.9.9', podIPs: [{ ip: '10.9.9.9' }] }, /nothing of a pod's status/],
   ] as const) {
-    test(`${what} is refused`, async () => {
+    test(`denies ${what}`, async () => {
       const said = await refusal(() => stolen.patchStatus(path(pod), status));
       assert.match(said ?? 'it got in', message);
     });
   }
 
-  test('nothing of its metadata is changed along with it', async () => {
+  test('denies changes of the metadata along with it', async () => {
     assert.match((await refusal(() => relabel(pod))) ?? 'it got in', /metadata/);
     const finalizers = { metadata: { finalizers: ['example.com/stolen'] } };
     const said = await refusal(() => stolen.patch(`${path(pod)}/status`, finalizers));
@@ -150,31 +152,31 @@ describe('of the status of a pod', () => {
   });
 });
 
-describe('a pod is deleted', () => {
+describe('the policy for deleting a pod', () => {
   const TAINT = { key: 'x', effect: 'NoExecute' } as const;
 
-  test('on a node with a NoExecute taint, by its UID', async () => {
+  test('admits it on a node with a NoExecute taint, by its UID', async () => {
     const pod = await podOn('deleted', [TAINT]);
     const by = { uid: pod.uid as PodUid };
     await refusedNoMore(() => service.deletePod(ref(pod), by));
     await until('it is gone', () => pod.evictedAt);
   });
 
-  test('and refused without its UID, or its grace period', async () => {
+  test('denies it without its UID, or without its grace period', async () => {
     const pod = await podOn('named', [TAINT]);
     assert.match((await refusal(() => stolen.remove(path(pod)))) ?? 'it is deleted', /by its UID/);
     const said = await refusal(() => deleted(pod, { gracePeriodSeconds: 0 }));
     assert.match(said ?? 'it is deleted', /grace period/);
   });
 
-  test('on a node of which a NoSchedule taint says that it is down, and of no other NoSchedule taint', async () => {
+  test('admits it on a node with a NoSchedule taint for a node that is down, and with no other NoSchedule taint', async () => {
     const down = await podOn('down', [{ key: 'node.kubernetes.io/unreachable', effect: 'NoSchedule' }]);
     await refusedNoMore(() => deleted(down));
     const kept = await podOn('kept', [{ key: 'node.kubernetes.io/disk-pressure', effect: 'NoSchedule' }]);
     assert.match((await refusal(() => deleted(kept))) ?? 'it is deleted', /only of nodes with a taint/);
   });
 
-  test('once its node is gone', async () => {
+  test('admits it once its node is deleted', async () => {
     const pod = await podOn('orphaned');
     assert.match((await refusal(() => deleted(pod))) ?? 'it is deleted', /only of nodes with a taint/);
     await stage.cluster.deleteNode(stage.cluster.nodeName('orphaned'));
@@ -182,13 +184,13 @@ describe('a pod is deleted', () => {
   });
 });
 
-describe('a pod is evicted by the Eviction API', () => {
-  test('by its UID, wherever it runs: an eviction does not say on which node', async () => {
+describe('the policy for the Eviction API', () => {
+  test('admits a pod by its UID on any node, because an eviction does not name its node', async () => {
     const pod = await podOn('budgeted');
     assert.deepEqual(await service.evictPod(ref(pod), { uid: pod.uid as PodUid }), { kind: 'evicted' });
   });
 
-  test('and refused without its UID, or its grace period', async () => {
+  test('denies it without its UID, or without its grace period', async () => {
     const pod = await podOn('unnamed');
     const eviction = (deleteOptions: object) =>
       refusal(() =>
@@ -203,14 +205,14 @@ describe('a pod is evicted by the Eviction API', () => {
   });
 });
 
-test('whoever else deletes pods and writes their status is not asked about', async () => {
+test('the policies do not apply to others who delete pods and write their status', async () => {
   const pod = await podOn('of-others');
   await stage.cluster.api.patch(`${path(pod)}/status`, { metadata: { labels: { mine: 'yes' } } });
   await stage.cluster.api.remove(path(pod), { gracePeriodSeconds: 0 });
 });
 
 for (const method of ['delete', 'evict']) {
-  test(`with the policies in force pods are evicted on time (method: ${method})`, async () => {
+  test(`pods are evicted on time under the policies (method: ${method})`, async () => {
     const { cluster } = stage;
     const text = `mode: enforce\nmethod: ${method}\nguard: { cluster: off, zone: off, customTaints: off }\n`;
     const running = await stage.start({ kubeconfig, policy: stage.write(`${method}.yaml`, text) });

@@ -13,7 +13,7 @@ import type { PodLife } from '#test/cluster/rig/witness.ts';
 const ROOT = join(import.meta.dirname, '../..');
 const NODES = 5;
 const PODS_OF_NODE = 20;
-/** They are not all due at once. */
+/** The pods are due at different times. */
 const SECONDS = [2, 4, 6, 8, 10];
 
 const Compared = z.object({
@@ -33,7 +33,7 @@ after(async () => {
   await stage.close();
 });
 
-test('a hundred evictions by the built-in controller are compared with ours, in a cluster that is only observed', async (t) => {
+test('compares a hundred evictions of the built-in controller with its own in observe mode', async (t) => {
   const { cluster } = stage;
   const policy = stage.write('observe.yaml', 'mode: observe\nguard: off\n');
   const stateDir = stage.newStateDir();
@@ -74,7 +74,7 @@ test('a hundred evictions by the built-in controller are compared with ours, in 
   });
   assert.deepEqual([compared.builtInOnly, compared.oursOnly], [[], []]);
   for (const { builtInAt, oursAt } of compared.both) {
-    // Kubernetes tells to the second when a pod was deleted, and either may see a taint a moment before the other.
+    // Kubernetes reports the deletion of a pod in whole seconds, and each controller may see a taint before the other.
     assert.ok(Date.parse(builtInAt) >= Date.parse(oursAt) - 3_000, `${builtInAt} ${oursAt}`);
   }
   const shown = await taintward();

@@ -12,23 +12,24 @@ import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 /*
- * Sixty nodes in three zones die under the real node controller. Their NoSchedule taints are read as NoExecute, as they are
- * where that controller's NoExecute ones are not admitted: it withholds these itself where most of a zone is down.
+ * Sixty nodes in three zones die under the real node controller. Policy treats their NoSchedule taints as NoExecute, as
+ * in clusters where that controller's NoExecute taints are not admitted. The node controller withholds these itself
+ * where most of a zone is down.
  */
 
 const POLICY = `mode: enforce\ntreatAsNoExecute: [${NODE_NOT_READY}, ${NODE_UNREACHABLE}]\n`;
 const ZONES = ['a', 'b', 'c'] as const;
 const NODES_OF_ZONE = 20;
-/** For so long the pods tolerate that their node is down. */
+/** Seconds for which the pods tolerate that their node is down. */
 const TOLERATED_SECONDS = 3;
-/** For so long nothing must happen to a pod that is due. */
+/** The time for which due pods must stay. */
 const HELD_MS = 6_000;
 
 let stage: Stage;
 let controller: ControllerManager;
 let nodes: MortalNodes;
 let ruling: Ruling;
-/** All but the first: it has been down for long. */
+/** All nodes except the first, which has been down for a long time. */
 let living: { readonly node: string; readonly pod: PodLife }[];
 let longDead: string;
 
@@ -37,7 +38,7 @@ const addPod = (node: string, name: string): Promise<PodLife> =>
     tolerations: [NODE_NOT_READY, NODE_UNREACHABLE].map((key) => tolerates(key, TOLERATED_SECONDS)),
   });
 
-/** Of the living nodes those from `from` on die, up to `to`; returns their pods. */
+/** Stops the living nodes from `from` up to `to`; returns their pods. */
 async function die(from: number, to: number): Promise<readonly PodLife[]> {
   const dying = living.slice(from, to);
   for (const { node } of dying) nodes.die(node);
@@ -48,18 +49,18 @@ async function die(from: number, to: number): Promise<readonly PodLife[]> {
 const evicted = (pods: readonly PodLife[]) =>
   Promise.all(pods.map((pod) => until(`${pod.name} is evicted`, () => pod.evictedAt)));
 
-/** They are due by then, and left alone. */
+/** Waits until the pods are due, and asserts that they stay. */
 async function assertHeld(pods: readonly PodLife[]): Promise<void> {
   const from = Date.now();
   await until('time has passed', () => Date.now() - from >= TOLERATED_SECONDS * 1000 + HELD_MS);
   assertUntouched(...pods);
 }
 
-/** What tripped, the cluster with how many nodes were down then. */
+/** Returns the tripped scopes: zones by name, the cluster with the number of nodes that were down then. */
 const inShort = (all: readonly Trip[]) =>
   all.map(({ scope, zone, nodes: down, outOf }) => zone ?? `${scope} ${down} of ${outOf}`).sort();
 
-describe('of sixty nodes under the real node controller', () => {
+describe('a guard of sixty nodes under the real node controller', () => {
   before(async () => {
     stage = await Stage.open();
     const { cluster } = stage;
@@ -88,42 +89,42 @@ describe('of sixty nodes under the real node controller', () => {
     await stage?.close();
   });
 
-  test('with 11 of 60 nodes down their pods go', async () => {
+  test('allows the eviction of pods with 11 of 60 nodes down', async () => {
     await evicted(await die(0, 10));
     assert.deepEqual(await ruling.trips(), []);
   });
 
-  test('with 20 of 60 down the twelfth has tripped the guard, and no pod of it or of later ones goes', async () => {
+  test('trips at the twelfth node with 20 of 60 down, and holds the pods of that node and of later ones', async () => {
     const pods = await die(10, 19);
     await assertHeld(pods);
     assert.deepEqual(inShort(await ruling.trips()), ['cluster 12 of 60']);
   });
 
-  test('what is due on a node that was down for 15 minutes before goes', async () => {
+  test('allows the eviction of a due pod on a node that was down for 15 minutes before', async () => {
     await evicted([await addPod(longDead, 'of-long-dead')]);
     assert.equal((await ruling.trips()).length, 1);
   });
 
-  test('with 40 of 60 down the zones have tripped, too', async () => {
+  test('trips for the zones, too, with 40 of 60 down', async () => {
     const pods = await die(19, 39);
     await assertHeld(pods);
     assert.deepEqual(inShort(await ruling.trips()), ['a', 'b', 'c', 'cluster 12 of 60']);
   });
 
-  test('once an operator has released it, everything that was held goes, and nothing else', async () => {
+  test('releases all held pods, and no others, when an operator releases it', async () => {
     await ruling.releaseGuard();
     await evicted(living.slice(10, 39).map(({ pod }) => pod));
     assertUntouched(...living.slice(39).map(({ pod }) => pod));
     assert.deepEqual(await ruling.trips(), []);
   });
 
-  test('with all down, the next one has tripped it again', async () => {
+  test('trips again at the next node with all nodes down', async () => {
     const pods = await die(39, 59);
     await assertHeld(pods);
     assert.ok(inShort(await ruling.trips()).includes('cluster 41 of 60'));
   });
 
-  test('pods of nodes that come back stay, whoever releases the guard then', async () => {
+  test('spares the pods of nodes that return before it is released', async () => {
     const back = living.slice(39);
     for (const { node } of back) nodes.revive(node);
     await nodes.untilUp(back.map(({ node }) => node));

@@ -12,7 +12,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
 const TOLERATED_SECONDS = 2;
-/** Longer than a Lease that nobody renews is good for. */
+/** Longer than the duration of a Lease that is not renewed. */
 const ALIVE_MS = 50_000;
 const LEASE_MS = 40_000;
 const READ_LEASES = { group: 'coordination.k8s.io', resource: 'leases', verbs: ['get'] };
@@ -24,7 +24,7 @@ let nodes: MortalNodes;
 const addPod = (node: string, name: string): Promise<PodLife> =>
   stage.cluster.addPod(node, name, { tolerations: [tolerates(NODE_UNREACHABLE, TOLERATED_SECONDS)] });
 
-/** As a node controller does whose view of the node's Lease is stale. */
+/** Taints a node as a node controller does whose view of the node's Lease is stale. */
 const callUnreachable = (node: string) => stage.cluster.setTaints(node, [{ key: NODE_UNREACHABLE }]);
 
 const evicted = (pod: PodLife) => until(`${pod.name} is evicted`, () => pod.evictedAt);
@@ -61,7 +61,7 @@ describe('a node with a Lease that its kubelet renews', () => {
     assert.equal(stage.service.said('kept: eviction held (on a live node)').length, 1);
   });
 
-  test('has its pods evicted once its Lease has expired', async (t) => {
+  test('loses its pods once its Lease has expired', async (t) => {
     const diedAt = Date.now();
     nodes.die(node);
     const evictedAt = await evicted(pod);
@@ -69,7 +69,7 @@ describe('a node with a Lease that its kubelet renews', () => {
     assert.ok(evictedAt - diedAt > LEASE_MS - 5_000, `evicted ${evictedAt - diedAt} ms after`);
   });
 
-  test('has its pods evicted when the real node controller finds it dead', async (t) => {
+  test('loses its pods when the real node controller finds it dead', async (t) => {
     controller = await ControllerManager.start('node-lifecycle-controller');
     for (let steady = 0; steady < 5; steady++) await nodes.add(`steady-${steady}`);
     const mortal = await nodes.add('mortal');

@@ -13,22 +13,22 @@ import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
-/** Room for one heartbeat, and not for two. */
+/** Long enough for one heartbeat, but not for two. */
 const LAPSE_SECONDS = 30;
 const LAPSE_MS = LAPSE_SECONDS * 1000;
-/** What policy says, in place of the 300 s that pods say. */
+/** The policy's seconds, which replace the 300 s of the pods' defaults. */
 const POLICY_SECONDS = 35;
-/** What some pods say: the built-in controller would go by it long before. */
+/** The seconds of some pods: the built-in controller would apply them much earlier. */
 const OWN_SECONDS = 3;
-/** Of the steady ones and these, half: the node controller slows down where more of a zone fail. */
+/** Half of the steady nodes and these: the node controller slows down where more of a zone fail. */
 const FAILING_NODES = 5;
-/** What policy says where nodes fail in numbers: soon, to see that nothing follows. */
+/** The policy's seconds where many nodes fail: short, to verify that nothing follows. */
 const HELD_SECONDS = 5;
-/** So long after they are due nothing must have happened to pods: the node controller tries twice. */
+/** The time after the deadline for which pods must stay: it covers two attempts of the node controller. */
 const HELD_MS = 10_000;
-/** Nodes say every ten seconds how they are, and the guard asks itself as often whether time lets something go. */
+/** Nodes report every ten seconds, and the guard checks at the same interval whether it can reset. */
 const CALM_SEEN_WITHIN_MS = 40_000;
-/** By so much a clock is wrong that holds evictions. */
+/** The error of a clock that holds evictions. */
 const WRONG_MS = 120_000;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 const POLICY = {
@@ -39,7 +39,7 @@ const TWIN = 'NoSchedule';
 const POLICY_PATH =
   '/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/taintward-takeover-nodes';
 
-/** Only looks on. Its guard trips by as many nodes as fail at once below, and by no fewer. */
+/** A service in observe mode. Its guard trips at the number of nodes that fail simultaneously below, and not before. */
 const ONLOOKER = `mode: observe
 guard:
   cluster: { percent: 20, nodes: ${FAILING_NODES} }
@@ -48,13 +48,13 @@ guard:
 `;
 
 let stage: TakeoverStage;
-/** Of all services but the onlooker. */
+/** The clock of all services except the onlooker. */
 let clock: OwnClock;
-/** Of the first service that evicts. */
+/** The rules of the first service that evicts. */
 let ruling: Ruling;
-/** Of one that runs all the while. */
+/** The rules of the onlooker, which runs all the time. */
 let onlooker: Ruling;
-/** When the nodes that failed at once began to come back. */
+/** The time at which the nodes that failed simultaneously began to return. */
 let backSince: number;
 before(async () => {
   stage = await TakeoverStage.open();
@@ -71,7 +71,7 @@ afterEach((context) => {
 });
 after(() => stage.close());
 
-/** The pods of a node that is to die: each tolerates its taints as it says. */
+/** Creates the pods of a node that is to die, with different tolerations. */
 async function podsOn(node: string, name: string) {
   const { cluster } = stage.stage;
   const own = KEYS.map((key) => tolerates(key, OWN_SECONDS));
@@ -83,7 +83,7 @@ async function podsOn(node: string, name: string) {
   return { soon, late, forever };
 }
 
-/** Removes a node and what is left of its pods, which the built-in controller would evict, and count, minutes later. */
+/** Removes a node and its remaining pods, which the built-in controller would evict, and count, minutes later. */
 async function removeWithPods(node: string, pods: readonly PodLife[]): Promise<void> {
   const { cluster } = stage.stage;
   await Promise.all(pods.filter(({ goneAt }) => goneAt === undefined).map((pod) => cluster.deletePod(pod)));
@@ -96,7 +96,7 @@ const executing = (node: string) =>
     .taints(node)
     .then((taints) => taints.filter(({ key, effect }) => KEYS.includes(key) && effect === 'NoExecute'));
 
-test('where many nodes fail at once the guard holds their pods until it is released, and nobody else evicts them', async () => {
+test('the guard holds the pods of many simultaneously failed nodes until it is released, and no other controller evicts them', async () => {
   const { cluster } = stage.stage;
   const seconds = Object.fromEntries(KEYS.map((key) => [key, HELD_SECONDS]));
   const since = Date.now();
@@ -133,7 +133,7 @@ test('where many nodes fail at once the guard holds their pods until it is relea
   for (const node of nodes) await stage.nodes.remove(node);
 });
 
-test('pods of nodes that are not ready or unreachable go by our rule, unless they are held, and the built-in controller deletes none', async (t) => {
+test('pods of nodes that are not ready or unreachable are evicted by policy unless they are held, and the built-in controller deletes none', async (t) => {
   const { service } = stage.stage;
   await ruling.applyPolicy(JSON.stringify({ mode: 'enforce', ...POLICY }));
   const [silent, unready] = [await stage.nodes.add('silent'), await stage.nodes.add('unready')];
@@ -151,7 +151,7 @@ test('pods of nodes that are not ready or unreachable go by our rule, unless the
     for (const pod of [soon, late]) {
       const afterMs = (await gone(pod)) - (noticed[index] ?? 0);
       t.diagnostic(`${pod.name} went ${afterMs} ms after the taint was seen`);
-      // The taint was there up to a look before it was seen.
+      // The taint was there up to one poll before it was seen.
       assert.ok(afterMs > POLICY_SECONDS * 1000 - 1_500, `${pod.name} went after ${afterMs} ms`);
     }
     assertUntouched(forever);
@@ -164,14 +164,14 @@ test('pods of nodes that are not ready or unreachable go by our rule, unless the
     await stage.nodes.remove(node);
   }
   assert.equal(await stage.builtIn.deletions(), 0);
-  // A delete is counted when it is answered: a moment after others see the pod go.
+  // A delete is counted when it is answered, which is after others see the deletion.
   const deletions = () => service.metric('taint_eviction_controller_pod_deletions_total');
   await until('it has counted them', async () => (await deletions()) >= FAILING_NODES + 5);
   assert.equal(await deletions(), FAILING_NODES + 5);
   assert.match(await stage.command('status'), /node level +active since/);
 });
 
-test('a taint that somebody sets by hand is admitted, of these keys, too', async () => {
+test('a manually set taint with one of these keys is admitted, too', async () => {
   const { cluster } = stage.stage;
   const node = await stage.nodes.add('by-hand');
   const taints = [...KEYS, 'gpu'].map((key) => ({ key, effect: 'NoExecute' }));
@@ -184,7 +184,7 @@ test('a taint that somebody sets by hand is admitted, of these keys, too', async
   await stage.nodes.remove(node);
 });
 
-/** What keeps the service from evicting, from a moment on; returned is what ends that. */
+/** Actions that keep the service from evicting from then on. */
 const OBSTACLES: Readonly<Record<string, (service: ServiceProcess) => void | Promise<void>>> = {
   'the service is killed': (service) => service.kill(),
   'the service is frozen': (service) => service.pause(),
@@ -194,8 +194,8 @@ const OBSTACLES: Readonly<Record<string, (service: ServiceProcess) => void | Pro
 };
 
 for (const [what, obstruct] of Object.entries(OBSTACLES)) {
-  test(`once ${what}, and the heartbeat has expired, the built-in controller evicts as upstream`, async (t) => {
-    // The one of the tests before would renew the heartbeat.
+  test(`the built-in controller evicts as upstream once ${what}, and the heartbeat has expired`, async (t) => {
+    // The service of the previous tests would renew the heartbeat.
     await stage.stage.service.kill();
     const since = Date.now();
     const service = await stage.serve(POLICY, clock.env);
@@ -231,7 +231,7 @@ for (const [what, path] of [
     '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/takeovers.taintward.dev',
   ],
 ] as const) {
-  test(`once ${what} is deleted, the built-in controller evicts, although the service is alive`, async () => {
+  test(`the built-in controller evicts once ${what} is deleted, although the service is alive`, async () => {
     const since = Date.now();
     await stage.serve(POLICY);
     await stage.heartbeatAfter(since);
@@ -251,10 +251,10 @@ for (const [what, path] of [
   });
 }
 
-test('a policy that does nothing is found out, said everywhere within a minute, and takes nothing over', async () => {
+test('an ineffective policy is detected, reported everywhere within a minute, and takes nothing over', async () => {
   const { api } = stage.stage.cluster;
   await api.patch(POLICY_PATH, { spec: { matchConditions: [{ name: 'never', expression: 'false' }] } });
-  // A relay begins only once the API server goes by that.
+  // The relay starts only once the API server applies the change.
   const renewedAt = Math.floor(Date.now() / 1000) * 1000;
   await api.patch(TAKEOVER_PATH, { spec: { heartbeat: new Date(renewedAt).toISOString() } });
   const tried = await stage.nodes.add('tried');
@@ -273,7 +273,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
     why.test((await stage.live())?.withheld ?? ''),
   );
   assert.equal((await stage.live())?.heartbeat, renewedAt, 'it is not renewed');
-  // The onlooker notes its own reason in turn: that its policy only observes.
+  // The onlooker records its own reason in turn: its policy only observes.
   await until('status says why', async () =>
     /ALARM +The heartbeat is suspended because in a dry run, a node/.test(await stage.command('status')),
   );
@@ -287,7 +287,7 @@ test('a policy that does nothing is found out, said everywhere within a minute, 
   await gone(soon);
   await stage.builtIn.untilDeleted(before + 1);
   const since = Date.now();
-  // What somebody else put into it is not undone by applying it again.
+  // A change that somebody else made to it is not undone by applying it again.
   await api.remove(POLICY_PATH);
   await stage.command('apply', '--heartbeat-timeout', String(LAPSE_SECONDS));
   await stage.heartbeatAfter(since);
@@ -299,7 +299,7 @@ for (const [which, aheadMs] of [
   ['ahead', 20_000],
   ['behind', -20_000],
 ] as const) {
-  test(`a service whose clock is twenty seconds ${which} says the API server's time, and a pause of its policy is nobody else's turn`, async (t) => {
+  test(`a service whose clock is twenty seconds ${which} writes the API server's time, and a paused policy lets no other controller evict`, async (t) => {
     const since = Date.now();
     const policy = { ...POLICY, mode: 'paused' as const, tolerationSecondsOverrides: {} };
     clock.set(aheadMs);
@@ -312,7 +312,7 @@ for (const [which, aheadMs] of [
     const { soon, late, forever } = await podsOn(node, `skewed-${which}`);
     await stage.nodes.fail(node);
     await stage.tainted(node, NODE_NOT_READY, TWIN);
-    // Two of the node controller's tries, and long past the time of one of the pods.
+    // The time covers two attempts of the node controller, and ends long after the deadline of one of the pods.
     await new Promise((resolve) => setTimeout(resolve, 12_000));
     assert.deepEqual(await executing(node), []);
     assertUntouched(soon, late);
@@ -322,7 +322,7 @@ for (const [which, aheadMs] of [
   });
 }
 
-test('release gives eviction back at once, and leaves nothing behind', async () => {
+test('release returns eviction to the built-in controller immediately, and removes all objects', async () => {
   const since = Date.now();
   await stage.serve(POLICY);
   await stage.heartbeatAfter(since);
@@ -340,7 +340,7 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
     '/apis/rbac.authorization.k8s.io/v1/clusterroles',
     '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings',
   ]) {
-    // A definition goes a moment after it is deleted, when its objects have gone.
+    // A definition is removed shortly after its deletion, when its objects have been removed.
     await until(`nothing of it is left of ${collection}`, async () => {
       const { items } = (await api.read(collection)) as { items: { metadata: { name: string } }[] };
       return !items.some(({ metadata }) => metadata.name.includes('taintward'));
@@ -350,8 +350,8 @@ test('release gives eviction back at once, and leaves nothing behind', async () 
   await stage.nodes.remove(node);
 });
 
-test('a guard that nobody releases lets go by itself, once it was calm for five minutes', async (t) => {
-  // On a busy machine it let go while earlier tests ran.
+test('an unreleased guard resets automatically after five minutes of recovery', async (t) => {
+  // On a busy machine the guard reset while earlier tests ran.
   const leftMs = backSince + CALM_MS + CALM_SEEN_WITHIN_MS - Date.now();
   await until(
     'the guard lets go',
@@ -361,7 +361,7 @@ test('a guard that nobody releases lets go by itself, once it was calm for five 
   const [service] = stage.stage.services;
   assert.ok(service);
   const words = ['guard reset automatically'];
-  // What it decides is in its state a moment before it is on its output.
+  // A decision is in the state shortly before it is in the output.
   const released = await service.untilSaid(...words);
   assert.equal(service.said(...words).length, 1);
   const afterMs = released.at - backSince;

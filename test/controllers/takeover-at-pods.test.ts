@@ -9,7 +9,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 
 const FALLBACK_SECONDS = 600;
-/** Enough to adopt a pod in, on a busy machine, too. */
+/** Enough seconds to adopt a pod, even on a busy machine. */
 const OWN_SECONDS = 40;
 const LENGTHENED_SECONDS = OWN_SECONDS + FALLBACK_SECONDS;
 const KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
@@ -31,7 +31,7 @@ interface Shown {
   readonly spec: { readonly tolerations: readonly WatchedToleration[] };
 }
 
-/** A pod's note, and the seconds for which it tolerates each key. */
+/** Returns a pod's annotation, and the seconds for which it tolerates each key. */
 async function shown(name: string) {
   const { cluster } = stage.stage;
   const { metadata, spec } = (await cluster.api.read(cluster.podPath(name))) as Shown;
@@ -41,7 +41,7 @@ async function shown(name: string) {
 
 const changeOf = (seconds: number) => KEYS.map((key) => `${key}=${seconds}+${FALLBACK_SECONDS}`).join(',');
 
-test('a pod for which the built-in timer runs is adopted, held for longer than its own seconds, and restored', async (t) => {
+test('adopts a pod whose built-in timer runs, holds it for longer than its own seconds, and restores it', async (t) => {
   const { cluster } = stage.stage;
   const node = await stage.nodes.add('adopted');
   const pod = await cluster.addPod(node, 'adopted', { tolerations: own(OWN_SECONDS) });
@@ -87,7 +87,7 @@ test('a pod for which the built-in timer runs is adopted, held for longer than i
   await stage.nodes.remove(node);
 });
 
-test('pods that are made are taken over, and go by their own seconds, while the built-in controller waits', async () => {
+test('takes new pods over, and evicts them by their own seconds, while the built-in controller waits', async () => {
   const { cluster } = stage.stage;
   await stage.command('apply', '--level', 'pod', '--fallback-delay', String(FALLBACK_SECONDS));
   const node = await stage.nodes.add('taken');
@@ -129,7 +129,7 @@ test('pods that are made are taken over, and go by their own seconds, while the 
   await stage.nodes.remove(node);
 });
 
-test('what somebody sets on a pod that is taken over counts from then on', async () => {
+test('applies tolerations that are set on a taken-over pod', async () => {
   const { cluster } = stage.stage;
   const node = await stage.nodes.add('changed');
   const pod = await cluster.addPod(node, 'changed', { tolerations: own(OWN_SECONDS) });
@@ -138,7 +138,7 @@ test('what somebody sets on a pod that is taken over counts from then on', async
   assert.deepEqual([seconds, note], [[655, 655], changeOf(55)]);
 });
 
-/** The note of a pod that is made there, and goes again. */
+/** Creates a pod there and deletes it; returns its annotation. */
 async function noteOfOneMadeIn(namespace: string, labels: object = {}): Promise<string | undefined> {
   const { api } = stage.stage.cluster;
   const path = `/api/v1/namespaces/${namespace}/pods`;
@@ -148,7 +148,7 @@ async function noteOfOneMadeIn(namespace: string, labels: object = {}): Promise<
   return pod.metadata.annotations?.[TAKEOVER_ANNOTATION];
 }
 
-test('a pod or a namespace that opts out is left alone', async () => {
+test('leaves a pod or a namespace that opts out alone', async () => {
   const { api, namespace } = stage.stage.cluster;
   for (const value of ['disabled', 'off'])
     assert.equal(await noteOfOneMadeIn(namespace, { 'taintward.dev/takeover': value }), undefined, value);
@@ -157,13 +157,13 @@ test('a pod or a namespace that opts out is left alone', async () => {
   await api.remove(`/api/v1/namespaces/${namespace}-other`);
 });
 
-test('our own pods are left alone wherever they are, and our own namespace however it is chosen', async (t) => {
+test('leaves its own pods alone in every namespace, and its own namespace regardless of the selector', async (t) => {
   const { api, namespace } = stage.stage.cluster;
   const ours = { 'app.kubernetes.io/name': 'taintward' };
   assert.equal(await noteOfOneMadeIn(namespace, ours), undefined);
   const name = `${namespace}-ours`;
   t.after(() => api.remove(`/api/v1/namespaces/${name}`));
-  // As deploy/in-cluster labels it, under whichever name.
+  // The labels of the namespace in deploy/in-cluster, under any name.
   const labels = { ...ours, 'taintward.dev/takeover': 'disabled' };
   await api.create('/api/v1/namespaces', { metadata: { name, labels } });
   const selector = `kubernetes.io/metadata.name in (${name},${namespace})`;
@@ -173,7 +173,7 @@ test('our own pods are left alone wherever they are, and our own namespace howev
   assert.deepEqual(pods.namespaces, [namespace]);
 });
 
-test('release leaves nothing behind', async () => {
+test('release removes all objects', async () => {
   assert.match(await stage.command('release', '--level', 'pod'), /Pods restored: \d+\./);
   const { api } = stage.stage.cluster;
   for (const kind of ['mutatingadmissionpolicies', 'mutatingadmissionpolicybindings']) {

@@ -16,16 +16,16 @@ import { FakeDynamoDb, fakeClient, type Item } from '#test/world/fake-dynamodb.t
 
 const WRITE_UNIT_BYTES = 1024;
 const READ_UNIT_BYTES = 4096;
-/** A write of a transaction is prepared, and then done. */
+/** A transactional write is prepared, and then performed. */
 const TRANSACTED = 2;
 
-/** What a table was asked for, in request units. */
+/** The usage of a table, in request units. */
 export interface Units {
   readonly reads: number;
   readonly writes: number;
 }
 
-/** The fake DynamoDB, and the request units that each answer would have been billed as. */
+/** The fake DynamoDB, with the request units that AWS would have billed for each response. */
 export class CountedTable {
   readonly client: DynamoDBClient;
   readonly #fake: FakeDynamoDb;
@@ -49,12 +49,12 @@ export class CountedTable {
     });
   }
 
-  /** All so far. */
+  /** The units so far. */
   get units(): Units {
     return this.#units;
   }
 
-  /** Requests so far, whatever they took. */
+  /** The number of requests so far. */
   get calls(): number {
     return this.#calls;
   }
@@ -67,7 +67,10 @@ export class CountedTable {
 
 const sum = (units: readonly number[]): number => units.reduce((total, each) => total + each, 0);
 
-/** As the Developer Guide has it ("Read and write operations"): what is not there is billed as the smallest item. */
+/**
+ * Returns the read units by the Developer Guide ("Read and write operations"): a missing item is billed as the smallest
+ * item.
+ */
 function readsOf(command: unknown, answer: object): readonly number[] {
   const {
     Item,
@@ -95,7 +98,7 @@ function readsOf(command: unknown, answer: object): readonly number[] {
   return [];
 }
 
-/** What a write takes of the table and, where it changes what the index holds of the item, of that. */
+/** Returns the write units of the table and, where the write changes the item's index entries, of the index. */
 function writesOf(before: Item | undefined, after: Item | undefined, each: number): number {
   const bytes = Math.max(...[before, after].map((item) => (item ? itemBytes(item) : 0)));
   const [was, is] = [indexed(before), indexed(after)];
@@ -103,7 +106,7 @@ function writesOf(before: Item | undefined, after: Item | undefined, each: numbe
   return units(bytes, WRITE_UNIT_BYTES) * each + entries.filter((entry) => entry !== undefined).length;
 }
 
-/** The keys of what a command writes, one for each item. Throws for what nobody has said the price of. */
+/** Returns the keys that a command writes, one for each item. Throws for commands without a known price. */
 function keysWritten(command: unknown): readonly Item[] {
   if (command instanceof PutItemCommand) return [keyOf(command.input.Item ?? {})];
   if (command instanceof UpdateItemCommand || command instanceof DeleteItemCommand) {
@@ -133,7 +136,7 @@ const idOf = ({ pk, sk }: Item): string => `${pk?.S}\n${sk?.S}`;
 
 const keyOf = ({ pk, sk }: Item): Item => ({ ...(pk && { pk }), ...(sk && { sk }) });
 
-/** Under what the index holds an item. */
+/** Returns the key of an item in the index. */
 function indexed(item: Item | undefined): { readonly key: string; readonly sort: string } | undefined {
   const [key, sort] = [item?.['clusterKey']?.S, item?.['clusterSort']?.S];
   return key === undefined || sort === undefined ? undefined : { key, sort };
@@ -141,5 +144,5 @@ function indexed(item: Item | undefined): { readonly key: string; readonly sort:
 
 const units = (bytes: number, size: number): number => Math.max(1, Math.ceil(bytes / size));
 
-/** What may lag behind a moment costs half. */
+/** Returns the price of a read: an eventually consistent read costs half. */
 const share = (consistent = false): number => (consistent ? 1 : 0.5);

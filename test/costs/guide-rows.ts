@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 const GUIDE = join(import.meta.dirname, '../../docs/reference/quotas-and-costs.md');
 
-/** The rows of the guide's tables, as lists of cells without emphasis. */
+/** Returns the rows of the guide's tables, as lists of cells without emphasis. */
 export const guideRows = (): readonly (readonly string[])[] =>
   readFileSync(GUIDE, 'utf8')
     .split('\n')
@@ -15,8 +15,8 @@ export const guideRows = (): readonly (readonly string[])[] =>
         .map((cell) => cell.replaceAll('**', '').trim()),
     );
 
-/** A row as the guide writes it. */
+/** Returns a row in the guide's format. */
 export const rowText = (...cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 
-/** Whether the guide has this row. */
+/** Reports whether the guide has this row. */
 export const guideHas = (row: string): boolean => readFileSync(GUIDE, 'utf8').includes(`\n${row}\n`);

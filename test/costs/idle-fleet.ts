@@ -24,14 +24,15 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { PROVEN } from '#test/world/proven.ts';
 import { CountedTable, type Units } from './counted-table.ts';
 
-/** Until each relay has what it is to have. */
+/** The time until each relay has its share of the clusters. */
 const SETTLED_MINUTES = 3;
-/** `heartbeat` is called once in it. */
+/** `heartbeat` is called once a minute. */
 const MINUTE_MS = 60_000;
 
 /**
- * The request units that relays and `heartbeat` take of the table in a minute, on average of so many, on a fleet of so many clusters in which
- * nothing is tainted. They are those that are deployed; the table and the clusters are fakes, and time is driven.
+ * Returns the table's request units per minute for relays and `heartbeat`, averaged over `minutes`, in a fleet of
+ * clusters without taints. Relays and function are the deployed ones; the table and the clusters are fakes, and time is
+ * driven.
  */
 export async function idleUnits(
   context: Pick<TestContext, 'mock' | 'after'>,
@@ -90,7 +91,7 @@ export async function idleUnits(
 const quietEmf = (clock: { readonly now: () => number }): Emf =>
   new Emf({ namespace: 'taintward', clock, write: () => undefined });
 
-/** As `functions/relay/main.ts` does. */
+/** Runs a relay as `functions/relay/main.ts` does. */
 async function runRelay(
   holder: string,
   table: DynamoDbTable,

@@ -11,11 +11,11 @@ export const PRICES = {
   lambdaArmPerGbSecond: 0.0000133334,
   schedulerPerMillion: 1,
   logsPerGb: 0.5,
-  /** A month. */
+  /** The price per month. */
   alarm: 0.1,
-  /** A month; three of an account are free. */
+  /** The price per month; three per account are free. */
   dashboard: 3,
-  /** A month in which it is told every hour; less in proportion. */
+  /** The price of a month in which the metric has a value every hour; less in proportion. */
   metric: 0.3,
   fargateArmVcpuHour: 0.03238,
   fargateArmGbHour: 0.00356,

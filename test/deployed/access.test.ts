@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deployed } from './rig/deployed-stage.ts';
 
-/** Nothing listens there: who is told of it cannot read secrets, so this machine reaches no cluster. */
+/** Nothing listens there, so this machine cannot read secrets and reaches no cluster. */
 const NO_SECRETS = { AWS_ENDPOINT_URL_SECRETS_MANAGER: 'http://localhost:1' };
 
-test('a cluster that the operator does not reach is registered on the word of evict', async () => {
+test('registers a cluster that the operator does not reach if evict reaches it', async () => {
   const { secretArn, name } = deployed().alpha;
   const add = ['clusters', 'add', 'seen-by-evict', '--kubeconfig-secret', secretArn, '--context', name];
   try {
@@ -19,7 +19,7 @@ test('a cluster that the operator does not reach is registered on the word of ev
   }
 });
 
-test('a cluster that evict does not reach, either, is registered only by who says so', async () => {
+test('registers a cluster that evict does not reach either only with --no-check', async () => {
   const { secretArn } = deployed().alpha;
   const add = ['clusters', 'add', 'nowhere', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
   await assert.rejects(deployed().cliIn(NO_SECRETS, ...add), /evict said: .*nowhere.* --no-check/s);

@@ -7,7 +7,7 @@ import { until } from '#test/cluster/rig/until.ts';
 import { Agent } from './rig/agent.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
-test('a cluster that nobody enters is worked in by its agent, as the other is by the service: what was armed before is sent on to it, and deadlines outlive kill -9', async (t) => {
+test('an agent takes a cluster over from the service: it receives armed evictions, and keeps deadlines across kill -9', async (t) => {
   const { alpha, beta, state } = deployed();
   await deployed().withRelays(1);
   const agent = await Agent.open('edge-1', deployed(), beta);

@@ -11,8 +11,9 @@ import { Deployment } from './rig/deployment.ts';
 const NAME = 'again';
 const FAILING_APP = `node ${join(import.meta.dirname, 'rig/failing-app.ts')}`;
 
-// Beside the service of the other tests, by another name, and with the table retained, which is the default.
-test('a stack whose first deployment failed, or that was destroyed, is deployed again, and keeps its table', async (t) => {
+// The stack runs beside the service of the other tests, by another name, and with the table retained, which is the
+// default.
+test('deploys a stack again after a failed first deployment, and after its destruction, with its table kept', async (t) => {
   const { account, alpha } = deployed();
   if (await skippedOnLocalStack(t, account.url, 'rollback')) return;
   const deployment = new Deployment(account, { name: NAME, retainTable: 'true' });

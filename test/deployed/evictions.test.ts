@@ -8,7 +8,7 @@ import { FOREVER, tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
-test('of two clusters with the same nodes and pods, a taint concerns the one that has it', async (t) => {
+test('applies a taint only to the tainted one of two clusters with the same nodes and pods', async (t) => {
   const { alpha, beta } = deployed();
   await deployed().withRelays(2);
   const [node, same] = await Promise.all([alpha, beta].map(({ cluster }) => cluster.addNode('shared')));
@@ -31,7 +31,7 @@ test('of two clusters with the same nodes and pods, a taint concerns the one tha
   t.diagnostic(`evicted ${late.join(', ')} ms after their deadlines`);
 });
 
-test('each pod of a node goes at its own deadline, with condition and Event; who tolerates for ever stays', async (t) => {
+test('evicts each pod of a node at its own deadline, with condition and Event, except those that tolerate indefinitely', async (t) => {
   const { cluster } = deployed().alpha;
   await deployed().withRelays(1);
   const node = await cluster.addNode('timed');
@@ -55,7 +55,7 @@ test('each pod of a node goes at its own deadline, with condition and Event; who
   }
 });
 
-test('an eviction whose taint goes in time is cancelled, and says so; the one beside it is not', async () => {
+test('cancels an eviction whose taint is removed in time, with an Event, and no other eviction', async () => {
   const { cluster } = deployed().alpha;
   await deployed().withRelays(1);
   const [saved, lost] = await Promise.all([cluster.addNode('saved'), cluster.addNode('lost')]);
@@ -78,7 +78,7 @@ test('an eviction whose taint goes in time is cancelled, and says so; the one be
   assert.equal(ended?.outcome, 'cancelled');
 });
 
-test('pods that come back under their names on a flapping node go while it is tainted, and never for an old taint', async (t) => {
+test('evicts re-created pods on a flapping node while it is tainted, and never for an old taint', async (t) => {
   const { cluster } = deployed().alpha;
   await deployed().withRelays(1);
   const node = await cluster.addNode('flapping');

@@ -10,7 +10,7 @@ import { refOf } from './rig/stored-state.ts';
 
 const OUTAGE_MS = 8_000;
 
-/** Sends the dead letters of a queue again, one by one, by the documented commands. Returns how many. */
+/** Redrives the dead letters of a queue one by one with the documented commands. Returns their number. */
 async function redriven(queue: string): Promise<number> {
   const { stdout } = await deployed().cli('dead-letters', 'list', '--queue', queue, '-o', 'json');
   const letters = JSON.parse(stdout) as readonly { readonly id: string }[];
@@ -18,17 +18,17 @@ async function redriven(queue: string): Promise<number> {
   return letters.length;
 }
 
-test('a delta that nobody can read is a dead letter at once, with the reason', async () => {
+test('dead-letters an unreadable delta immediately, with the reason', async () => {
   const { queues } = deployed();
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
   const letter = await until('the dead letter', () => queues.nodeDeltasDead.peek());
-  // LocalStack reads the JSON of messages, and hands it on as Python writes it.
+  // LocalStack parses the JSON of messages, and serializes it again as Python does.
   assert.deepEqual(JSON.parse(letter.Body ?? ''), { v: 1, kind: 'node', cluster: 'alpha' });
   assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message refused: node: /);
   await queues.nodeDeltasDead.purge();
 });
 
-test('a delta that cannot be applied ends as a dead letter while other nodes go on, and is applied once redriven', async (t) => {
+test('dead-letters a delta that cannot be applied while other nodes proceed, and applies it once redriven', async (t) => {
   const { alpha, state, queues } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);
@@ -53,7 +53,7 @@ test('a delta that cannot be applied ends as a dead letter while other nodes go 
   await until('the pod goes', () => held.evictedAt);
 });
 
-test('an eviction that was given up is done when its dead letter is redriven, and an old one harms nobody', async () => {
+test('evicts a pod when the dead letter of its failed eviction is redriven, and evicts nothing for an old dead letter', async () => {
   const { alpha, state, queues } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);
@@ -73,7 +73,7 @@ test('an eviction that was given up is done when its dead letter is redriven, an
   await queues.evictionsDue.purge();
   const tainted = await cluster.taint(node, { key: 'x' });
   const record = await state.scheduled('alpha', pod);
-  // Given up after four days; here its timer is taken away, and its message put where it would have ended.
+  // Evictions fail after four days; here the timer is removed, and its message is put where it would have ended.
   await until('its timer is armed', async () => (await queues.evictionsDue.depth()).delayed > 0);
   await queues.evictionsDue.purge();
   await queues.evictionsDueDead.send(encodeDue({ ...refOf('alpha', node), at: record.fireAt }));
@@ -87,7 +87,7 @@ test('an eviction that was given up is done when its dead letter is redriven, an
   assertUntouched(spared);
 });
 
-test('while an API server is out of reach nothing is lost, the other cluster goes on, and on its return what is due goes', async (t) => {
+test('loses nothing while an API server is unreachable, serves the other cluster, and evicts due pods on its return', async (t) => {
   const { alpha, beta, state } = deployed();
   const { cluster, wiretap } = alpha;
   await deployed().withRelays(1);

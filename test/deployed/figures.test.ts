@@ -11,26 +11,29 @@ import { deployed } from './rig/deployed-stage.ts';
 import type { RelayProcess } from './rig/relay-process.ts';
 
 const PODS = 50;
-/** Five minutes later takes the same calls: up to 15 minutes a timer is one delayed message. */
+/** Five minutes would take the same calls: up to 15 minutes a timer is one delayed message. */
 const TOLERATED_SECONDS = 15;
 const TARGET_CALLS_PER_POD = 0.6;
 const TARGET_DOLLARS_PER_MILLION = 2.6;
 /**
- * Of these for computing time, which depends on the machine and is measured, but not judged: 15 ms of 512 MiB each. What is left is
- * what 50 pods cost without a stumble, and four calls.
+ * The part for computing time: 15 ms of 512 MiB each. The time depends on the machine, so it is measured, but not
+ * judged. The rest is the cost of 50 pods without failed calls, and four calls.
  */
 const COMPUTE_DOLLARS_PER_MILLION = 0.1;
 
-/** So often `evict` reads anew what governs a cluster, for as long as it waits for an API server: how long depends on the machine. */
+/**
+ * The interval at which `evict` reads a cluster's rules again while it waits for an API server. The duration of the
+ * wait depends on the machine.
+ */
 const RULES_READ_EVERY_MS = 700;
 
-/** Of calls per pod, between what is measured and what the guide says. */
+/** The allowed difference of calls per pod between the measurement and the guide. */
 const TELLING_TOLERANCE = 0.16;
 
 const QUIET_MS = 15_000;
 const MONTH_MS = 730 * 3600 * 1000;
 const SOON_MS = 30_000;
-/** Work has ended when nobody asked AWS for anything but upkeep, and no queue held anything, for this long. */
+/** Work has ended when there were no AWS requests except upkeep, and all queues were empty, for this long. */
 const SETTLED_MS = 3_000;
 
 const FED = [
@@ -39,12 +42,13 @@ const FED = [
   { name: 'evict', queue: 'standard' },
 ] as const;
 
-/** What a process asks once, when it first writes into history: for how many days that is kept. */
+/** Requests that a process makes once, when it first writes history: they return the days for which history is kept. */
 const ONCE = ['DescribeTable', 'ListTagsOfResource'];
 
 /**
- * Leases, the registry, what governs clusters, and what the table holds as tainted: what relays ask for however quiet the
- * clusters are. Of what governs them they may hear a moment later; functions may not, and that is part of their work.
+ * Reports whether a request is upkeep: leases, the registry, rules, and the table's tainted nodes, which relays read
+ * even for quiet clusters. Relays may read rules with a delay; functions may not, so their reads are part of their
+ * work.
  */
 const isUpkeep = ({ service, operation, body }: AwsRequest): boolean =>
   service === 'secretsmanager' ||
@@ -68,7 +72,10 @@ const workSince = (at: number) =>
     })),
   );
 
-/** Whether a relay has asked, since it took a cluster over, which pods do not leave there: it does so when it next renews the lease. */
+/**
+ * Reports whether a relay has read the pods stuck terminating of a cluster since it acquired the lease. It reads them
+ * when it next renews the lease.
+ */
 function hasReadOf({ lines, tap }: RelayProcess, cluster: string): boolean {
   const taken = lines.findLast(
     (line) => line.event === 'relay.lease-acquired' && line['cluster'] === cluster,
@@ -78,7 +85,7 @@ function hasReadOf({ lines, tap }: RelayProcess, cluster: string): boolean {
     .some(({ body }) => body.includes('"STUCK"') && body.includes(`LEASE#${cluster}"`));
 }
 
-/** No taint anywhere, and nothing under way. */
+/** Waits until no node is tainted, and no work is in progress. */
 async function quiet(): Promise<void> {
   const { alpha, beta, queues } = deployed();
   for (const { cluster } of [alpha, beta]) {
@@ -95,7 +102,7 @@ async function quiet(): Promise<void> {
     );
     return owned.every(Boolean);
   });
-  // What was armed for pods that need not go any more.
+  // Timers that were armed for pods that need not be evicted any more.
   await queues.evictionsDue.purge();
   await workEnds();
 }
@@ -117,7 +124,7 @@ async function workEnds(): Promise<void> {
   });
 }
 
-test('with no tainted node there are leases and polls and nothing else', async (t) => {
+test('makes only lease and poll requests without tainted nodes', async (t) => {
   await quiet();
   const beganAt = Date.now();
   await momentComes(beganAt + QUIET_MS);
@@ -142,7 +149,7 @@ test('with no tainted node there are leases and polls and nothing else', async (
   t.diagnostic(`2 relays and 2 clusters, in ${QUIET_MS / 1000} s: ${monthly.join('; ')}`);
 });
 
-test(`${PODS} pods of a node that go together: at most ${TARGET_CALLS_PER_POD} AWS calls each, and $${TARGET_DOLLARS_PER_MILLION} per million`, async (t) => {
+test(`evicts ${PODS} pods of a node with at most ${TARGET_CALLS_PER_POD} AWS calls each, and $${TARGET_DOLLARS_PER_MILLION} per million`, async (t) => {
   const { alpha, account } = deployed();
   if (!account.functionsTap) {
     t.skip(LACKS.tap);

@@ -10,34 +10,38 @@ import { deployed, ENFORCE } from './rig/deployed-stage.ts';
 import { hashOf, MAX_CHAIN } from './rig/loops/lineage.ts';
 
 /*
- * Lambda counts the invocations in a chain of requests, and stops a function after 16 unless that is allowed to call itself
- * (`rig/loops`). `OUTAGE_MINUTES=40 node test/suite.ts test/deployed/loops.test.ts --isolation none` plays an outage of that length, too.
+ * Lambda counts the invocations in a chain of requests, and stops a function after 16 unless it is allowed to call
+ * itself (`rig/loops`). `OUTAGE_MINUTES=40 node test/suite.ts test/deployed/loops.test.ts --isolation none` also
+ * simulates an outage of that length.
  */
 
 const BY_EVICTION = join(import.meta.dirname, 'rig/enforce-by-eviction.yaml');
 const EVICT = 'taintward-evict';
 const BLOCKED_MS = 3 * 60_000;
-/** Longer than a blocked pod waits until it is asked for again. */
+/** Longer than the retry interval of a blocked pod. */
 const ASKED_AGAIN_WITHIN_MS = 90_000;
-/** In which tries come ever later, and are more than a chain may have. */
+/** An outage with growing retry intervals, and with more attempts than a chain may have. */
 const LONG_OUTAGE_MINUTES = 40;
 const OUTAGE_MINUTES = Number(process.env['OUTAGE_MINUTES'] ?? 0);
 
-/** Skips where the account that is given counts no chains, or counts them out of sight. */
+/** Skips where the given account counts no chains, or the tests cannot see its counts. */
 function tapOf(t: TestContext) {
   const { functionsTap } = deployed().account;
   if (!functionsTap) t.skip('the account runs the functions out of reach');
   return functionsTap;
 }
 
-/** Has all that a relay tells from now on come behind so many invocations of `evict`, as if its chain had begun long ago. */
+/**
+ * Makes all further requests of a relay continue a chain with that many invocations of `evict`, as if the chain had
+ * begun long ago.
+ */
 async function behind(invocations: number): Promise<void> {
   const [relay] = await deployed().withRelays(1);
   assert.ok(relay);
   relay.tap.chain = new Map([[hashOf(EVICT), invocations]]);
 }
 
-/** The longest chain in which `evict` has sent something about a node, the last invocation with it. */
+/** Returns the longest chain in which `evict` has sent a message about a node, including the last invocation. */
 const longestChain = (node: string): number =>
   Math.max(
     0,
@@ -51,7 +55,7 @@ async function dropped(since: number): Promise<readonly string[]> {
   return lines.filter((line) => line.includes('RecursiveInvocationException'));
 }
 
-/** Lets the service of a cluster use the Eviction API there. Returns what takes that back. */
+/** Lets the service of a cluster use the Eviction API there. Returns a function that revokes the permission. */
 async function grantEviction(): Promise<() => Promise<void>> {
   const { cluster } = deployed().alpha;
   const name = `${cluster.run}-eviction`;
@@ -81,7 +85,7 @@ describe('a chain of more than 16 invocations', () => {
     if (!tapOf(t)) return;
     const { alpha, state } = deployed();
     const { cluster } = alpha;
-    // However far apart its tries are: in three minutes they are more than the few that are left then.
+    // At any retry interval, three minutes have more attempts than the few invocations that are left.
     await behind(MAX_CHAIN - 3);
     const takeBack = await grantEviction();
     try {
@@ -117,7 +121,7 @@ describe('a chain of more than 16 invocations', () => {
     }
   });
 
-  test('ends where the function does not allow it, as it does in an account of AWS', async (t) => {
+  test('ends where the function does not allow it, as in an AWS account', async (t) => {
     if (!tapOf(t)) return;
     const { alpha, raw, queues } = deployed();
     const { cluster } = alpha;
@@ -137,7 +141,7 @@ describe('a chain of more than 16 invocations', () => {
     }
   });
 
-  test('evicts a pod once an API server that takes no writes for long takes them again', async (t) => {
+  test('evicts a pod once an API server that rejected writes for a long time accepts them again', async (t) => {
     if (!tapOf(t)) return;
     if (OUTAGE_MINUTES === 0) {
       t.skip(`takes ${LONG_OUTAGE_MINUTES} minutes: set OUTAGE_MINUTES`);
@@ -149,7 +153,7 @@ describe('a chain of more than 16 invocations', () => {
     const pod = await cluster.addPod(node, 'unwritten');
     const { carry } = wiretap;
     const since = Date.now();
-    // Its relay hears it all the time, so nobody else wakes what waits.
+    // Its relay stays connected all the time, so no reconnect triggers the waiting evictions.
     wiretap.carry = async (passage) => {
       const { request, response, forward } = passage;
       if (!['PATCH', 'DELETE'].includes(request.method)) return passOn(await forward(), response);

@@ -11,7 +11,7 @@ import { billFile } from '../../cdk/bundle-image.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { printedLaunch } from './rig/relay-process.ts';
 
-/** A relay that holds both clusters, and one that stands by. */
+/** Starts a relay that holds both clusters, and a standby. */
 async function holderAndStandby() {
   const [holder] = await deployed().withRelays(1);
   assert.ok(holder);
@@ -19,7 +19,7 @@ async function holderAndStandby() {
   return { holder, standby };
 }
 
-test('a relay of the stack is well by its health check, may write nowhere, and says what it is made of', async (t) => {
+test('a relay of the stack passes its health check, cannot write files, and has a bill of materials', async (t) => {
   if (await skippedOnLocalStack(t, deployed().account.url, 'ecs')) return;
   const [relay] = await deployed().withRelays(1);
   assert.ok(relay);
@@ -29,7 +29,7 @@ test('a relay of the stack is well by its health check, may write nowhere, and s
   assert.equal(bill.bomFormat, 'CycloneDX');
 });
 
-test('a relay of your own runs by the command that the stack prints, where that runs none', async (t) => {
+test('a relay of your own runs with the command that the stack prints, in a stack without relays', async (t) => {
   const { deployment } = deployed();
   t.after(() => deployment.deploy());
   await deployed().withRelays(0);
@@ -39,7 +39,7 @@ test('a relay of your own runs by the command that the stack prints, where that 
   await deployed().withRelays(0);
 });
 
-test('the clusters of a relay that is killed are taken over, and evictions go on', async (t) => {
+test('a standby takes over the clusters of a killed relay, and evictions proceed', async (t) => {
   const { alpha, beta } = deployed();
   const { holder, standby } = await holderAndStandby();
   const node = await alpha.cluster.addNode('killed');
@@ -64,7 +64,7 @@ test('the clusters of a relay that is killed are taken over, and evictions go on
   await evictedOnTime(later, 0, seen);
 });
 
-test('a relay that is stopped, loses its clusters and goes on is fenced off: what it says late changes nothing', async (context) => {
+test('a relay that is suspended, loses its leases, and resumes is fenced off: its late deltas change nothing', async (context) => {
   const { alpha, state, queues } = deployed();
   const { cluster } = alpha;
   const { holder, standby } = await holderAndStandby();
@@ -77,7 +77,7 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
   await cluster.taint(node, { key: 'x' });
   await state.scheduled('alpha', spared);
 
-  // The old relay has said that the pod must go, but its word is still on the way when it is stopped.
+  // The old relay has sent the delta for the pod, but the delta is still in transit when the relay is suspended.
   const late = holder.tap.hold(
     ({ operation, body }) => operation === 'SendMessageBatch' && body.includes(node),
   );
@@ -114,7 +114,7 @@ test('a relay that is stopped, loses its clusters and goes on is fenced off: wha
   await evictedOnTime(fence, 0, tainted);
 });
 
-test('a cluster that is removed is left alone, and managed again once it is added', async (t) => {
+test('a removed cluster is left alone, and managed again once it is added', async (t) => {
   const { beta } = deployed();
   const { cluster } = beta;
   const [relay] = await deployed().withRelays(1);

@@ -5,7 +5,7 @@ import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 
-test('a record whose time to live is over is removed by the table, passes the filter of the event source, and is evicted; the removal of another by hand does not', async (t) => {
+test('evicts a pod whose record the table removed by its time to live, but not one whose record was removed by hand', async (t) => {
   const { account, alpha, state, queues } = deployed();
   if (!account.isLocalStack) {
     t.skip("MiniStack's table has no time to live");

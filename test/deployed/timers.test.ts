@@ -15,12 +15,12 @@ import { until } from '#test/cluster/rig/until.ts';
 import { deployed } from './rig/deployed-stage.ts';
 import { refOf } from './rig/stored-state.ts';
 
-test('a timer beyond 15 minutes is a schedule two minutes early, whose message is sent on with its cluster as the group for the exact rest; a deadline that moves closer is kept', async (t) => {
+test("a timer beyond 15 minutes is a schedule two minutes early, whose message gets the exact delay and its cluster's group; an earlier deadline is met", async (t) => {
   const { alpha, scheduler, state, queues, raw, deployment, account } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);
   const node = await cluster.addNode('long');
-  // Enough more that it is still more when the delta is handled on a busy machine.
+  // Enough more than the maximum delay to exceed it even when a busy machine handles the delta late.
   const seconds = MAX_DELAY_SECONDS + 8;
   const pod = await cluster.addPod(node, 'long', { tolerations: [tolerates('x', seconds)] });
   const tainted = await cluster.taint(node, { key: 'x' });
@@ -31,7 +31,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   const ref = refOf('alpha', node);
   const at = Math.ceil(fireAt / 1000) * 1000;
   const named = { Name: scheduleName(ref, at), GroupName: environment['SCHEDULE_GROUP_NAME'] };
-  // Timers are armed once the record stands.
+  // Timers are armed once the record is stored.
   const { Target, FlexibleTimeWindow, ...schedule } = await until('its schedule is made', () =>
     scheduler.send(new GetScheduleCommand(named)).catch((error: unknown) => {
       if (!(error instanceof ResourceNotFoundException)) throw error;
@@ -47,7 +47,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   assert.equal(Target?.RoleArn, environment['SCHEDULE_ROLE_ARN']);
   assert.equal(Target?.Input, encodeDue({ ...ref, at }));
 
-  // Nobody waits 13 minutes here: what is left fits into a delay now, so the schedule is told to fire at once.
+  // The test does not wait 13 minutes: the rest now fits into a delay, so the schedule is set to fire immediately.
   await momentComes(at - MAX_DELAY_SECONDS * 1000);
   const before = await queues.evictionsDue.depth();
   const movedAt = Date.now();
@@ -81,7 +81,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
     })),
   );
   for (const { restMs, waitMs, group } of waits) {
-    // Whole seconds, of what was left when the function asked for its client.
+    // The delay is in whole seconds of the rest at the time when the function requested its client.
     assert.ok(waitMs >= restMs && waitMs < restMs + 60_000, `${waitMs} ms, ${restMs} ms left`);
     assert.equal(group, 'alpha');
   }
@@ -94,7 +94,7 @@ test('a timer beyond 15 minutes is a schedule two minutes early, whose message i
   t.diagnostic(`the schedule's message came ${sent[0] ? sent[0].at - movedAt : '?'} ms after it was due`);
 });
 
-test('a timer that was lost is made good by the record’s time to live, and by nothing that a hand removes', async (t) => {
+test('the record’s time to live replaces a lost timer, and a removal by hand does not', async (t) => {
   const { alpha, state, queues, raw, deployment } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);
@@ -120,7 +120,7 @@ test('a timer that was lost is made good by the record’s time to live, and by 
   await until('the record says so', async () => (await state.ended('alpha', pod))?.outcome === 'done');
 });
 
-test('a deployment in the middle of running timers changes none of them', async (t) => {
+test('a deployment changes no running timers', async (t) => {
   const { alpha, state, raw, deployment } = deployed();
   const { cluster } = alpha;
   await deployed().withRelays(1);

@@ -18,8 +18,8 @@ import { accountEnvironment } from './rig/emulated-account.ts';
 const ENFORCE = 'test/deployed/rig/enforce.yaml';
 
 /**
- * What differs on LocalStack. It says how much the table takes at once; and it evaluates alarms, but makes no metrics of logs, so one
- * that wants to hear of relays rings.
+ * Differences on LocalStack. It reports the table's immediate capacity, and it evaluates alarms but makes no metrics of
+ * logs. An alarm on missing relay metrics therefore fires.
  */
 const ON_LOCALSTACK: readonly (readonly [RegExp, string])[] = [
   [/immediately 4000 \(2000 scheduled pods\)/g, 'immediately an unknown number'],
@@ -31,7 +31,7 @@ const ON_LOCALSTACK: readonly (readonly [RegExp, string])[] = [
   [/\[ends with 2\]\n(?=\n\$ taintward status beta\n)/g, ''],
 ];
 
-/** As a process of its own: its account is in the environment. */
+/** Runs as a separate process, because its account is in the environment. */
 function taintward(...args: readonly string[]): Promise<Said> {
   const { account, state } = deployed();
   const env = { ...accountEnvironment(account.url), TAINTWARD_TABLE: state.tableName };
@@ -45,29 +45,30 @@ function taintward(...args: readonly string[]): Promise<Said> {
   );
 }
 
-test('a session at a deployment', async (t) => {
+test('matches the recorded session at a deployment', async (t) => {
   const { account, queues, alpha, beta, state } = deployed();
   const startedAt = Date.now();
   const dir = mkdtempSync(join(tmpdir(), 'told-'));
   t.after(() => rmSync(dir, { recursive: true }));
   await deployed().withRelays(1);
-  // What tests before this one left: also messages of an invocation that a deployment ended, which come again in minutes.
+  // Leftovers of earlier tests, including messages of an invocation that a deployment ended, which return after
+  // minutes.
   await queues.evictionsDue.purge();
   await queues.evictionsDueDead.purge();
   const { cluster } = beta;
   const names: readonly (readonly [string | RegExp, string])[] = [
-    // They have the names of runs in them.
+    // The ARNs contain the names of runs.
     ...[alpha, beta].map(({ name, secretArn }) => [secretArn, `<secret of ${name}>`] as const),
     ...[alpha, beta].map((each) => [each.cluster.run, 'run'] as const),
     [/\(in \d+ [smh]\)/g, '(in <span>)'],
     [/(?<=--since )\d+s/g, '<span>'],
     ...LATENESS,
     [/^\S+\/[0-9a-f-]{36} .*$/gm, '(a relay, its release, and its figures)'],
-    // Both are asked for together; whichever is refused first is told.
+    // Both are requested together; the output names the first rejected one.
     [/(?<=^taintward: Cannot get .*)mutatingadmissionpolicybindings/gm, 'mutatingadmissionpolicies'],
-    // What other tests left there.
+    // Leftovers of other tests there.
     [/(?<=^beta +enforce ).*/gm, '(its figures)'],
-    // As many as the stand-in's machine runs, and as there are.
+    // The counts depend on the stand-in's machine and on the stack.
     [/(?<=Lambda runs |alarms +|alarms +\d+ of )\d+(?= )/g, '<count>'],
     [/\bafter \d+\.\d s\b/g, ''],
     ...(account.isLocalStack ? ON_LOCALSTACK : []),
@@ -78,7 +79,7 @@ test('a session at a deployment', async (t) => {
   await at.say('clusters', 'add', 'beta', '--kubeconfig-secret', beta.secretArn, '--context', 'nowhere');
   await at.say('clusters', 'remove', 'nowhere');
   await at.say('doctor', 'beta');
-  // A timer that a test before this one left comes within two minutes.
+  // A timer of an earlier test fires within two minutes.
   await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status', 'beta'], 150_000);
   await at.say('status', 'nowhere');
 
@@ -143,7 +144,7 @@ test('a session at a deployment', async (t) => {
   at.compare(t, join(import.meta.dirname, 'transcripts.txt'));
 });
 
-test('status tells of each part of a deployment, and its release', async () => {
+test('status shows each part of a deployment, and its release', async () => {
   await deployed().withRelays(1);
   const { out, err } = await taintward('status', 'beta', '-o', 'json');
   const { versions, relays, deadLetters, backlog, unknown, clusters } = JSON.parse(out || err);

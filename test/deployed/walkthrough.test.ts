@@ -13,19 +13,19 @@ import { deployed, ENFORCE, GUIDE_NAMES } from './rig/deployed-stage.ts';
 const AWS_WITHIN_MS = 30_000;
 const policy = readFileSync(ENFORCE, 'utf8');
 
-/** Commands of the guide that the account does not know. */
+/** Commands of the guide that the account does not support. */
 const without = () => (deployed().account.isLocalStack ? UNKNOWN_COMMANDS : []);
 
-/** Has both clusters governed as the other tests want it, whatever a page applied or paused. */
+/** Applies the other tests' policy to both clusters again, after a page has applied or paused policies. */
 async function enforceAgain(): Promise<void> {
   for (const cluster of ['alpha', 'beta']) {
     await deployed().cli('policy', 'apply', '--file', ENFORCE, cluster, '--yes');
   }
 }
 
-// The last file, by its name: what pages do stays in the history that sessions show.
+// This file is the last, by its name: the pages' operations stay in the history that sessions show.
 
-test('who installs, upgrades, and recovers a deployment finds the guides true, command after command', async (t) => {
+test("a deployment is installed, upgraded, and recovered with the guides' commands", async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
   const env = deployed().guideEnvironment;
@@ -40,10 +40,10 @@ test('who installs, upgrades, and recovers a deployment finds the guides true, c
   }
 });
 
-test('policies, stops and holds are as their pages say, command after command', async (t) => {
+test('policies, stops, and holds work with the commands of their pages', async (t) => {
   await deployed().withRelays(1);
   t.after(enforceAgain);
-  // What the page holds has to exist.
+  // The page's held objects have to exist.
   const { cluster } = deployed().alpha;
   const node = await cluster.addNode('held');
   await cluster.addPod(node, 'db-0', { owner: node });
@@ -61,12 +61,12 @@ test('policies, stops and holds are as their pages say, command after command', 
   });
 });
 
-test('a bus is told of evictions, and a chat is, as the page on events says', async (t) => {
+test('a bus and a chat receive evictions with the commands of the page on events', async (t) => {
   t.after(() => deployed().deployment.deploy());
   await followPage(t, 'reference/notifications.md', { suite: 'deployed', env: deployed().guideEnvironment });
 });
 
-test('access to clusters is given and taken as its page says', async (t) => {
+test('access to clusters is granted and revoked with the commands of its page', async (t) => {
   const { raw, deployment, account } = deployed();
   if (await skippedOnLocalStack(t, account.url, 'eks')) return;
   const env = deployed().guideEnvironment;
@@ -98,10 +98,10 @@ test('access to clusters is given and taken as its page says', async (t) => {
   });
 });
 
-test('what pages say to type to AWS is understood by its command line', async () => {
+test("the AWS CLI accepts the pages' commands for it", async () => {
   const words = Object.keys(FOLLOWED_PAGES)
     .flatMap(callsOf)
-    // What a filter makes of a table is not there to be read; the guide's own test has it made and written.
+    // The file that a filter makes of a table does not exist here; the guide's own test creates and writes it.
     .filter(({ program, args }) => program === 'aws' && !args.includes('--request-items'))
     .map(({ args }) => JSON.stringify(args.map((word) => word.replace(/^file:.*/, '{}'))));
   assert.ok(words.length > 0);
@@ -109,7 +109,7 @@ test('what pages say to type to AWS is understood by its command line', async ()
   await pMap(
     new Set(words),
     async (text) => {
-      // It reads and checks all of it before it finds that nobody is there.
+      // The CLI parses and checks all arguments before it finds that nothing listens.
       const args = [...JSON.parse(text), '--endpoint-url', 'http://127.0.0.1:1'];
       await assert.rejects(
         run('aws', args, { env, withinMs: AWS_WITHIN_MS }),
@@ -120,8 +120,8 @@ test('what pages say to type to AWS is understood by its command line', async ()
   );
 });
 
-// The last: nothing of the service is left to be tested.
-test('who follows the guide to the end leaves nothing of the service in the account', async (t) => {
+// This test is the last: nothing of the service is left afterwards.
+test("the guide's last step leaves nothing of the service in the account", async (t) => {
   const { account, state } = deployed();
   const ours = async () => (await accountContents(account.url)).filter((name) => name.includes('taintward'));
   await deployed().withRelays(0);

@@ -7,7 +7,7 @@ import { LEASE_GROUP, LEASES, ObjectLeases } from '#shared/state/objects/object-
 import { Replicas } from '#test/cluster/rig/replicas.ts';
 import { until } from '#test/cluster/rig/until.ts';
 
-/** So soon a lease has what was lost. */
+/** Time within which a lease contains lost access. */
 const WITHIN_MS = 15_000;
 
 let replicas: Replicas;
@@ -17,7 +17,7 @@ before(async () => {
 afterEach(() => replicas.killAll());
 after(() => replicas?.close());
 
-test('the Lease of a replica that lost its rights in the cluster says so within 15 s', async (t) => {
+test('the Lease of a replica whose permissions were revoked reports it within 15 s', async (t) => {
   const { cluster } = replicas;
   const transport = new Transport(cluster.connection);
   t.after(() => transport.close());

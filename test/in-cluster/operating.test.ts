@@ -9,35 +9,35 @@ import { passOn, Wiretap } from '#test/cluster/rig/wiretap.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 
 const IDLE_MS = 20_000;
-/** For each moment at which pods of a node fall due. */
+/** The maximum for each time at which pods of a node are due. */
 const MAX_WRITES = 3;
 const GIVES_UP = 'mode: enforce\nguard: { cluster: off, zone: off, customTaints: off }\ngiveUpAfter: 1s\n';
 
 let replicas: Replicas;
 before(async () => {
   replicas = await Replicas.open();
-  // Where the command line looks, as kubectl does.
+  // The path from which the command line reads its kubeconfig, as kubectl does.
   process.env['KUBECONFIG'] = await replicas.operator();
 });
 afterEach(() => replicas.stopAll());
 after(() => replicas?.close());
 
-/** Has an operator ask `taintward` about what is kept in the cluster. */
+/** Runs `taintward` as an operator, on the state in the cluster. */
 const ask = (...words: readonly string[]) =>
   taintward('--in-cluster-context', CONTEXT, '--in-cluster-namespace', replicas.cluster.namespace, ...words);
 
-/** What `taintward` says then, where all is well. */
+/** Returns the output of `taintward`, which must succeed. */
 async function said(...words: readonly string[]): Promise<string> {
   const { out, err, code } = await ask(...words);
   assert.equal(code, 0, err);
   return out;
 }
 
-test(`a node's object is written at most ${MAX_WRITES} times for each moment at which pods fall due`, async (t) => {
+test(`a node's object is written at most ${MAX_WRITES} times for each time at which pods are due`, async (t) => {
   const { cluster } = replicas;
   await replicas.startLeader();
   const node = await cluster.addNode('written');
-  // All are scheduled before the first are due.
+  // All pods are scheduled before the first are due.
   const moments = [10, 16, 22];
   const pods = await Promise.all(
     moments.flatMap((seconds) =>
@@ -69,7 +69,7 @@ test(`a node's object is written at most ${MAX_WRITES} times for each moment at 
   assert.ok(Math.max(...writes) <= MAX_WRITES);
 });
 
-test('while nothing is tainted two replicas write the lease, and nothing else', async (t) => {
+test('two replicas write only the lease without tainted nodes', async (t) => {
   const { cluster } = replicas;
   await replicas.startLeader();
   await replicas.start();
@@ -87,7 +87,7 @@ test('while nothing is tainted two replicas write the lease, and nothing else', 
   assert.equal(writes(after), writes(before));
 });
 
-test('an operator stops evictions and lets them go on, and sees what waits', async () => {
+test('an operator stops and resumes evictions, and sees pending ones', async () => {
   const { cluster } = replicas;
   await replicas.startLeader();
   const node = await cluster.addNode('stopped');
@@ -95,7 +95,7 @@ test('an operator stops evictions and lets them go on, and sees what waits', asy
   await said('stop', 'in-cluster', '--reason', 'it is tried');
   await cluster.taint(node, { key: 'x' });
   await until('it is held', async () => (await replicas.kept(node))?.held === 1);
-  // Until the leader has renewed its lease once, nobody knows how it does.
+  // The leader's state is unknown until it has renewed its lease once.
   const shown = await until('it is shown', async () => {
     const { out, code } = await ask('pending', 'in-cluster', '--held');
     return code === 0 && out;
@@ -107,7 +107,7 @@ test('an operator stops evictions and lets them go on, and sees what waits', asy
   assert.match(await said('audit', 'in-cluster'), /it was tried/);
 });
 
-test('what was given up is tried again when an operator asks for it', async (t) => {
+test('a failed eviction is retried when an operator requests it', async (t) => {
   const { cluster } = replicas;
   const wiretap = await Wiretap.open(cluster.connection);
   t.after(() => wiretap.close());
@@ -128,7 +128,7 @@ test('what was given up is tried again when an operator asks for it', async (t) 
   t.diagnostic(`evicted ${at - askedAt} ms after it was asked for`);
 });
 
-test('a replica that stands by is ready, and one that cannot read the lease is not', async (t) => {
+test('a standby is ready, and a replica that cannot read the lease is not', async (t) => {
   const { cluster } = replicas;
   const wiretap = await Wiretap.open(cluster.connection);
   t.after(() => wiretap.close());

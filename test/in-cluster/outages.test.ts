@@ -16,7 +16,7 @@ before(async () => {
 afterEach(() => replicas.killAll());
 after(() => replicas?.close());
 
-/** Pods on a node of their own that go so many seconds after its taint `x`. */
+/** Creates pods on a node of their own that are due `times` seconds after its taint `x`. */
 async function podsOn(name: string, times: readonly number[]) {
   const { cluster } = replicas;
   const node = await cluster.addNode(name);
@@ -31,7 +31,7 @@ async function podsOn(name: string, times: readonly number[]) {
   return { node, pods };
 }
 
-test('when the leader is killed, the standby leads within 15 s and keeps every deadline', async (t) => {
+test('the standby leads within 15 s after the leader is killed, and keeps every deadline', async (t) => {
   const times = [24, 27, 30];
   const { node, pods } = await podsOn('killed', times);
   const leader = await replicas.startLeader();
@@ -46,7 +46,7 @@ test('when the leader is killed, the standby leads within 15 s and keeps every d
   t.diagnostic(`led after ${at - killedAt} ms; evicted ${late.join(', ')} ms after the deadlines`);
 });
 
-test('a leader that stood still, and goes on after another one led, does nothing and ends', async (t) => {
+test('a suspended leader that resumes after another one has led evicts nothing and ends', async (t) => {
   const { cluster } = replicas;
   const wiretap = await Wiretap.open(cluster.connection);
   t.after(() => wiretap.close());
@@ -62,7 +62,7 @@ test('a leader that stood still, and goes on after another one led, does nothing
   leader.pause();
   await standby.untilSaid('This replica is the leader');
   await evictedOnTime(first, 20, tainted);
-  // Now nobody evicts, and what the one that stands still knows calls for it.
+  // Now no replica evicts, and the suspended leader has due pods.
   await standby.kill();
   const dueAt = tainted.seenAt + 32_000;
   await momentComes(dueAt);
@@ -70,7 +70,8 @@ test('a leader that stood still, and goes on after another one led, does nothing
   leader.resume();
   const { code } = await leader.exit;
   assert.equal(code, 1);
-  // It may ask for its rights, and note in history, while it ends, which evicted pods it saw go: nothing is done by either.
+  // While it ends, it may check its permissions, and record in history the removal of evicted pods: neither changes
+  // pods.
   const harmless = /\/selfsubjectaccessreviews|taintward-gone-/;
   const changes = wiretap.requests
     .slice(asked)
@@ -84,7 +85,7 @@ test('a leader that stood still, and goes on after another one led, does nothing
   await until('the next leader evicts it', () => second.evictedAt);
 });
 
-test('when all replicas are gone for a minute nothing is lost, early or doubled', async (t) => {
+test('evicts nothing early or twice, and loses nothing, after all replicas were down for a minute', async (t) => {
   const { cluster } = replicas;
   const times = [10, 40, 75];
   const { node, pods } = await podsOn('gone', times);
@@ -106,7 +107,7 @@ test('when all replicas are gone for a minute nothing is lost, early or doubled'
   assertToldOnce(replicas.cluster.witness, ...pods);
 });
 
-test('when the API server is away for a minute nothing is lost, early or doubled', async (t) => {
+test('evicts nothing early or twice, and loses nothing, after the API server was unreachable for a minute', async (t) => {
   const { cluster } = replicas;
   const wiretap = await Wiretap.open(cluster.connection);
   t.after(() => wiretap.close());
@@ -126,7 +127,7 @@ test('when the API server is away for a minute nothing is lost, early or doubled
   const at = await until('what fell due is evicted', () => due.evictedAt);
   t.diagnostic(`evicted ${at - backAt} ms after the API server came back`);
   await evictedOnTime(onTime, 90, tainted);
-  // Whoever is the first to have the lease again leads, and another one that led begins anew.
+  // The first replica to acquire the lease again leads, and another former leader restarts.
   assert.ok([leader, standby].some((each) => each.ended === undefined));
   assertToldOnce(replicas.cluster.witness, due, onTime);
 });

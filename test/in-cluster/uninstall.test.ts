@@ -24,14 +24,14 @@ const MORE = [
 const kubectl = (...args: readonly string[]): string =>
   execFileSync('kubectl', args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 
-/** `taintward takeover` on the cluster of `KUBECONFIG`, as whoever that names. */
+/** Runs `taintward takeover` on the cluster of `KUBECONFIG`, as its user. */
 async function takeover(verb: string, ...args: readonly string[]): Promise<void> {
   const context = currentContext(readKubeconfig(process.env['KUBECONFIG']));
   const { err, code } = await taintward('takeover', verb, '--context', context, ...args);
   assert.equal(code, 0, err);
 }
 
-test('what was installed, and kept, is gone to the last object when it is removed as the guide says', async (t) => {
+test("the guide's uninstallation removes every installed and stored object", async (t) => {
   const cluster = await TestCluster.open('KUBECONFIG', runName());
   const ending: (() => Promise<unknown>)[] = [() => cluster.close()];
   t.after(async () => {
@@ -85,7 +85,7 @@ test('what was installed, and kept, is gone to the last object when it is remove
   t.diagnostic(`${installed.length} objects were there`);
 });
 
-/** As the guide says. */
+/** Runs the guide's commands. */
 async function remove({ api }: TestCluster): Promise<void> {
   for (const at of ['node', 'pod']) await takeover('release', '--level', at);
   const alike = ['--ignore-not-found', '--wait=false'];
@@ -94,7 +94,7 @@ async function remove({ api }: TestCluster): Promise<void> {
   await endNamespace(NAMESPACE, api);
 }
 
-/** Starts a replica in the namespace of the installation, by its own account, and waits until it leads. */
+/** Starts a replica in the namespace of the installation, with its own account, and waits until it leads. */
 async function startReplica({ connection, api }: TestCluster, dir: string): Promise<ServiceProcess> {
   const kubeconfig = join(dir, 'kubeconfig');
   const token = await tokenOf('taintward', { api, namespace: NAMESPACE });

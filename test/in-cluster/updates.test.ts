@@ -19,7 +19,7 @@ before(async () => {
 afterEach(() => replicas.killAll());
 after(() => replicas?.close());
 
-/** What is installed as another release: these sources under another version. */
+/** Returns a folder with these sources under another version, which stand for another release. */
 function releaseOf(t: TestContext, version: string): string {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-release-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -33,7 +33,7 @@ function releaseOf(t: TestContext, version: string): string {
   return dir;
 }
 
-/** As a Deployment updates: one more is started, and once it is ready an old one is told to end. */
+/** Updates replicas as a Deployment does: it starts a new one, and stops an old one once the new one is ready. */
 async function rollOut(
   release: string,
   ...old: readonly ServiceProcess[]

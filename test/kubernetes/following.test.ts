@@ -22,28 +22,28 @@ import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { ToldCluster } from '#test/world/told-cluster.ts';
 
-/** `FOLLOWING_SEED=<number>` plays one history again, as far as a real server lets it be the same. */
+/** `FOLLOWING_SEED=<number>` repeats one history, as far as a real server permits. */
 const SEED = Number(process.env['FOLLOWING_SEED'] ?? Math.floor(Math.random() * 1_000_000));
 
-/** So many that a storm is beyond the 100 that have watches of their own. */
+/** Enough nodes that a storm exceeds the 100 that have watches of their own. */
 const NODES = 130;
 const PODS = 300;
 const STORMS = 3;
-/** After a storm of taints, and again after one of untaints. */
+/** The steps after a storm of taints, and again after a storm of untaints. */
 const STEPS = 60;
 const MAX_STEP_MS = 250;
-/** A busy machine does less, rather than take longer. */
+/** A busy machine performs fewer steps instead of taking longer. */
 const HISTORY_WITHIN_MS = 60_000;
-/** Of a storm, how many requests are under way. */
+/** The number of concurrent requests of a storm. */
 const PARALLEL = 24;
-/** How many of the pods come or go then. */
+/** The share of the pods that are created or deleted in a storm. */
 const PODS_IN_STORM = 0.5;
 const LATE_LISTS = 0.3;
-/** Longer than after what the relay lists all pods at once. */
+/** Longer than the time after which the relay lists all pods together. */
 const LATEST_LIST_MS = 800;
 const DISTURBED_MS = 1_000;
 
-test('a real cluster is known as it is after a history of storms and broken connections', async (context) => {
+test('the view matches a real cluster after a history of storms and broken connections', async (context) => {
   context.diagnostic(`replay with FOLLOWING_SEED=${SEED}`);
   const cluster = await TestCluster.open('KUBECONFIG', runName());
   const gate = await Gate.open(cluster.connection);
@@ -61,13 +61,13 @@ test('a real cluster is known as it is after a history of storms and broken conn
 });
 
 /**
- * The pods of a cluster, and a note of what was asked for of them, by node or of all. Lists may be long on their way:
- * what a watch tells meanwhile is newer.
+ * The pods of a cluster, with a record of the requests for them, by node or for all. Lists may have a long transit
+ * time, so a watch's events in the meantime are newer.
  */
 class NotedPods implements Resource<LivePod> {
   readonly listed: (NodeName | undefined)[] = [];
   readonly watched: (NodeName | undefined)[] = [];
-  /** Watches that stand. */
+  /** The active watches. */
   readonly standing = new Map<object, NodeName | undefined>();
   readonly #pods: Resource<LivePod>;
   readonly #random: SeededRandom;
@@ -105,10 +105,10 @@ class History {
   readonly #cluster: TestCluster;
   readonly #gate: Gate;
   readonly #random: SeededRandom;
-  /** Of its own, because how many connections and requests there are is no part of the history. */
+  /** A separate random source, because the numbers of connections and requests are not part of the history. */
   readonly #weather: SeededRandom;
   readonly #api: RestApi;
-  /** Sees the cluster as it is, not through the gate. */
+  /** The API without the gate, which shows the actual state. */
   readonly #direct: RestApi;
   readonly #pods: NotedPods;
   readonly #view = new ClusterView(clusterName('c'), 1);
@@ -203,7 +203,7 @@ class History {
     this.#direct.close();
   }
 
-  /** While no node is tainted, no pods are asked for, whatever happens to them. */
+  /** Asserts that no pods are requested while no node is tainted, regardless of changes to pods. */
   async #untouched(): Promise<void> {
     const { requests } = this.#pods;
     for (const name of this.#podNames.slice(0, PARALLEL)) {
@@ -245,7 +245,7 @@ class History {
     else this.#disturb();
   }
 
-  /** A node is tainted, and at the same moment a pod comes to it or goes. */
+  /** Taints a node, and simultaneously creates or deletes a pod on it. */
   #chase(node: string, pod: string): void {
     if (this.#random.chance(0.5)) {
       this.#setTaints(node, this.#randomKeys());
@@ -273,7 +273,7 @@ class History {
     });
   }
 
-  /** Of a pod that comes or goes while its node is listed. */
+  /** Returns a change of a pod that is created or deleted while its node is listed. */
   #podChange(pod: string): () => Promise<void> {
     const [node, bound] = [this.#randomNode(), this.#random.chance(0.5)];
     const options = { gracePeriodSeconds: 0 };
@@ -335,7 +335,7 @@ class History {
     this.#start(() => this.#createPod(pod, node, bound));
   }
 
-  /** Another one than before, if there was one. `bound`: from its creation on. */
+  /** Creates a pod, and deletes its predecessor if there is one. `bound`: the pod is bound from its creation on. */
   async #createPod(name: string, node: string, bound: boolean): Promise<void> {
     const on = this.#cluster.nodeName(node);
     const tolerations = [tolerates('a', name.length)];
@@ -364,7 +364,7 @@ class History {
     return this.#random.pick([['a'], ['b'], ['a', 'b']]);
   }
 
-  /** Begins what goes on beside what comes next. */
+  /** Starts work that runs beside the next steps. */
   #start(work: () => Promise<void>): void {
     const done = this.#missed(work())
       .catch((error: unknown) => {
@@ -374,7 +374,7 @@ class History {
     this.#underWay.add(done);
   }
 
-  /** What was to be changed may be gone, or be there already, or be about to go. */
+  /** Ignores errors for objects that do not exist, exist already, or are being deleted. */
   async #missed(work: Promise<void>): Promise<void> {
     try {
       await work;
@@ -398,7 +398,7 @@ class History {
     const { kind } = this.#watch.connectionState;
     if (kind !== 'live') return [`the cluster is ${kind}`];
     const { signal } = this.#stopping;
-    // Consistent lists.
+    // These lists are consistent.
     const [{ items: nodes }, { items: pods }] = await Promise.all([
       this.#direct.nodes.list({ signal }),
       this.#direct.pods.list({ signal }),

@@ -3,7 +3,7 @@ import { evictionContract } from '#test/contracts/eviction-contract.ts';
 import { kubernetesContract } from '#test/contracts/kubernetes-contract.ts';
 import { RestCluster } from '#test/contracts/rest-cluster.ts';
 
-/** A real server sends a bookmark about every minute, but leaves one out that says nothing new. */
+/** A real server sends a bookmark about every minute, but leaves out a bookmark without a new version. */
 const WATCH_SECONDS = 140;
 
 const open = () => RestCluster.open(connectionTo('KUBECONFIG'), runName(), WATCH_SECONDS);

@@ -5,7 +5,7 @@ import { AdminApi } from '#test/cluster/rig/admin-api.ts';
 import { installKinds } from '#test/cluster/rig/installed-kinds.ts';
 import { connectionTo, runName } from '#test/cluster/rig/test-cluster.ts';
 
-/** A namespace of a real API server that knows our kinds. */
+/** A namespace of a real API server with the project's custom resource definitions. */
 export class StatePlace {
   readonly namespace = runName();
   readonly #api = new AdminApi(connectionTo('KUBECONFIG'));
@@ -19,7 +19,7 @@ export class StatePlace {
     return place;
   }
 
-  /** Those of one kind. */
+  /** Returns the objects of one kind. */
   objects(group: string, resource: string): Objects {
     return new RestObjects(this.#transport, { group, resource, namespace: this.namespace });
   }

@@ -14,7 +14,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Environment, findJava, findMaven, findNpm, findPython } from './programs.ts';
 
-/** The last release of LocalStack 4, which asks for no token. */
+/** The last release of LocalStack 4, which requires no token. */
 export const LOCALSTACK_VERSION = '4.14.0';
 const RIC_VERSION = '4.0.2';
 
@@ -22,7 +22,7 @@ const HERE = import.meta.dirname;
 const REQUIREMENTS = join(HERE, 'requirements.txt');
 const DYNAMODB_POM = join(HERE, '../../.ci/dynamodb-local.xml');
 
-/** What is installed. */
+/** The paths of the installed programs. */
 export interface Installed {
   readonly python: string;
   readonly java: string;
@@ -34,19 +34,19 @@ export interface Installed {
 
 export interface InstallOptions {
   readonly env: Environment;
-  /** Is told what takes time. */
+  /** Called with each step that takes time. */
   readonly note: (text: string) => void;
-  /** Ends the programs that install. */
+  /** Ends the installing programs. */
   readonly signal: AbortSignal;
 }
 
-/** The folder in which everything is installed once, for all clones of the repository. */
+/** Returns the folder in which everything is installed once, for all clones of the repository. */
 export const cacheFolder = (env: Environment): string =>
   join(env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'taintward-ci');
 
 /**
- * Installs what is missing into the cache: LocalStack by pip, DynamoDB Local by Maven, and the runtime interface client by npm.
- * Throws `MissingError` before anything is installed, and where one of them fails.
+ * Installs missing programs into the cache: LocalStack by pip, DynamoDB Local by Maven, and the runtime interface
+ * client by npm. Throws `MissingError` before anything is installed, and where one of them fails.
  */
 export async function install({ env, note, signal }: InstallOptions): Promise<Installed> {
   const cache = cacheFolder(env);
@@ -55,7 +55,7 @@ export async function install({ env, note, signal }: InstallOptions): Promise<In
   const dynamoDb = join(cache, 'dynamodb-local');
   const lambda = join(cache, `lambda-ric-${RIC_VERSION}`);
   const venvReady = join(venv, 'installed');
-  // All that is missing is found before the first of them takes minutes.
+  // Check all requirements before the first installation, which takes minutes.
   const basePython = existsSync(venvReady) ? '' : findPython(env);
   const maven = existsSync(dynamoDb) ? '' : findMaven(env);
   mkdirSync(cache, { recursive: true });
@@ -87,7 +87,10 @@ export async function install({ env, note, signal }: InstallOptions): Promise<In
   return { python: join(venv, 'bin/python'), java, dynamoDb, ric };
 }
 
-/** Stands in for the native addon, which is not compiled: `require('./rapid-client.node')` finds a folder, too. */
+/**
+ * Creates a stand-in for the native addon, which is not compiled: `require('./rapid-client.node')` also accepts a
+ * folder.
+ */
 function placeClient(ric: string): void {
   const folder = join(ric, 'rapid-client.node');
   mkdirSync(folder, { recursive: true });
@@ -95,7 +98,7 @@ function placeClient(ric: string): void {
   copyFileSync(join(HERE, 'host/rapid-client.cjs'), join(folder, 'rapid-client.cjs'));
 }
 
-/** Fills a folder beside, and gives it its name when it is whole. Whoever is faster wins. */
+/** Fills a temporary folder, and renames it when it is complete. The first of concurrent processes wins. */
 async function placed(folder: string, fill: (beside: string) => Promise<void>): Promise<void> {
   const beside = `${folder}.${process.pid}`;
   try {
@@ -110,7 +113,7 @@ async function placed(folder: string, fill: (beside: string) => Promise<void>): 
 const hashOf = (file: string): string =>
   createHash('sha256').update(readFileSync(file)).digest('hex').slice(0, 8);
 
-/** Runs a program. Rejects, with all that it printed, when it fails. */
+/** Runs a program. Rejects, with all of its output, when it fails. */
 async function runQuietly(
   program: string,
   args: readonly string[],

@@ -9,8 +9,9 @@ import { type RunningLocalStack, runLocalStack } from './run.ts';
 import { keepSending } from './schedules.ts';
 
 /*
- * `npm run localstack [-- --port N]`: LocalStack on this host, without Docker and without a token, with real Lambda functions. Prints the
- * endpoint on standard output once it answers, and leaves nothing behind at SIGTERM or SIGINT but what it installed in its cache.
+ * `npm run localstack [-- --port N]`: LocalStack on this host, without Docker and without a token, with real Lambda
+ * functions. Prints the endpoint on standard output once it answers. At SIGTERM or SIGINT it leaves nothing behind
+ * except the installed programs in its cache.
  */
 
 const DEFAULT_PORT = '4566';
@@ -40,7 +41,7 @@ async function serve(running: RunningLocalStack): Promise<number> {
     sqs: new SQSClient({ ...config, useQueueUrlAsEndpoint: false }),
   };
   const over = new AbortController();
-  // Nobody waits for its last call: LocalStack is gone then.
+  // The last call is not awaited, because LocalStack has ended then.
   void keepSending(clients, { signal: over.signal, note });
   process.stdout.write(`${url}\n`);
   const stopped = new Promise<'stopped'>((resolve) =>

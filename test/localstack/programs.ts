@@ -3,21 +3,21 @@ import { existsSync, globSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { MissingError } from './missing-error.ts';
 
-/** What it was run with. It starts with 3.12, too, where DynamoDB then fails (`threading.Lock | None`). */
+/** The tested versions. LocalStack also starts with 3.12, but DynamoDB then fails (`threading.Lock | None`). */
 const PYTHONS = ['3.13'];
 const MIN_PYTHON = [3, 13] as const;
 const MIN_JAVA = 17;
 
-/** What programs are looked for by; `process.env`, but in tests. */
+/** The environment for finding programs: `process.env`, except in tests. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The output of a program, or `undefined` where it is missing or fails. */
+/** Returns the output of a program, or `undefined` where it is missing or fails. */
 function outputOf(program: string, args: readonly string[], env: Environment): string | undefined {
   const { status, stdout, stderr } = spawnSync(program, args, { env, encoding: 'utf8' });
   return status === 0 ? stdout + stderr : undefined;
 }
 
-/** Python 3.13 or newer: the one that PYTHON names, or one on the PATH, or one that pyenv has. */
+/** Returns Python 3.13 or newer: the one in PYTHON, or one on the PATH, or one of pyenv's. */
 export function findPython(env: Environment): string {
   const given = env['PYTHON'];
   const candidates =
@@ -35,13 +35,13 @@ function isPython(program: string, env: Environment): boolean {
   return Number(major) === MIN_PYTHON[0] && Number(minor) >= MIN_PYTHON[1];
 }
 
-/** Those that pyenv installed, whether or not they are the chosen ones. */
+/** Returns the versions that pyenv installed, whether or not they are selected. */
 function ofPyenv(env: Environment): readonly string[] {
   const root = outputOf('pyenv', ['root'], env)?.trim();
   return root ? PYTHONS.flatMap((version) => globSync(join(root, `versions/${version}*/bin/python`))) : [];
 }
 
-/** Java 17 or newer, as an absolute path: that of JAVA_HOME, or the first one on the PATH. */
+/** Returns Java 17 or newer, as an absolute path: that of JAVA_HOME, or the first one on the PATH. */
 export function findJava(env: Environment): string {
   const home = env['JAVA_HOME'];
   const folders = [...(home ? [join(home, 'bin')] : []), ...(env['PATH'] ?? '').split(delimiter)];
@@ -58,7 +58,7 @@ export function findJava(env: Environment): string {
 const javaRelease = (program: string, env: Environment): number =>
   Number(/version "(\d+)/.exec(outputOf(program, ['-version'], env) ?? '')?.[1] ?? 0);
 
-/** Maven, which is needed once. */
+/** Returns Maven, which is needed once. */
 export function findMaven(env: Environment): string {
   if (outputOf('mvn', ['--version'], env) !== undefined) return 'mvn';
   throw new MissingError(
@@ -66,7 +66,7 @@ export function findMaven(env: Environment): string {
   );
 }
 
-/** The npm that came with the Node.js that started this, or the one on the PATH: its program and first arguments. */
+/** Returns the npm of the running Node.js, or the one on the PATH: its program and first arguments. */
 export function findNpm(env: Environment): readonly [string, ...string[]] {
   const script = env['npm_execpath'];
   return script !== undefined && existsSync(script) ? [process.execPath, script] : ['npm'];

@@ -25,31 +25,31 @@ const STOPS_WITHIN_MS = 5_000;
 const POLL_MS = 200;
 const SHOWN_LINES = 30;
 
-/** Where LocalStack looks for a DynamoDB Local and a Java before it downloads them. */
+/** The folder in which LocalStack looks for a DynamoDB Local and a Java before it downloads them. */
 const LIBRARIES = 'root/var/lib/localstack/lib';
 const DYNAMODB_MAIN = 'com.amazonaws.services.dynamodbv2.local.main.ServerRunner';
 
 export interface RunOptions {
   readonly installed: Installed;
-  /** On the loopback interface. */
+  /** A port of the loopback interface. */
   readonly port: number;
   readonly env: Environment;
   /** Ends the wait for its first answer. */
   readonly signal: AbortSignal;
 }
 
-/** LocalStack, which answers. */
+/** A running LocalStack. */
 export interface RunningLocalStack {
   readonly url: string;
   /** Resolves when it ends by itself. */
   readonly ended: Promise<void>;
-  /** The last lines of its log. */
+  /** Returns the last lines of its log. */
   log(): string;
-  /** Ends it and whatever it started, and removes its files. */
+  /** Ends LocalStack and all processes that it started, and removes its files. */
   close(): Promise<void>;
 }
 
-/** Starts LocalStack and waits until it answers. Everything that it writes lies in a folder that goes with it. */
+/** Starts LocalStack and waits until it answers. All of its files are in a folder that is removed at its end. */
 export async function runLocalStack({
   installed,
   port,
@@ -64,9 +64,9 @@ export async function runLocalStack({
   const child = spawn(installed.python, [join(HOST, 'launch.py')], {
     cwd: work,
     env: { ...env, ...settings(work, installed, port) },
-    // It ends when this process does, whose end of the pipe closes then.
+    // LocalStack ends with this process, whose end of the pipe closes then.
     stdio: ['pipe', log, log],
-    // Its own process group, so that all of it can be ended.
+    // Its own process group, so that all of its processes can be ended.
     detached: true,
   });
   closeSync(log);
@@ -93,7 +93,7 @@ function settings(work: string, { ric }: Installed, port: number): Record<string
     PYTHONDONTWRITEBYTECODE: '1',
     HOME: join(work, 'home'),
     TMPDIR: join(work, 'tmp'),
-    // In a container it would take itself for its own image, and write to /var/lib/localstack.
+    // In a container it would mistake itself for its own image, and write to /var/lib/localstack.
     OVERRIDE_IN_DOCKER: '0',
     FILESYSTEM_ROOT: join(work, 'root'),
     GATEWAY_LISTEN: `127.0.0.1:${port}`,
@@ -117,7 +117,7 @@ function settings(work: string, { ric }: Installed, port: number): Record<string
   };
 }
 
-/** The executor, as a package that LocalStack finds by its entry point. */
+/** Places the executor, as a package that LocalStack finds by its entry point. */
 function placePlugin(work: string): void {
   for (const folder of ['home', 'tmp', 'plugin']) mkdirSync(join(work, folder));
   copyFileSync(join(HOST, 'host_executor.py'), join(work, 'plugin/host_executor.py'));
@@ -130,7 +130,10 @@ function placePlugin(work: string): void {
   );
 }
 
-/** Maven's DynamoDB Local, whose jar names no main class, and lacks LocalStack's agent, which allows for more than 20 indexes. */
+/**
+ * Places Maven's DynamoDB Local, whose jar names no main class and lacks LocalStack's agent, which permits more than 20
+ * indexes.
+ */
 function placeDynamoDb(work: string, { java, dynamoDb }: Installed): void {
   const [folder, javaFolder] = [
     join(work, LIBRARIES, 'dynamodb-local/2'),
@@ -197,7 +200,10 @@ async function end(child: ChildProcess, ended: Promise<void>): Promise<void> {
   await ended;
 }
 
-/** DynamoDB Local, which has a process group of its own. Functions end with LocalStack, whom they ask for work. */
+/**
+ * Returns the process ID of DynamoDB Local, which has a process group of its own. Functions end with LocalStack, from
+ * which they request work.
+ */
 const recorded = (work: string): readonly number[] =>
   existsSync(join(work, 'pids'))
     ? readFileSync(join(work, 'pids'), 'utf8').split('\n').filter(Boolean).map(Number)

@@ -9,7 +9,7 @@ import {
 } from '@aws-sdk/client-scheduler';
 import { GetQueueUrlCommand, SendMessageCommand, type SQSClient } from '@aws-sdk/client-sqs';
 
-/** EventBridge Scheduler fires within a minute of the time; this is as good as the second. */
+/** EventBridge Scheduler fires within a minute of the time; this interval is accurate enough. */
 const PERIOD_MS = 1_000;
 
 export interface ScheduleClients {
@@ -17,15 +17,18 @@ export interface ScheduleClients {
   readonly sqs: Pick<SQSClient, 'send'>;
 }
 
-/** When a one-time schedule in UTC is due; `undefined`: it is of another kind, which nobody sends here. */
+/**
+ * Returns the due time of a one-time schedule in UTC; `undefined`: it is of another kind, which the service does not
+ * use.
+ */
 export function dueAt({ ScheduleExpression = '', State }: GetScheduleOutput): number | undefined {
   const [, time] = /^at\((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\)$/.exec(ScheduleExpression) ?? [];
   return time === undefined || State === 'DISABLED' ? undefined : Date.parse(`${time}Z`);
 }
 
 /**
- * Sends the messages of the schedules that are due, and removes those that are to be removed then. LocalStack keeps schedules and
- * fires none.
+ * Sends the messages of the due schedules, and removes those that are to be removed then. LocalStack stores schedules
+ * but fires none.
  */
 export async function sendDue({ scheduler, sqs }: ScheduleClients, now: number): Promise<void> {
   const { Schedules = [] } = await scheduler.send(new ListSchedulesCommand({ MaxResults: 100 }));
@@ -35,7 +38,7 @@ export async function sendDue({ scheduler, sqs }: ScheduleClients, now: number):
     const at = schedule && dueAt(schedule);
     if (!schedule?.Target || at === undefined || at > now) continue;
     const { Arn = '', Input, SqsParameters } = schedule.Target;
-    // First, so that what was sent is not sent again.
+    // Delete the schedule first, so that its message is not sent twice.
     await scheduler.send(new DeleteScheduleCommand(named)).catch(ignoreGone);
     const [QueueName = ''] = Arn.split(':').slice(-1);
     const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
@@ -47,7 +50,10 @@ function ignoreGone(error: unknown): undefined {
   if (!(error instanceof ResourceNotFoundException)) throw error;
 }
 
-/** Sends what schedules hold, each second, until it is aborted; an error, as of a queue that is gone, is told and changes nothing. */
+/**
+ * Sends the messages of due schedules every second until the signal. An error, for example a missing queue, is reported
+ * and changes nothing.
+ */
 export async function keepSending(
   clients: ScheduleClients,
   { signal, note }: { readonly signal: AbortSignal; readonly note: (text: string) => void },

@@ -8,15 +8,15 @@ import { accountContents } from '#test/deployed/rig/account-contents.ts';
 import { deployed } from '#test/deployed/rig/deployed-stage.ts';
 
 /*
- * `npm run test:deployed` in short, on the LocalStack that AWS_ENDPOINT_URL names: the stack is deployed before the first test, with two
- * clusters, and destroyed by the last one.
+ * `npm run test:deployed` in short, on the LocalStack in AWS_ENDPOINT_URL: the stack is deployed before the first test,
+ * with two clusters, and destroyed by the last one.
  */
 
-test('it is LocalStack that the stack is deployed to', () => {
+test('the stack is deployed to LocalStack', () => {
   assert.equal(deployed().account.isLocalStack, true, 'AWS_ENDPOINT_URL names no LocalStack');
 });
 
-test('of two clusters with the same nodes and pods, a taint evicts in the one that has it: at once, and when its time is over', async (t) => {
+test('a taint evicts pods only in the tainted one of two clusters with the same nodes and pods, immediately and at their deadlines', async (t) => {
   const { alpha, beta } = deployed();
   await deployed().withRelays(1);
   const [node, same] = await Promise.all([alpha, beta].map(({ cluster }) => cluster.addNode('short')));
@@ -41,7 +41,7 @@ test('of two clusters with the same nodes and pods, a taint evicts in the one th
   t.diagnostic(`evicted ${late.join(', ')} ms after their deadlines`);
 });
 
-test('a delta that nobody can read is a dead letter with the reason, and those of its cluster go on', async () => {
+test('an unreadable delta is dead-lettered with the reason, and other deltas of its cluster are applied', async () => {
   const { alpha, queues } = deployed();
   await deployed().withRelays(1);
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
@@ -52,8 +52,8 @@ test('a delta that nobody can read is a dead letter with the reason, and those o
   await evictedOnTime(pod, 0, await alpha.cluster.taint(node, { key: 'x' }));
 });
 
-// At AWS the table stays; LocalStack does not know RetainExceptOnCreate.
-test('the stack that is destroyed leaves nothing', async () => {
+// At AWS the table stays; LocalStack does not support RetainExceptOnCreate.
+test('the destroyed stack leaves nothing', async () => {
   const { account, deployment } = deployed();
   await deployed().withRelays(0);
   await deployment.destroy();

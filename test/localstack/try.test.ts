@@ -13,16 +13,16 @@ import { isFollowed } from '#test/transcripts/followed-pages.ts';
 import { blocksOf, commandsOf, nameOf, pageText } from '#test/transcripts/page.ts';
 
 const PAGE = 'tutorials/localstack.md';
-/** The port that the page names. */
+/** The port in the page. */
 const PORT = '4566';
-/** What only asks is asked again until its answer is as the page says. */
+/** Read-only commands, which are repeated until their output matches the page. */
 const ASKS = /^(npx taintward (explain|history|pending)|aws (sqs|scheduler|dynamodb|logs)) /;
-/** The first time, half a gigabyte is installed. */
+/** The first run installs half a gigabyte. */
 const PATIENCE_MS = 15 * 60_000;
-/** Not of a clone, or made there. */
+/** Files that are not part of a clone, or are created there. */
 const LEFT_OUT = ['.git', 'node_modules', 'cdk.out', '.taintward'];
 
-/** A clone of the repository after `npm ci`, and the folder for temporary files of who works in it. */
+/** Returns a clone of the repository after `npm ci`, and a folder for temporary files. */
 function cloned(t: TestContext): { readonly clone: string; readonly temporary: string } {
   const folder = mkdtempSync(join(tmpdir(), 'taintward-try-'));
   t.after(() => rmSync(folder, { recursive: true, maxRetries: 5 }));
@@ -36,7 +36,7 @@ function cloned(t: TestContext): { readonly clone: string; readonly temporary: s
   return { clone, temporary };
 }
 
-/** The one terminal of who follows the page. */
+/** The only terminal of a user who follows the page. */
 class Terminal {
   readonly #shell: ChildProcessWithoutNullStreams;
   #output = '';
@@ -49,7 +49,7 @@ class Terminal {
         this.#output += text;
       });
     }
-    // Whatever it started ends with it, and it ends with its input: with this process.
+    // The shell's child processes end with it, and the shell ends with its input, which is this process.
     this.#shell.stdin.write("trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n");
     const ended = once(this.#shell, 'exit');
     t.after(async () => {
@@ -58,7 +58,7 @@ class Terminal {
     });
   }
 
-  /** Types a command, waits until the prompt is back and everything expected was printed, and returns all that was. */
+  /** Types a command, waits for the prompt and for all expected output, and returns the output. */
   async run(command: string, expected: readonly string[]): Promise<string> {
     const deadlineAt = Date.now() + PATIENCE_MS;
     for (;;) {
@@ -84,7 +84,7 @@ class Terminal {
   async #prompt(command: string): Promise<void> {
     this.#commands += 1;
     const mark = new RegExp(`^prompt ${this.#commands}: (\\d+)$`, 'm');
-    // The shell's own input is ours.
+    // The command must not read the shell's input.
     this.#shell.stdin.write(`{ ${command}\n} </dev/null\necho "prompt ${this.#commands}: $?"\n`);
     const [, code] = await until(
       `the prompt after ${command}`,
@@ -95,7 +95,7 @@ class Terminal {
   }
 }
 
-test('who follows the page evicts a pod by functions on LocalStack, sees what it says, and leaves nothing behind', async (t) => {
+test("the page's commands evict a pod by functions on LocalStack, print the expected output, and leave nothing behind", async (t) => {
   assert.ok(process.env['KUBECONFIG'], 'KUBECONFIG names no cluster');
   const { clone, temporary } = cloned(t);
   const port = String(await freePort());

@@ -1,6 +1,6 @@
 import { type MockTracker, mock } from 'node:test';
 
-/** What a test is given, of what `node:test` gives it. */
+/** The parts of `node:test`'s context that a test receives. */
 export interface CollectedContext {
   readonly name: string;
   readonly mock: MockTracker;
@@ -8,7 +8,7 @@ export interface CollectedContext {
 }
 
 export interface CollectedTest {
-  /** Its file's suites and its own name. */
+  /** The file's suites and the test's own name. */
   readonly name: string;
   readonly body: (context: CollectedContext) => unknown;
 }
@@ -18,7 +18,7 @@ type Body = (context: CollectedContext) => unknown;
 let collected: CollectedTest[] = [];
 let suites: readonly string[] = [];
 
-/** Forgets what was collected, and collects the tests of one file anew while `load` runs. */
+/** Discards the collected tests, and collects the tests of one file while `load` runs. */
 export async function collectTests(
   file: string,
   load: () => Promise<unknown>,
@@ -29,7 +29,7 @@ export async function collectTests(
   return collected;
 }
 
-/** In place of `describe` of `node:test`. */
+/** Replaces `describe` of `node:test`. */
 export function describe(name: string, ...rest: readonly [object, () => void] | readonly [() => void]): void {
   const outer = suites;
   suites = [...outer, name];
@@ -37,14 +37,14 @@ export function describe(name: string, ...rest: readonly [object, () => void] | 
   suites = outer;
 }
 
-/** In place of `test` of `node:test`; options are for whom runs tests beside one another. */
+/** Replaces `test` of `node:test`; options, which matter only for concurrent runs, are ignored. */
 export function test(name: string, ...rest: readonly [object, Body] | readonly [Body]): void {
   collected.push({ name: [...suites, name].join(' > '), body: rest.at(-1) as Body });
 }
 
 const Tracker = mock.constructor as new () => MockTracker;
 
-/** Runs a test, and what it wanted done after it. Rejects as it does. */
+/** Runs a test, and the hooks that it registered. Rejects if the test does. */
 export async function runTest({ name, body }: CollectedTest): Promise<void> {
   const hooks: (() => unknown)[] = [];
   const context = { name, mock: new Tracker(), after: (hook: () => unknown) => void hooks.push(hook) };

@@ -1,4 +1,4 @@
-/** What Stryker says of a mutant: by which mutator, and what stands in place of what; lines count from 1. */
+/** A mutant in Stryker's report: its mutator, its replacement, and its location; lines count from 1. */
 export interface Mutant {
   readonly mutatorName: string;
   readonly replacement?: string | undefined;
@@ -8,16 +8,17 @@ export interface Mutant {
 const EXPLAINED = /Equivalent mutants? \(([^)]+)\): \S/;
 const COUNTED = /^(\w+)(?: × (\d+))?$/;
 
-/** Which mutants of a file survived though no comment says so, and which comments say so of mutants that did not. */
+/** The survivors of a file without a comment, and the comments without survivors. */
 export interface Review {
   readonly unexplained: readonly Mutant[];
-  /** Each as it is to be told: its line, and the mutator. */
+  /** The line and the mutator of each comment without survivors. */
   readonly needless: readonly string[];
 }
 
 /**
- * Compares the mutants of a file that survived with what its comments say: above a line, `Equivalent mutants (MUTATOR × COUNT, …):` and
- * why no test can tell them. All of a line that one mutator made are unexplained where they are not as many as that.
+ * Compares the survivors of a file with its comments. Above a line, `Equivalent mutants (MUTATOR × COUNT, …):` precedes
+ * the reason for which no test can detect them. If the count of a line and mutator differs, all of its survivors are
+ * unexplained.
  */
 export function review(source: string, survivors: readonly Mutant[]): Review {
   const lines = source.split('\n');
@@ -32,11 +33,11 @@ export function review(source: string, survivors: readonly Mutant[]): Review {
   };
 }
 
-/** Reports whether the mutant is of a `default:` that the type checker proves to be never reached. */
+/** Reports whether the mutant changes a `default:` that the type checker proves to be unreachable. */
 const isProven = ({ location: { start, end } }: Mutant, lines: readonly string[]): boolean =>
   lines[start.line - 1]?.trim() === 'default:' && lines[end.line - 1]?.endsWith('satisfies never;') === true;
 
-/** How many mutants are explained, by the line that they are of and their mutator. Throws for a comment of another form. */
+/** Returns the number of explained mutants, by line and mutator. Throws for a comment of another form. */
 function explainedOf(lines: readonly string[]): ReadonlyMap<string, number> {
   const found = new Map<string, number>();
   for (const [index, line] of lines.entries()) {
@@ -57,7 +58,9 @@ function explainedOf(lines: readonly string[]): ReadonlyMap<string, number> {
   return found;
 }
 
-/** A mutant as a reader sees it: its mutator, and the lines that it touches, before and after, with single spaces. */
+/**
+ * Returns a mutant in readable form: its mutator, and the lines that it changes, before and after, with single spaces.
+ */
 export function shown(
   { mutatorName, replacement, location: { start, end } }: Mutant,
   source: string,

@@ -10,7 +10,7 @@ import { ROOMS, type Room } from './rooms.ts';
 const console = new Console(process.stdout, process.stderr);
 const ROOT = join(import.meta.dirname, '../..');
 
-/** Of a room's mutants its tests must notice so many, in percent. */
+/** The percentage of a room's mutants that its tests must detect. */
 const MIN_SCORE = 95;
 
 /** Mutates a room, and runs its tests on each mutant. */
@@ -22,13 +22,13 @@ function mutate(room: Room): Promise<readonly MutantResult[]> {
     testRunner: 'node-test',
     nodeTest,
     coverageAnalysis: 'perTest',
-    // A busy machine kills no mutant.
+    // A busy machine must not kill mutants by timeouts.
     timeoutFactor: 4,
-    // Modules that were loaded anew stay in memory.
+    // Reloaded modules stay in memory, so runners are replaced.
     maxTestRunnerReuse: 200,
     tempDirName: '.stryker-tmp',
     ignorePatterns: ['/docs/images', '/test/deployed'],
-    // Node runs TypeScript as it is.
+    // Node runs TypeScript without compilation.
     tsconfigFile: '',
     reporters: ['progress-append-only'],
     logLevel: 'warn' as LogLevel,
@@ -37,7 +37,7 @@ function mutate(room: Room): Promise<readonly MutantResult[]> {
   return new Stryker(options).runMutationTest();
 }
 
-/** Mutates a room, tells what came of it, and returns what is wrong with that. */
+/** Mutates a room, prints the results, and returns its faults. */
 async function faultsOf(name: string, room: Room): Promise<readonly string[]> {
   const startedAt = performance.now();
   const mutants = await mutate(room);

@@ -21,37 +21,37 @@ import {
 import fc from 'fast-check';
 import { type CollectedTest, collectTests, runTest } from './collected-tests.ts';
 
-/** What the runner is told in Stryker's options. */
+/** The runner's own options within Stryker's. */
 export interface NodeTestRunnerOptions {
   /** Globs of test files. */
   readonly testFiles: readonly string[];
 }
 
-/** A test that is not over after so long, in milliseconds, waits for what its mutant never does. */
+/** A test that runs longer than this, in milliseconds, waits for something that its mutant never does. */
 const ENDLESS_MS = 10_000;
-/** As it was before a test put a clock of its own in its place. */
+/** The original timers, before a test replaces them by a clock of its own. */
 const { setTimeout, clearTimeout } = globalThis;
 
 const COLLECTOR = new URL('./collected-tests.ts', import.meta.url).href;
 
-/** Where instrumented code looks which mutant is active, and tells what it ran. */
+/** The global object from which instrumented code reads the active mutant, and in which it records coverage. */
 const stryker: { -readonly [Key in keyof InstrumenterContext]: InstrumenterContext[Key] | undefined } = {};
 Object.assign(globalThis, { [INSTRUMENTER_CONSTANTS.NAMESPACE]: stryker });
 
 /**
- * Runs tests of `node:test` for Stryker in one process: test by test, each mutant with the tests that reach it, within
- * milliseconds. What a mutant changes while modules load is loaded anew with it. Properties have one seed, so that a mutant
- * that was killed is killed again.
+ * Runs tests of `node:test` for Stryker in one process, test by test. Each mutant is run with the tests that reach it,
+ * within milliseconds. For a mutant of code that runs while modules load, the modules are reloaded. Property tests have
+ * a fixed seed, so that a killed mutant is killed again.
  */
 export class NodeTestRunner implements TestRunner {
   static readonly inject = tokens(commonTokens.options);
   readonly #files: readonly string[];
   #tests: readonly CollectedTest[] | undefined;
-  /** Who killed a mutant last comes first: mutants of one place come one after another. */
+  /** The test that killed the last mutant runs first: mutants of one place come one after another. */
   readonly #killers = new Map<string, number>();
-  /** Loads so far. */
+  /** The number of loads so far. */
   #loads = 0;
-  /** What failed outside of a test's promise. */
+  /** The failure outside of a test's promise. */
   #stray: unknown;
 
   constructor(options: object) {
@@ -106,7 +106,7 @@ export class NodeTestRunner implements TestRunner {
         },
       );
     } catch (error) {
-      // Only loading fails: a test file that cannot be loaded is a test that failed.
+      // Only loading fails: a test file that cannot be loaded counts as a failed test.
       const failureMessage = String(error);
       return { status: MutantRunStatus.Killed, killedBy: ['loading'], failureMessage, nrOfTests: 0 };
     } finally {
@@ -115,7 +115,7 @@ export class NodeTestRunner implements TestRunner {
     }
   }
 
-  /** All tests of all files, whose modules are new. */
+  /** Loads all tests of all files, with new modules. */
   async #load(): Promise<readonly CollectedTest[]> {
     this.#loads += 1;
     const tests: CollectedTest[] = [];
@@ -126,7 +126,7 @@ export class NodeTestRunner implements TestRunner {
     return tests;
   }
 
-  /** Runs tests one after the other; those of a mutant until one fails. */
+  /** Runs tests one after the other; with an active mutant until the first failure. */
   async #run(tests: readonly CollectedTest[]): Promise<readonly TestResult[]> {
     const results: TestResult[] = [];
     const rank = ({ name }: CollectedTest) => this.#killers.get(name) ?? 0;
@@ -154,11 +154,11 @@ export class NodeTestRunner implements TestRunner {
   }
 }
 
-/** A promise, or its rejection when it has not settled after `milliseconds`. */
+/** Resolves with a promise, or rejects when it has not settled after `milliseconds`. */
 async function within(milliseconds: number, promise: Promise<void>): Promise<void> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(new Error(`not over after ${milliseconds} ms`)), milliseconds);
-  // Some tests look that nothing keeps the process.
+  // Some tests verify that nothing keeps the process alive.
   timer.unref();
   try {
     await Promise.race([promise, late.promise]);
@@ -167,6 +167,6 @@ async function within(milliseconds: number, promise: Promise<void>): Promise<voi
   }
 }
 
-/** By these Stryker finds it, and takes its options. */
+/** Stryker finds the plugin and its options by these exports. */
 export const strykerValidationSchema = { properties: { nodeTest: { type: 'object' } } };
 export const strykerPlugins = [declareClassPlugin(PluginKind.TestRunner, 'node-test', NodeTestRunner)];

@@ -1,10 +1,10 @@
-/** What is mutated together, and the tests that have to notice. */
+/** Files that are mutated together, and the tests that must detect the mutants. */
 export interface Room {
   readonly mutate: readonly string[];
   readonly testFiles: readonly string[];
 }
 
-/** Where decisions are made, and messages carried. */
+/** The rooms in which decisions are made and messages are forwarded. */
 export const ROOMS: Readonly<Record<string, Room>> = {
   taints: { mutate: ['shared/taints/*.ts'], testFiles: ['test/unit/taints/*.test.ts'] },
   eviction: { mutate: ['shared/eviction/*.ts'], testFiles: ['test/unit/eviction/*.test.ts'] },

@@ -1,16 +1,16 @@
 /**
- * The rule of NoExecute taints, written down a second time from what Kubernetes says of it, in its plainest form: it knows nothing of
- * `shared/taints` and `shared/eviction`, against which it speaks.
+ * The rule of NoExecute taints, written a second time from Kubernetes' documentation in its plainest form. It uses
+ * nothing of `shared/taints` and `shared/eviction`, because it serves to check them.
  */
 
-/** As the API server shows it. Absent is as empty. */
+/** A taint as the API server shows it. Absent is the same as empty. */
 export interface Taint {
   readonly key: string;
   readonly value?: string | undefined;
   readonly effect: string;
 }
 
-/** As the API server shows it. Absent is as empty. */
+/** A toleration as the API server shows it. Absent is the same as empty. */
 export interface Toleration {
   readonly key?: string | undefined;
   readonly operator?: string | undefined;
@@ -19,7 +19,10 @@ export interface Toleration {
   readonly tolerationSeconds?: number | bigint | undefined;
 }
 
-/** Whether a toleration speaks of a taint, however long it bears it. `Lt` and `Gt` compare integers of 64 bits, or nothing. */
+/**
+ * Reports whether a toleration matches a taint, for any duration. `Lt` and `Gt` compare integers of 64 bits, or
+ * nothing.
+ */
 export function speaksOf(toleration: Toleration, taint: Taint): boolean {
   const { key = '', operator = '', value = '', effect = '' } = toleration;
   if (effect !== '' && effect !== taint.effect) return false;
@@ -41,8 +44,8 @@ export function speaksOf(toleration: Toleration, taint: Taint): boolean {
 }
 
 /**
- * For how many seconds a pod bears a taint: by the first of its tolerations that speaks of it, whatever those behind say. `Infinity`: for
- * ever, or the taint evicts nobody.
+ * Returns the seconds for which a pod tolerates a taint: those of the first matching toleration, regardless of later
+ * ones. `Infinity`: indefinitely, or the taint evicts no pods.
  */
 export function secondsBorne(tolerations: readonly Toleration[], taint: Taint): number {
   if (taint.effect !== 'NoExecute') return Infinity;
@@ -52,8 +55,8 @@ export function secondsBorne(tolerations: readonly Toleration[], taint: Taint): 
 }
 
 /**
- * When a pod has to go: as soon as one of the taints has been there, with the pod, for as long as the pod bears it. In the unit of
- * `since`, which is milliseconds; `Infinity`: never.
+ * Returns the deadline of a pod: the end of the shortest time for which it tolerates one of the taints. That time
+ * begins when both the taint and the pod are there. In the unit of `since`, which is milliseconds; `Infinity`: never.
  */
 export function dueAt(
   pod: { readonly since: number; readonly tolerations: readonly Toleration[] },
@@ -65,6 +68,8 @@ export function dueAt(
   return Math.min(Infinity, ...ends);
 }
 
-/** Decimal, as one would write it: no sign but a minus, no zeros in front; and of 64 bits. */
+/**
+ * Reports whether a text is a decimal integer in usual notation: no sign except a minus, no leading zeros, and 64 bits.
+ */
 const isInteger = (text: string): boolean =>
   /^(0|-?[1-9][0-9]*)$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);

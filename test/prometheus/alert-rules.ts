@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { load } from 'js-yaml';
 import * as z from 'zod';
 
-/** Where the rules are that users load. */
+/** The file of the rules that users load. */
 export const ALERTS_FILE = join(import.meta.dirname, '../../docs/integrations/alerts.yaml');
 
 const rule = z.strictObject({
@@ -17,6 +17,6 @@ const file = z.strictObject({
   groups: z.tuple([z.strictObject({ name: z.string(), rules: z.array(rule) })]),
 });
 
-/** The alert rules of docs/integrations/alerts.yaml. */
+/** Returns the alert rules of docs/integrations/alerts.yaml. */
 export const alertRules = (): readonly z.output<typeof rule>[] =>
   file.parse(load(readFileSync(ALERTS_FILE, 'utf8'))).groups[0].rules;

@@ -7,11 +7,11 @@ import { promtool } from './promtool.ts';
 
 const CASES = join(import.meta.dirname, 'alerts.test.yaml');
 
-test('Prometheus takes the alert rules', () => {
+test('Prometheus accepts the alert rules', () => {
   promtool('check', 'rules', '--lint=all', '--lint-fatal', ALERTS_FILE);
 });
 
-test('each alert rings when it should, not before, and not when all is well', () => {
+test('each alert fires when it should, not before, and not in normal operation', () => {
   const cases = readFileSync(CASES, 'utf8');
   for (const { alert } of alertRules())
     assert.ok(cases.includes(`alertname="${alert}"`), `${alert} has no case`);

@@ -11,17 +11,17 @@ import { startDemoService } from './demo-service.ts';
 import { promtool } from './promtool.ts';
 import { scrapedSeries } from './scraped-series.ts';
 
-/** Of the scrapes that Prometheus is told of. */
+/** The interval of the scrapes in Prometheus' tests. */
 const INTERVAL_SECONDS = 15;
 
-/** Scrapes of a service before, while and after it evicts pods, and the name of its cluster. */
+/** Returns scrapes of a service before, while, and after it evicts pods, and the name of its cluster. */
 async function scrapesOfEvictions(context: TestContext) {
   const service = await startDemoService(context);
   const before = await service.scrape();
   service.type('taint node-1 maintenance=now:NoExecute');
   const { cluster } = await service.logged('pod.evicted');
   const counted = new RegExp(`^${POD_DELETIONS} [1-9]`, 'm');
-  // Metrics are rendered once a second.
+  // The service renders its metrics once a second.
   const during = await until('it is counted', async () => {
     const metrics = await service.scrape();
     return counted.test(metrics) && metrics;
@@ -29,7 +29,7 @@ async function scrapesOfEvictions(context: TestContext) {
   return { scrapes: [before, during, await service.scrape()], cluster: String(cluster) };
 }
 
-test('each query of the dashboard has an answer where pods are evicted, and no alert rings', async (context) => {
+test('each query of the dashboard has a result during evictions, and no alert fires', async (context) => {
   const { scrapes, cluster } = await scrapesOfEvictions(context);
   const dir = mkdtempSync(join(tmpdir(), 'prometheus-'));
   context.after(() => rmSync(dir, { recursive: true }));
@@ -49,7 +49,7 @@ test('each query of the dashboard has an answer where pods are evicted, and no a
           input_series: scrapedSeries(scrapes),
           promql_expr_test: [
             ...queries.map((expr) => ({
-              // What is no number, such as a percentile of nothing, is no answer.
+              // A value that is no number, such as a percentile of nothing, counts as no result.
               expr: `count((${expr}) >= -Inf) > bool 0`,
               eval_time,
               exp_samples: [{ labels: '{}', value: 1 }],

@@ -16,16 +16,16 @@ const dashboard = z.looseObject({
   templating: z.looseObject({ list: z.array(z.looseObject({ name: z.string(), type: z.string() })) }),
 });
 
-/** A query of a panel, with Grafana's variables in it. */
+/** A query of a panel, including Grafana's variables. */
 export interface PanelQuery {
   readonly panel: string;
   readonly expr: string;
 }
 
-/** docs/integrations/grafana.json. */
+/** Returns the parsed docs/integrations/grafana.json. */
 export const grafanaDashboard = () => dashboard.parse(JSON.parse(readFileSync(FILE, 'utf8')));
 
-/** All queries of the dashboard. */
+/** Returns all queries of the dashboard. */
 export function panelQueries(): readonly PanelQuery[] {
   return grafanaDashboard().panels.flatMap(({ title, targets = [] }) =>
     targets.map(({ expr }) => ({ panel: title, expr })),

@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** `npm start` on its simulated cluster; it ends with the test. */
+/** Runs `npm start` on its simulated cluster; the process ends with the test. */
 export async function startDemoService(context: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), 'demo-'));
   const args = ['functions/service/main.ts', '--state-dir', dir, '--log', 'json'];
@@ -26,7 +26,7 @@ export async function startDemoService(context: TestContext) {
     rmSync(dir, { recursive: true });
   });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  /** The next line of the log with this event. */
+  /** Resolves with the next line of the log with this event. */
   const logged = async (event: string): Promise<Readonly<Record<string, unknown>>> => {
     for (;;) {
       const { value, done } = await lines.next();
@@ -41,7 +41,7 @@ export async function startDemoService(context: TestContext) {
     logged,
     /** Types a line at its prompt. */
     type: (line: string) => void child.stdin.write(`${line}\n`),
-    /** What `/metrics` says, as Prometheus gets it. */
+    /** Returns the text of `/metrics`, as Prometheus receives it. */
     scrape: async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text(),
   };
 }

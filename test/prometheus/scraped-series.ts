@@ -1,11 +1,11 @@
-/** A series as promtool's tests are given it. */
+/** A series in the format of promtool's tests. */
 export interface InputSeries {
   readonly series: string;
   /** A value for each scrape; `_`: there was none. */
   readonly values: string;
 }
 
-/** The series that Prometheus has after these scrapes of one target, of which each is the text that was served. */
+/** Returns the series that Prometheus has after these scrapes of one target; each scrape is the served text. */
 export function scrapedSeries(scrapes: readonly string[]): readonly InputSeries[] {
   const values = new Map<string, string[]>();
   for (const [index, text] of scrapes.entries()) {

@@ -31,7 +31,7 @@ const FILES = {
   pluginManifest: 'taintward.yaml',
 };
 
-/** Of a manifest that tolerates what cannot be: something for `lint` to find. */
+/** A manifest with an impossible toleration, which `lint` must find. */
 const POD = `apiVersion: v1
 kind: Pod
 metadata: { name: web, namespace: shop }
@@ -47,7 +47,7 @@ describe('the files of a release', () => {
   let service: ChildProcess;
   before(async () => {
     makeFiles(made);
-    // For commands to ask: the whole service, on its simulated cluster.
+    // The whole service, on its simulated cluster, which the commands query.
     const args = ['functions/service/main.ts', '--state-dir', state, '--no-console', '--log', 'json'];
     service = spawn(process.execPath, args, { cwd: PROJECT_DIR, stdio: ['ignore', 'pipe', 'ignore'] });
     for await (const line of createInterface(service.stdout ?? assert.fail())) {
@@ -66,7 +66,7 @@ describe('the files of a release', () => {
     writeFileSync(join(folder, 'pod.yaml'), POD);
     return folder;
   };
-  /** Runs a command where nothing of the repository is. */
+  /** Runs a command in a folder without any file of the repository. */
   const run = (cwd: string, program: string, ...args: readonly string[]) =>
     spawnSync(program, args, {
       cwd,
@@ -74,7 +74,10 @@ describe('the files of a release', () => {
       env: { PATH: process.env['PATH'], HOME: cwd, TMPDIR: dir },
     });
 
-  /** Looks that the command line works: it tells its version, reads manifests, completes words, and asks a service. */
+  /**
+   * Asserts that the command line works: it prints its version, reads manifests, completes words, and queries a
+   * service.
+   */
   function worksIn(folder: string, program: string, ...first: readonly string[]): void {
     const version = run(folder, program, ...first, '--version');
     assert.deepEqual([version.status, version.stdout, version.stderr], [0, `${VERSION}\n`, '']);
@@ -88,7 +91,7 @@ describe('the files of a release', () => {
     assert.equal(JSON.parse(status.stdout).clusters.length, 1);
   }
 
-  test('are these, and their checksums are as sha256sum reads them', () => {
+  test('are complete, with checksums that sha256sum accepts', () => {
     assert.deepEqual(readdirSync(made).toSorted(), [...Object.values(FILES), CHECKSUMS_FILE].toSorted());
     const checked = execFileSync('sha256sum', ['--check', '--strict', CHECKSUMS_FILE], {
       cwd: made,
@@ -97,7 +100,7 @@ describe('the files of a release', () => {
     assert.equal(checked.match(/: OK$/gm)?.length, Object.keys(FILES).length);
   });
 
-  test('are the same byte by byte when they are made anew', () => {
+  test('are the same byte by byte when they are created again', () => {
     const again = join(dir, 'again');
     makeFiles(again);
     assert.equal(
@@ -106,7 +109,7 @@ describe('the files of a release', () => {
     );
   });
 
-  test('hold the command line for npm: installed where nothing else is, it needs no other package, and runs', () => {
+  test('contain the command line for npm, which installs without any other package, and runs', () => {
     const folder = emptyFolder('by-npm');
     writeFileSync(join(folder, 'package.json'), '{"private": true}');
     const install = run(
@@ -134,7 +137,7 @@ describe('the files of a release', () => {
     assert.match(completed.stdout, /^policy/m, completed.stderr);
   });
 
-  test('hold the plugin of kubectl, by the checksum and the address of its manifest, and it runs by a link as krew makes it', () => {
+  test("contain the plugin of kubectl with the checksum and address in its manifest, and it runs through a link like krew's", () => {
     const { spec } = load(readFileSync(join(made, FILES.pluginManifest), 'utf8')) as {
       readonly spec: {
         readonly version: string;
@@ -153,7 +156,7 @@ describe('the files of a release', () => {
     worksIn(folder, join(folder, bin));
   });
 
-  test('hold a command line that serves the console with the page that it brings along', async () => {
+  test('contain a command line that serves the console with its bundled page', async () => {
     const folder = join(dir, 'served');
     mkdirSync(folder);
     extract({ file: join(made, FILES.plugin), cwd: folder, sync: true });
@@ -184,7 +187,7 @@ describe('the files of a release', () => {
     assert.ok(modules > 3);
   });
 
-  test('hold the chart, which helm takes', (t) => {
+  test('contain the chart, which helm accepts', (t) => {
     const helm = process.env['HELM'];
     if (!helm) return t.skip('HELM names no helm');
     const archive = join(made, CHART_ARCHIVE);

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
-/** Above whatever is released. */
+/** A version above every release. */
 const NEXT = '999.0.0';
 
 describe('a release of this repository, made in a copy,', () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-copy-'));
-  // By it Node knows tests within tests, and skips them.
+  // Node detects nested test runs by this variable, and skips them.
   const { NODE_TEST_CONTEXT: _within, ...env } = process.env;
   const run = (program: string, ...args: readonly string[]) =>
     spawnSync(program, args, { cwd: dir, env, encoding: 'utf8' });
@@ -33,7 +33,7 @@ describe('a release of this repository, made in a copy,', () => {
     git('config', 'user.email', 'somebody@example.com');
     git('config', 'commit.gpgSign', 'false');
     git('config', 'tag.gpgSign', 'false');
-    // A folder is ignored, and this is a link.
+    // The pattern of .gitignore matches folders only, and this is a link.
     git('config', 'core.excludesFile', join(dir, '.git/ignored'));
     writeFileSync(join(dir, '.git/ignored'), 'node_modules\n');
     git('add', '--all');
@@ -41,7 +41,7 @@ describe('a release of this repository, made in a copy,', () => {
   });
   after(() => rmSync(dir, { recursive: true }));
 
-  test('is of one version wherever that stands, and its tag is one that the workflow publishes', () => {
+  test('has one version in all places, and a tag that the workflow publishes', () => {
     const { status, stdout, stderr } = node('deploy/release/main.ts', NEXT);
     assert.equal(status, 0, stderr);
     assert.match(stdout, new RegExp(`^Release ${NEXT} is committed and tagged v${NEXT}\\.`));
@@ -53,14 +53,14 @@ describe('a release of this repository, made in a copy,', () => {
     assert.match(notes.stdout, /^- /m);
   });
 
-  test('leaves on record what it sends and stores', () => {
+  test('records the formats that it sends and stores', () => {
     const written = (name: string) =>
       readFileSync(join(dir, 'test/unit/upgrade/written', `${name}.json`), 'utf8');
     assert.equal(written(NEXT), written('unreleased'));
     assert.ok(written(NEXT).includes(`"version": "${NEXT}"`));
   });
 
-  test('is not made twice, and another tag is not published', () => {
+  test('cannot be repeated, and another tag is not published', () => {
     const again = node('deploy/release/main.ts', NEXT);
     assert.deepEqual([again.status, again.stdout], [1, '']);
     assert.match(again.stderr, new RegExp(`^taintward: no release: tag v${NEXT} exists, `));

@@ -12,7 +12,7 @@ const PYTHON = 'Python 3.13.0';
 const JAVA = 'openjdk version "17.0.15" 2025-04-15';
 const MAVEN = 'Apache Maven 3.9.9';
 
-/** Runs `npm run localstack` where these programs are, each of which prints its version and nothing else. */
+/** Runs `npm run localstack` with these programs, each of which prints its version and nothing else. */
 function localstack(
   t: TestContext,
   programs: Readonly<Record<string, string>>,
@@ -32,7 +32,7 @@ function localstack(
   return { status, err: stderr, cache };
 }
 
-describe('LocalStack on this host names what is missing, before it installs anything:', () => {
+describe('LocalStack on this host names a missing requirement before it installs anything:', () => {
   const cases: readonly (readonly [string, Readonly<Record<string, string>>, RegExp])[] = [
     [
       'Python',
@@ -78,7 +78,7 @@ describe('LocalStack on this host names what is missing, before it installs anyt
     );
   });
 
-  test('a port that is none', (t) => {
+  test('an invalid port', (t) => {
     const { status, err } = localstack(t, {}, '--port', 'many');
     assert.deepEqual(
       [status, err],

@@ -11,7 +11,7 @@ const SKIPPED =
   "import { test } from 'node:test'; test('rests', (t) => t.skip('its server has no such thing'));";
 const BROKEN = "import { test } from 'node:test'; test('broken', () => { throw new Error('as ever'); });";
 
-/** A test in a suite that fails the first time it is run, defined by a module that is no test file. */
+/** Returns a module, which is no test file, with a test in a suite that fails the first time it is run. */
 const flaky = (folder: string) => `
 import { existsSync, writeFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
@@ -24,7 +24,7 @@ export const define = () => describe('a contract', () => {
 });`;
 const SHARES = "import { define } from './flaky.ts'; define();";
 
-/** Runs a suite of these files, and returns what came of it. */
+/** Runs a suite of these files, and returns its result. */
 function suite(t: TestContext, files: Readonly<Record<string, string>>, ...args: readonly string[]) {
   const folder = mkdtempSync(join(tmpdir(), 'suite-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -62,7 +62,7 @@ for (const isolation of ['process', 'none']) {
       );
     });
 
-    test('passes, and names the test, if what failed passes by itself', (t) => {
+    test('passes, and names the test, if a failed test passes by itself', (t) => {
       const files = { 'a.test.ts': SHARES, 'b.test.ts': STEADY };
       const { status, lines, noted } = suite(t, files, ...own, '--rerun');
       assert.deepEqual(
@@ -77,7 +77,7 @@ for (const isolation of ['process', 'none']) {
       assert.equal(lines('run once more').length, 2);
     });
 
-    test('fails at the first failure unless it is asked to run that once more', (t) => {
+    test('fails at the first failure without --rerun', (t) => {
       const { status, lines } = suite(t, { 'a.test.ts': SHARES }, ...own);
       assert.deepEqual([status, lines('FLAKY')], [1, []]);
     });

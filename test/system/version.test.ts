@@ -9,7 +9,7 @@ const { version } = JSON.parse(
 );
 
 for (const main of ['service', 'relay', 'cli']) {
-  test(`functions/${main} tells its version`, () => {
+  test(`functions/${main} prints its version`, () => {
     const path = fileURLToPath(import.meta.resolve(`#functions/${main}/main.ts`));
     const { status, stdout, stderr } = spawnSync(process.execPath, [path, '--version'], {
       env: {},

@@ -10,7 +10,7 @@ const stage = fileStage('served');
 
 const NOT_READY = 'node.kubernetes.io/not-ready';
 
-test('a pod that does not tolerate the taint is evicted at once, one that tolerates it for ever stays', async () => {
+test('evicts a pod that does not tolerate the taint immediately, and keeps a pod that tolerates it indefinitely', async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('at-once');
   const [intolerant, otherEffect, otherValue, negative, forever, anything, fence] = await Promise.all([
@@ -30,7 +30,7 @@ test('a pod that does not tolerate the taint is evicted at once, one that tolera
   assertUntouched(forever, anything);
 });
 
-test('a pod that tolerates the taint for a time is evicted within a second after it, and never before', async (t) => {
+test('evicts a pod that tolerates the taint for a time within a second after it, and never before', async (t) => {
   const { cluster } = stage();
   const node = await cluster.addNode('timed');
   const times = [1, 2, 3, 5];
@@ -44,7 +44,7 @@ test('a pod that tolerates the taint for a time is evicted within a second after
   t.diagnostic(`evicted ${late.join(', ')} ms after the deadlines of ${times.join(', ')} s`);
 });
 
-test('a pod that comes to a tainted node has its time from then on', async () => {
+test('counts the time of a pod that is created on a tainted node from its creation', async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('late-comer');
   const tainted = await cluster.taint(node, { key: 'maintenance' });
@@ -56,7 +56,7 @@ test('a pod that comes to a tainted node has its time from then on', async () =>
   await evictedAfter(second, 1, { askedAt, seenAt: second.seenAt });
 });
 
-test('the first toleration that matches a taint decides, whatever stands behind it', async () => {
+test('applies the first toleration that matches a taint, regardless of later ones', async () => {
   const { cluster } = stage();
   const node = await cluster.addNode('order');
   const [timedFirst, foreverFirst] = await Promise.all([
@@ -72,7 +72,7 @@ test('the first toleration that matches a taint decides, whatever stands behind 
   assertUntouched(foreverFirst);
 });
 
-test('of two taints the earlier deadline counts, in whichever order they come', async () => {
+test('applies the earlier deadline of two taints, in any order of arrival', async () => {
   const { cluster } = stage();
   const [together, oneByOne] = await Promise.all([
     cluster.addNode('together'),
@@ -91,7 +91,7 @@ test('of two taints the earlier deadline counts, in whichever order they come', 
   await evictedAfter(b, 2, second);
 });
 
-test('when the taint that set the deadline goes, the other one sets it', async () => {
+test("applies the other taint's deadline when the taint with the earlier deadline is removed", async () => {
   const { cluster, service } = stage();
   const node = await cluster.addNode('other-taint');
   const pod = await cluster.addPod(node, 'other-deadline', {
@@ -103,7 +103,7 @@ test('when the taint that set the deadline goes, the other one sets it', async (
   await evictedAfter(pod, 4, tainted);
 });
 
-test('untainted in time, nobody dies and an Event says so', async () => {
+test('evicts no pods of a node that is untainted in time, and writes an Event', async () => {
   const { cluster, service } = stage();
   const [node, other] = await Promise.all([cluster.addNode('saved'), cluster.addNode('not-saved')]);
   const tolerations = [tolerates('maintenance', 3)];
@@ -129,7 +129,7 @@ test('untainted in time, nobody dies and an Event says so', async () => {
   assert.equal(cluster.witness.taintManagerEvents(first.name).length, 1);
 });
 
-test('a toleration added, or lengthened, in time saves the pod; a shortened one hastens it', async () => {
+test('keeps a pod whose toleration is added or lengthened in time, and evicts one with a shortened toleration earlier', async () => {
   const { cluster, service } = stage();
   const node = await cluster.addNode('tolerations');
   const [added, lengthened, shortened, behind] = await Promise.all(
@@ -155,18 +155,18 @@ test('a toleration added, or lengthened, in time saves the pod; a shortened one 
   assert.deepEqual(messages, [`Cancelling deletion of Pod ${cluster.namespace}/${added.name}`]);
 });
 
-test('the 300 s that admission adds for a failed node are honoured', async () => {
+test('respects the 300 s that admission adds for a failed node', async () => {
   const { cluster, service } = stage();
   const node = await cluster.addNode('failed');
   const pod = await cluster.addPod(node, 'defaults');
   const added = pod.tolerations.find(({ key }) => key === NOT_READY);
   assert.equal(added?.tolerationSeconds, 300, 'the API server added its default toleration');
-  // On a cluster with a node lifecycle controller it is the one that taints; it takes the taint off ready nodes.
+  // A node lifecycle controller, if the cluster has one, sets this taint; it removes the taint from ready nodes.
   await cluster.kubelet.failNode(node);
   const tainted = await cluster.taint(node, { key: NOT_READY });
   const { text, at: saidAt } = await service.untilSaid(node, pod.name, 'eviction at');
   const times: string[] = [];
-  // The service saw the taint at some moment between these.
+  // The service saw the taint at some time between these.
   for (let at = tainted.askedAt; at < saidAt + 1_000; at += 1_000) {
     times.push(new Date(Math.min(at, saidAt) + 300_000).toTimeString().slice(0, 8));
   }

@@ -9,5 +9,5 @@ before(async () => {
 });
 after(() => replicas?.close());
 
-test('100 pods on a node that is tainted for a second, three times: all that should go go, nobody else', (t) =>
+test('evicts exactly the due ones of 100 pods on a node that is tainted for a second, three times', (t) =>
   flap(replicas.cluster, 3, t));

@@ -8,6 +8,6 @@ for (const [cycles, often] of [
   [1, 'once'],
   [3, 'three times'],
 ] as const) {
-  test(`100 pods on a node that is tainted for a second, ${often}: all that should go go, nobody else`, (t) =>
+  test(`evicts exactly the due ones of 100 pods on a node that is tainted for a second, ${often}`, (t) =>
     flap(stage().cluster, cycles, t));
 }

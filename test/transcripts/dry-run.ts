@@ -13,13 +13,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { blocksOf, commandsOf, pageText } from './page.ts';
 
-/** A program that a page calls, with the words that it is given. */
+/** A call of a program by a page, with its arguments. */
 export interface Call {
   readonly program: string;
   readonly args: readonly string[];
 }
 
-/** Programs that pages may call. What else they call is not found. */
+/** The programs that pages may call. Other programs are not found. */
 const PROGRAMS = [
   'aws',
   'base64',
@@ -42,12 +42,12 @@ const PROGRAMS = [
   'xargs',
 ] as const;
 
-/** Ends a call in the notes; no word has it. */
+/** Ends a call in the record; no argument contains it. */
 const END = '\u001e';
 
 /**
- * Notes how it was called, and says a word that will do wherever it is read: most often it is an ARN that is asked for. What is searched for
- * is not found, so that nobody waits for ever until it is gone.
+ * Records its call, and prints a word that is valid in most places, usually as an ARN. `grep` finds nothing, so that no
+ * loop waits indefinitely for something to disappear.
  */
 const NOTE = `#!/bin/sh
 printf '%s\\0' "\${0##*/}" "$@" '${END}' >>"$CALLS"
@@ -55,12 +55,12 @@ printf '%s\\0' "\${0##*/}" "$@" '${END}' >>"$CALLS"
 [ "\${0##*/}" != grep ]
 `;
 
-/** Nothing runs in the background that could be ended. */
+/** No background processes exist to be killed. */
 const PRELUDE = 'kill() { :; }';
 
 /**
- * The calls that a page's blocks of the shell make, loops and substitutions too, none of which reaches its program. Fails where the
- * shell does not understand a block, or where it calls what is not expected of pages.
+ * Returns the calls in a page's shell blocks, including loops and substitutions; none of the calls reaches its program.
+ * Fails where the shell rejects a block, or where a block calls an unexpected program.
  */
 export function callsOf(page: string): readonly Call[] {
   const dir = mkdtempSync(join(tmpdir(), 'dry-run-'));

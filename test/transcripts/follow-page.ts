@@ -11,13 +11,15 @@ import { FOLLOWED_PAGES, isFollowed, type Suite } from './followed-pages.ts';
 import { type Block, blocksOf, commandsOf, nameOf, pageText } from './page.ts';
 import { masked } from './transcript.ts';
 
-/** What only asks may be asked again until its answer is as the page says. */
+/** Read-only commands may be repeated until their output matches the page. */
 const ASKS = /^npx taintward (audit|doctor|explain|history|holds|lint|pending|status|what-if)\b/;
 const HOLD = /\bh[0-9a-f]{8}\b/;
 const FUNCTION = /^\w+\(\) \{\n/;
 const PATIENCE_MS = 60_000;
 
-/** What `npx` finds. It is a program, so that a variable that is set for it alone is not set for what follows. */
+/**
+ * The program behind `npx`. It is a program, so that a variable that is set for one call is not set for later commands.
+ */
 const NPX = `#!/bin/sh
 program=$1
 shift
@@ -28,14 +30,14 @@ cdk) exec "$CDK" "$@" ;;
 esac
 `;
 
-/** The variables that commands before have set. */
+/** Loads the variables that earlier commands have set. */
 const PRELUDE = `
 set -a
 [ ! -e "$VARIABLES" ] || . "$VARIABLES"
 trap 'export -p >"$VARIABLES"' EXIT
 `;
 
-/** What differs from run to run in the lines of `npm start`, beside what differs at the command line. */
+/** Parts of the lines of `npm start` that differ between runs, in addition to the command line's. */
 const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bhttp:\/\/127\.0\.0\.1:\d+\/\S*/g, '<link>'],
   [/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/gm, '<time>'],
@@ -49,7 +51,7 @@ function comparable(said: string): readonly string[] {
   return MASKS.reduce((result, [pattern, mask]) => result.replace(pattern, mask), known).split('\n');
 }
 
-/** The lines that ought to have been said, and were not. */
+/** Returns the expected lines that are missing in the output. */
 export function missing(expected: readonly string[], said: string): readonly string[] {
   const lines = comparable(said);
   return comparable(expected.filter((line) => line !== '…').join('\n')).filter(
@@ -57,15 +59,15 @@ export function missing(expected: readonly string[], said: string): readonly str
   );
 }
 
-/** The two terminals of who follows a page, in a directory of their own. */
+/** The two terminals of a user who follows a page, in a directory of their own. */
 class Follower {
   readonly #env: NodeJS.ProcessEnv;
   readonly #dir = mkdtempSync(join(tmpdir(), 'follower-'));
   #service: ChildProcessWithoutNullStreams | undefined;
-  /** What the service said since it was started or told something. */
+  /** The service's output since its start or since the last typed line. */
   #heard = '';
   #hold = '';
-  /** Functions of the shell that commands before have defined. */
+  /** Shell functions that earlier commands have defined. */
   readonly #functions: string[] = [];
 
   constructor(t: TestContext, env: NodeJS.ProcessEnv) {
@@ -123,7 +125,7 @@ class Follower {
       text(shell.stderr),
       once(shell, 'close'),
     ]);
-    // With 2, something was shown that needs somebody.
+    // Code 2 means that an action is required.
     assert.ok(
       code === 0 || (code === 2 && ASKS.test(command)),
       `${command} ends with ${code}: ${complained}`,
@@ -162,12 +164,12 @@ class Follower {
     }
   }
 
-  /** Saves what a block shows as policy.yaml. */
+  /** Saves the text of a block as policy.yaml. */
   save({ lines }: Block): void {
     writeFileSync(join(this.#dir, 'policy.yaml'), lines.join('\n'));
   }
 
-  /** Types a line at the prompt of `npm start`, and waits until what comes of it is as expected. */
+  /** Types a line at the prompt of `npm start`, and waits until its output is as expected. */
   async type(line: string, expected: readonly string[]): Promise<void> {
     this.#heard = '';
     this.#service?.stdin.write(`${line}\n`);
@@ -175,7 +177,7 @@ class Follower {
     if (line === 'quit') await this.#ended();
   }
 
-  /** Runs a command of the shell, likewise. */
+  /** Runs a shell command, likewise. */
   async run(command: string, expected: readonly string[]): Promise<void> {
     if (!command.startsWith('npm start')) return this.#runUntil(command, expected);
     await this.#start(command.split(' ').slice(3));
@@ -184,23 +186,23 @@ class Follower {
 }
 
 export interface FollowOptions {
-  /** Who follows. */
+  /** The suite that follows the page. */
   readonly suite: Suite;
-  /** What is called otherwise where it is followed. */
+  /** Names on the page, and their replacements in the suite. */
   readonly names?: Iterable<readonly [string, string]>;
-  /** The environment of its commands; `CDK` names what `npx cdk` is there. */
+  /** The environment of its commands; `CDK` names the program behind `npx cdk`. */
   readonly env?: NodeJS.ProcessEnv;
   /** The sections that are followed; absent: all. */
   readonly sections?: (heading: string) => boolean;
-  /** What policy.yaml holds before the page says so. */
+  /** The content of policy.yaml before the page sets it. */
   readonly policy?: string;
-  /** Commands, by their beginnings, that are not known where it is followed. */
+  /** Prefixes of commands that the suite's environment does not support. */
   readonly without?: readonly string[];
 }
 
 /**
- * Follows a page, command after command, as far as a suite runs them: whatever a block without a language shows has to be said, but for
- * times and names.
+ * Follows a page, command after command, as far as a suite runs them. The output must contain the text of each block
+ * without a language, except for times and names.
  */
 export async function followPage(
   t: TestContext,

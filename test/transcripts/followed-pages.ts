@@ -1,13 +1,13 @@
-/** Who follows pages: `npm run test:system` and so on. */
+/** The suites that follow pages: `npm run test:system` and so on. */
 export type Suite = 'system' | 'cluster' | 'deployed' | 'localstack';
 
-/** How it is known that the commands of a page do what it says. */
+/** The proof that the commands of a page work as described. */
 export interface FollowedPage {
-  /** Runs each command as it stands there; absent: nobody does. */
+  /** The suite that runs each command as it is written; absent: none does. */
   readonly by?: Suite;
-  /** Why all of its commands are run by nobody. */
+  /** The reason for which none of its commands are run. */
   readonly because?: string;
-  /** Commands, by their first line, that are not run, and why. */
+  /** Commands, by their first line, that are not run, with their reasons. */
   readonly except?: Readonly<Record<string, string>>;
 }
 
@@ -25,8 +25,8 @@ const OTHER_SUITE =
   'tutorials/simulated-cluster.md and how-to/move-to-enforce.md have it with its answer, and are followed';
 
 /**
- * Each page with commands of the shell. What stands here is all that is not run; whatever is not here is run as it stands, so a new
- * command of a page is run, or needs a reason.
+ * Each page with shell commands. This list contains all commands that are not run. Every other command is run as it is
+ * written, so a new command of a page is run, or needs a reason.
  */
 export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'README.md': {
@@ -148,7 +148,7 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'internals/release-checklist.md': { because: 'needs a real account: that is what it is for' },
 };
 
-/** Whether a suite runs a command of a page. */
+/** Reports whether a suite runs a command of a page. */
 export function isFollowed(page: string, command: string, suite: Suite): boolean {
   const { by, except = {} } = FOLLOWED_PAGES[page] ?? {};
   return by === suite && !(command in except);

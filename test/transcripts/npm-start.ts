@@ -7,17 +7,19 @@ import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
-/** An `npm start` of its own, until the test is over. */
+/** A separate `npm start`, which runs until the end of the test. */
 export interface NpmStart {
-  /** Its state directory. */
+  /** The state directory. */
   readonly state: string;
-  /** At the prompt of the simulated cluster. */
+  /** Types a line at the prompt of the simulated cluster. */
   type(line: string): void;
-  /** Sends a signal to its process. */
+  /** Sends a signal to the process. */
   signal(name: NodeJS.Signals): void;
 }
 
-/** Starts it with these arguments, on the simulated cluster without any, and waits until it has listed its clusters. */
+/**
+ * Starts it with these arguments, or on the simulated cluster without any, and waits until it has listed its clusters.
+ */
 export async function npmStart(t: TestContext, ...args: readonly string[]): Promise<NpmStart> {
   const dir = mkdtempSync(join(tmpdir(), 'tw-'));
   const state = join(dir, 'state');

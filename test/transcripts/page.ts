@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
 /**
- * `sh`: commands of the shell. `text`: typed at the prompt of `npm start`. `yaml`: saved as policy.yaml. Without a language: what the
- * block before it says.
+ * `sh`: shell commands. `text`: lines for the prompt of `npm start`. `yaml`: saved as policy.yaml. Without a language:
+ * the output of the previous block.
  */
 export interface Block {
   readonly language: string;
   readonly lines: readonly string[];
-  /** The heading that it stands below, without its marks. */
+  /** The heading above the block, without its marks. */
   readonly section: string;
 }
 
-/** The text of a page: README.md, or one of docs/. */
+/** Returns the text of a page: README.md, or one of docs/. */
 export const pageText = (page: string): string =>
   readFileSync(join(PROJECT_DIR, page === 'README.md' ? page : join('docs', page)), 'utf8');
 
@@ -27,7 +27,7 @@ export function blocksOf(source: string): readonly Block[] {
   });
 }
 
-/** The commands of a block of the shell: each with all of its lines, without the remark behind it. */
+/** Returns the commands of a shell block: each with all of its lines, without the comment after it. */
 export function commandsOf({ lines }: Block): readonly string[] {
   const commands: string[] = [];
   let begun = '';
@@ -40,11 +40,11 @@ export function commandsOf({ lines }: Block): readonly string[] {
   return commands;
 }
 
-/** What may go on in the next line, besides a line that says so by its end. */
+/** Constructs that may continue in the next line, in addition to lines that end with a continuation. */
 const OPENS = /['"(]|\b(for|while|if|case)\b/;
 
 const isWhole = (text: string): boolean =>
   !/[\\|]$/.test(text) && (!OPENS.test(text) || spawnSync('sh', ['-n', '-c', text]).status === 0);
 
-/** The first line of a command, by which it is named. */
+/** Returns the first line of a command, by which it is named. */
 export const nameOf = (command: string): string => command.split('\n', 1)[0] ?? '';

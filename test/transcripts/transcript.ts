@@ -8,14 +8,14 @@ import { localUser } from '#shared/access/local-user.ts';
 import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
-/** What a command said, and how it ended. */
+/** The output and the exit code of a command. */
 export interface Said {
   readonly out: string;
   readonly err: string;
   readonly code: number;
 }
 
-/** Runs `taintward` with these words on real adapters, as nobody at a terminal does. */
+/** Runs `taintward` with these arguments on real adapters, without a terminal. */
 export async function taintward(...args: readonly string[]): Promise<Said> {
   const said = { out: '', err: '' };
   const connect = connector({
@@ -39,13 +39,13 @@ export async function taintward(...args: readonly string[]): Promise<Said> {
     complain,
     paint: (_, text) => text,
     progress: () => undefined,
-    // Once is enough.
+    // One refresh is enough.
     watch: async (look) => print(await look()),
   });
   return { ...said, code };
 }
 
-/** What differs from run to run, and by what it is replaced. */
+/** Parts that differ between runs, and their replacements. */
 const MASKS: readonly (readonly [RegExp, string])[] = [
   [/\bit is v\d[\w.+-]*\w/g, 'it is <version>'],
   [/(?<=^(Versions: .*| {2}ok {3}versions .*))\d+\.\d+\.\d+/gm, '<version>'],
@@ -62,20 +62,23 @@ const MASKS: readonly (readonly [RegExp, string])[] = [
   [/("?\w+Ms"?: )\d+/g, '$1<ms>'],
   [/\b(web|checkout|logs)-[a-z0-9]{5,10}(-[a-z0-9]{5})?\b/g, '$1-<hash>'],
   [/\/(tmp|var)\/\S*?(?=[\s:;,)]|$)/gm, '<dir>'],
-  // A link is its reader's.
+  // A link belongs to its reader.
   [/(?<!\/)\b127\.0\.0\.1:\d+/g, '<server>'],
   [/[ \t]+$/gm, ''],
-  // Columns are as wide as what was masked.
+  // The width of columns depends on the masked values.
   [/(?<=\S) {2,}/g, '   '],
 ];
 
-/** How late an eviction was is told only by who saw it done: not so on a busy machine, at times. */
+/**
+ * The delay of an eviction is known only to the process that observed its completion, which sometimes fails on a busy
+ * machine.
+ */
 export const LATENESS: readonly (readonly [RegExp, string])[] = [
   [/(?<=^.* evicted .*Z +)\d+ ms\b/gm, ''],
   [/^ +lateMs: \d+\n/gm, ''],
 ];
 
-/** What the command line says, without what differs from run to run. */
+/** Returns the command line's output, without the parts that differ between runs. */
 export const masked = (text: string): string =>
   MASKS.reduce((result, [pattern, mask]) => result.replace(pattern, mask), text).replaceAll(
     localUser(),
@@ -83,8 +86,8 @@ export const masked = (text: string): string =>
   );
 
 /**
- * A session at the command line, to be compared with a file in which it was written down, what changes with each run masked.
- * `node --test --test-update-snapshots` writes the file anew.
+ * A session at the command line, which is compared with a recorded file; parts that differ between runs are masked.
+ * `node --test --test-update-snapshots` writes the file again.
  */
 export class Transcript {
   readonly #always: readonly string[];
@@ -93,8 +96,8 @@ export class Transcript {
   #text = '';
 
   /**
-   * `always`: words that each command has, and nobody needs to read. `names`: what else differs from run to run, texts or global
-   * patterns, and by what it is replaced. `run`: how a command is run, if not in this process.
+   * `always`: arguments of every command, which the record omits. `names`: further parts that differ between runs,
+   * texts or global patterns, with their replacements. `run`: the function that runs a command, if not in this process.
    */
   constructor({
     always = [],
@@ -110,7 +113,7 @@ export class Transcript {
     this.#run = runCommand;
   }
 
-  /** Says a command, and notes what it answers. */
+  /** Runs a command, and records its output. */
   async say(...args: readonly string[]): Promise<Said> {
     const said = await this.#run(...args, ...this.#always);
     const words = args.map((word) => (/[\s'"]|^$/.test(word) ? `'${word}'` : word)).join(' ');
@@ -119,7 +122,7 @@ export class Transcript {
     return said;
   }
 
-  /** Says a command again and again until its answer is as awaited, which is noted; for at most `withinMs`. */
+  /** Repeats a command until its output is as expected, and records that output; for at most `withinMs`. */
   async until(isAwaited: (said: Said) => boolean, args: readonly string[], withinMs = 60_000): Promise<void> {
     const deadlineAt = Date.now() + withinMs;
     for (;;) {
@@ -130,12 +133,12 @@ export class Transcript {
     await this.say(...args);
   }
 
-  /** What happened meanwhile, for who reads it. */
+  /** Adds a remark on the events in between, for readers. */
   note(text: string): void {
     this.#text += `# ${text}\n\n`;
   }
 
-  /** Compares it with a file of that path. */
+  /** Compares the session with a file of that path. */
   compare(t: TestContext, path: string): void {
     const named = [...this.#names].reduce((text, [name, mask]) => text.replaceAll(name, mask), this.#text);
     t.assert.fileSnapshot(masked(named), path, { serializers: [String] });

@@ -10,11 +10,11 @@ import { systemClock } from '#shared/time/clock.ts';
 import { FakeDynamoDb } from './fake-dynamodb.ts';
 import { sqsRecord } from './sqs-event.ts';
 
-/** A call as it was made. */
+/** A recorded call. */
 export interface AwsCall {
-  /** The access key's ID, by which tests tell who calls. */
+  /** The access key's ID, by which tests identify the caller. */
   readonly who: string;
-  /** As it signs its requests: `dynamodb`, `sqs`, `scheduler`, … */
+  /** The service name in the call's signature: `dynamodb`, `sqs`, `scheduler`, … */
   readonly service: string;
   /** For example `GetItem`. */
   readonly operation: string;
@@ -35,7 +35,7 @@ interface Message {
   receives: number;
 }
 
-/** A message to send, to delete or to be seen again, as the API of SQS takes it. */
+/** A message to send, to delete, or to make visible again, in the format of the SQS API. */
 interface Entry {
   readonly Id: string;
   readonly MessageBody: string;
@@ -45,7 +45,7 @@ interface Entry {
   readonly VisibilityTimeout: number;
 }
 
-/** How a message is sent; absent: by anybody, at once. */
+/** The options of a sent message; absent: any sender, without a delay. */
 interface Sent {
   readonly id?: string;
   readonly group?: string | undefined;
@@ -54,19 +54,22 @@ interface Sent {
 }
 
 export interface AwsOverHttpOptions {
-  /** What somebody finds in a secret. */
+  /** Returns the value of a secret for a caller. */
   readonly secrets: (arn: string, who: string) => string;
-  /** Has a function, by its name, answer an event. */
+  /** Invokes a function by its name with an event, and returns its response. */
   readonly invoke?: (functionName: string, event: object) => Promise<object>;
 }
 
-/** While a message is worked on nobody else is given it. */
+/** A message in flight is not delivered again for this long. */
 const VISIBILITY_MS = 30_000;
-/** How long a call for messages waits where there are none: short, so that what is stopped ends soon. */
+/** The time that a receive call waits for messages: short, so that a stopped process ends soon. */
 const MAX_WAIT_MS = 200;
 const ACCOUNT = '123456789012';
 
-/** An account that answers over HTTP as AWS does to our code, in memory, and notes who called what. Any call that it does not know is an error. */
+/**
+ * An in-memory account that answers over HTTP as AWS does to the project's code, and records all calls. An unknown call
+ * is an error.
+ */
 export class AwsOverHttp {
   readonly calls: AwsCall[] = [];
   readonly table = new FakeDynamoDb(systemClock);
@@ -98,7 +101,7 @@ export class AwsOverHttp {
     return aws;
   }
 
-  /** What makes every client of the SDK in a process call it, as somebody. */
+  /** Returns the environment that makes every SDK client in a process call this account, as the given caller. */
   environment(who: string, region: string): Readonly<Record<string, string>> {
     return {
       AWS_ENDPOINT_URL: `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`,
@@ -123,18 +126,18 @@ export class AwsOverHttp {
     this.#messages(queue).push({ id, body, group, sender, sentAt, visibleAt, receives: 0 });
   }
 
-  /** All that a queue holds, in order. */
+  /** Returns all bodies in a queue, in order. */
   bodies(queue: string): readonly string[] {
     return this.#messages(queue).map(({ body }) => body);
   }
 
-  /** What Lambda would hand a function now; `undefined`: nothing. */
+  /** Returns the event that Lambda would pass to a function now; `undefined`: there are no messages. */
   take(queue: string, most = 10): SQSEvent | undefined {
     const taken = this.#take(queue, most);
     return taken.length > 0 ? { Records: taken.map((message) => record(queue, message)) } : undefined;
   }
 
-  /** What a function did not report, as Lambda deletes it. */
+  /** Deletes the messages that a function did not report as failed, as Lambda does. */
   delete(queue: string, ids: ReadonlySet<string>): void {
     const left = this.#messages(queue).filter(({ id }) => !ids.has(id));
     this.#queues.set(queue, left);
@@ -153,7 +156,7 @@ export class AwsOverHttp {
     return found;
   }
 
-  /** Of a group, what comes first, and nothing while some of it is worked on. */
+  /** Takes the first messages of a group, and none while one of the group is in flight. */
   #take(queue: string, most: number): readonly Message[] {
     const now = Date.now();
     const blocked = new Set<string>();
@@ -195,7 +198,7 @@ export class AwsOverHttp {
         return { EventSourceMappings: [{ ScalingConfig: { MaximumConcurrency: 2 } }] };
       },
       monitoring: () => ({ MetricAlarms: [{ AlarmName: 'taintward-late', StateValue: 'OK' }] }),
-      // Nobody listens there.
+      // Nothing listens there.
       eks: () => ({ cluster: { endpoint: 'https://127.0.0.1:9', certificateAuthority: { data: 'AA==' } } }),
       sts: ({ operation, who }) => xml(operation, IDENTITY[operation]?.(who) ?? ''),
     };
@@ -248,7 +251,7 @@ export class AwsOverHttp {
   }
 }
 
-/** The command of that name; what it does not know the table refuses itself. */
+/** Returns the command of that name; the table itself rejects unknown commands. */
 function dynamoCommand(operation: string, input: unknown): object {
   const Command = (dynamoDb as unknown as Record<string, new (input: unknown) => object>)[
     `${operation}Command`
@@ -257,12 +260,12 @@ function dynamoCommand(operation: string, input: unknown): object {
   return new Command(input);
 }
 
-/** Whom STS and SQS name. */
+/** The user ID in the responses of STS and SQS. */
 const userId = (who: string): string => `AROA${who}:1`;
 
 const queueArn = (queue: string): string => `arn:aws:sqs:eu-west-1:${ACCOUNT}:${queue}`;
 
-/** SDKs look whether what comes is what was sent. */
+/** SDKs verify the hash of sent and received bodies. */
 const md5 = (body: string): string => createHash('md5').update(body).digest('hex');
 
 const attributes = ({ receives, sentAt, group, sender }: Message): SQSRecord['attributes'] => ({
@@ -297,7 +300,7 @@ const IDENTITY: Readonly<Record<string, (who: string) => string>> = {
 const xml = (operation: string, result: string): string =>
   `<${operation}Response><${operation}Result>${result}</${operation}Result></${operation}Response>`;
 
-/** What we ask of APIs that name no operation, by service and path. */
+/** Operations of APIs whose requests name no operation, by service and path. */
 const REST: readonly { readonly service: string; readonly path: RegExp; readonly operation: string }[] = [
   { service: 'scheduler', path: /^\/schedules\/[^/]+$/, operation: 'CreateSchedule' },
   { service: 'eks', path: /^\/clusters\/[^/]+$/, operation: 'DescribeCluster' },
@@ -307,7 +310,7 @@ const REST: readonly { readonly service: string; readonly path: RegExp; readonly
   { service: 'lambda', path: /\/functions\/[^/]+\/concurrency$/, operation: 'GetFunctionConcurrency' },
 ];
 
-/** The function that a path of Lambda names. */
+/** Returns the function in a path of Lambda's API. */
 export const functionOf = (path: string): string => /\/functions\/([^/]+)\//.exec(path)?.[1] ?? '';
 
 function callOf({ headers, url = '' }: IncomingMessage, body: string): AwsCall {

@@ -7,7 +7,7 @@ interface Alarm {
   readonly ring: () => Promise<void>;
 }
 
-/** A clock that moves only when told, and rings what was set on it, in order, on the way. */
+/** A clock that moves only by calls, and fires the alarms that were set on it in order while it moves. */
 export class DrivenClock implements Clock {
   #now: EpochMs;
   #order = 0;
@@ -21,7 +21,7 @@ export class DrivenClock implements Clock {
     return this.#now;
   }
 
-  /** Rings at `at`, or at the next advance when that is past. */
+  /** Fires at `at`, or at the next advance when `at` is past. */
   setAlarm(at: EpochMs, ring: () => Promise<void>): void {
     this.#alarms.push({ at, order: this.#order++, ring });
   }
@@ -30,7 +30,7 @@ export class DrivenClock implements Clock {
     this.#alarms = [];
   }
 
-  /** Moves to `to`; every alarm due until then rings at its own moment, and those it sets in turn. */
+  /** Moves to `to`. Every alarm that is due until then fires at its own time, including alarms that it sets. */
   async advanceTo(to: EpochMs): Promise<void> {
     for (;;) {
       const next = this.#alarms

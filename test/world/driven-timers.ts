@@ -2,26 +2,26 @@ import { syncBuiltinESMExports } from 'node:module';
 import type { TestContext } from 'node:test';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Time passes in such steps, so that what a timer sets off can set timers of its own. */
+/** Time passes in such steps, so that a timer's effects can set further timers. */
 const STEP_MS = 50;
 
 export interface DrivenTimers {
-  /** Lets this much time pass, in no time; whatever falls due meanwhile happens at its moment. */
+  /** Simulates the passing of this much time; timers fire at their simulated times. */
   pass(ms: number): Promise<void>;
-  /** Lets everything happen that needs no time. */
+  /** Waits until everything has happened that needs no time. */
   settle(): Promise<void>;
 }
 
-/** The clock of driven timers, by which durations are measured, too. */
+/** The clock of driven timers, which also measures durations. */
 export const drivenClock: Clock = { now: () => Date.now() };
 
-/** Has timers driven by the test from now on; what it returns ends that. */
+/** Lets the test drive timers from now on; returns a function that ends it. */
 function drive(
   { mock }: Pick<TestContext, 'mock'>,
   options: Parameters<TestContext['mock']['timers']['enable']>[0],
 ): () => void {
   mock.timers.enable(options);
-  // Modules that import the functions of node:timers/promises by name get the driven ones only so.
+  // Without this, modules that import the functions of node:timers/promises by name would get the real ones.
   syncBuiltinESMExports();
   return () => {
     mock.timers.reset();
@@ -29,7 +29,7 @@ function drive(
   };
 }
 
-/** Timers and the date stand still, until the end of the test, unless the test moves them. */
+/** Stops timers and the date until the end of the test; only the test moves them. */
 export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 0): DrivenTimers {
   context.after(drive(context, { apis: ['setTimeout', 'Date'], now }));
   const settle = async (): Promise<void> => {
@@ -47,7 +47,7 @@ export function driveTimers(context: Pick<TestContext, 'mock' | 'after'>, now = 
   };
 }
 
-/** Does `work`, in which waits take no time: timers fire in their order, one step of time after each turn of the event loop. */
+/** Runs `work` without real waits: timers fire in order, one step of time after each turn of the event loop. */
 export async function inNoTime<T>(context: Pick<TestContext, 'mock'>, work: () => Promise<T>): Promise<T> {
   const end = drive(context, { apis: ['setTimeout'] });
   try {

@@ -10,7 +10,9 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { KeptLetters } from './kept-letters.ts';
 
-/** A fleet of these clusters in memory, for whom anna speaks, of which nothing was said; `parts` in place of its own. */
+/**
+ * Returns a fleet of these clusters in memory with empty rules, with the operator anna; `parts` replace its own parts.
+ */
 export function embeddedFleet(
   t: Pick<TestContext, 'after'>,
   { clusters, clock }: { readonly clusters: readonly string[]; readonly clock: Clock },

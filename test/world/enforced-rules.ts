@@ -2,7 +2,7 @@ import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';
 
-/** As if each cluster's owner had said that it is to be enforced, and nothing else. */
+/** Returns rules that only set the mode to enforce. */
 export const enforced = (matching: MatchOptions): Rules => ({
   policy: { ...DEFAULT_POLICY, mode: 'enforce' },
   ordersRevision: 0,
@@ -14,7 +14,7 @@ export const enforced = (matching: MatchOptions): Rules => ({
   matching,
 });
 
-/** Reads the same of each cluster: {@link enforced}. */
+/** Returns a reader that reads {@link enforced} for every cluster. */
 export const enforcing = (matching: MatchOptions): RulesReader => {
   const rules = enforced(matching);
   return async () => rules;

@@ -15,7 +15,7 @@ import { pause } from '#shared/time/pause.ts';
 type Kind = 'nodes' | 'pods';
 type Live = LiveNode | LivePod;
 
-/** One write: what there was under its key, and what there is since. Without both it is of some other kind. */
+/** One write: the objects under its key before and after it. Without both it is of another kind. */
 interface Write {
   readonly version: number;
   readonly kind?: Kind;
@@ -24,17 +24,17 @@ interface Write {
   readonly after?: Live | undefined;
 }
 
-/** How often, from 0 to 1 of all cases, and how long. */
+/** The frequencies of faults, from 0 to 1 of all cases, and delays. */
 export interface Weather {
-  /** A request is refused or runs into a time-out. */
+  /** A request is rejected or times out. */
   readonly refused: number;
-  /** A watch ends in order after what it tells next, loses what it should tell, and breaks or falls silent. */
+  /** A watch ends regularly after its next event, loses an event and breaks, or loses an event and falls silent. */
   readonly cut: number;
   readonly broken: number;
   readonly silent: number;
-  /** Longest way of a request to the server, of its answer back, and of an event. */
+  /** The maximum transit time of a request, of its response, and of an event. */
   readonly wayMs: number;
-  /** How far a server's cache is behind at most. */
+  /** The maximum lag of a server's cache. */
   readonly lagMs: number;
 }
 
@@ -47,7 +47,7 @@ export interface PodRequest {
 }
 
 const BOOKMARK_MS = 60_000;
-/** How long a server waits for its cache to get as far as it is asked for. */
+/** The time that a server waits for its cache to reach a requested version. */
 const FRESH_WITHIN_MS = 3_000;
 const TIMEOUT_MS = 30_000;
 
@@ -57,9 +57,10 @@ interface Random {
 }
 
 /**
- * The API servers of one cluster, before one etcd: one version for all kinds; caches of their own that lag, from which they
- * answer lists that do not ask for the newest, and all watches; histories that begin where a cache was filled (410 before
- * that). The etcd can be restored to an older state, from where versions count on.
+ * The API servers of one cluster, with one etcd and one version for all kinds. Each server has a cache of its own that
+ * lags, from which it answers all watches and those lists that do not request the newest version. Its history begins
+ * where its cache was filled (410 before that). The etcd can be restored to an older state, from which versions count
+ * on.
  */
 export class FakeApiServers {
   readonly skews = [];
@@ -70,20 +71,20 @@ export class FakeApiServers {
   #version: number;
   readonly #live = new Map<string, Live>();
   readonly #servers: Server[];
-  /** Pages that are still to be asked for, by their tokens. */
+  /** Pages that were not requested yet, by their tokens. */
   readonly #rests = new Map<string, { readonly version: number; readonly items: readonly Live[] }>();
   readonly #closing = new AbortController();
   weather: Weather = CALM;
   readonly podRequests: PodRequest[] = [];
   #podLists = 0;
-  /** So many lists of a node's pods were under way at a time. */
+  /** The maximum number of concurrent lists of a node's pods. */
   mostPodLists = 0;
-  /** Watches of pods that a server serves, by node; undefined: of all. */
+  /** The watches of pods that servers serve, by node; undefined: of all nodes. */
   readonly podWatches = new Map<object, NodeName | undefined>();
   readonly nodes: Resource<LiveNode>;
   readonly pods: Resource<LivePod>;
 
-  /** `streaming`: how many of the `servers` stream lists. */
+  /** `streaming`: the number of the `servers` that stream lists. */
   constructor(
     random: Random,
     {
@@ -136,25 +137,25 @@ export class FakeApiServers {
     this.#write('pods', name, undefined);
   }
 
-  /** Somebody writes something else, a lease perhaps. */
+  /** Writes an object of another kind, for example a lease. */
   writeOther(): void {
     this.#append({ key: '' });
   }
 
-  /** One server begins with an empty history and a fresh cache; its connections break. */
+  /** Restarts one server with an empty history and a fresh cache; its connections break. */
   restart(index: number): void {
     const server = this.#servers[index];
     if (!server) return;
     server.restart(this.#cacheNow());
   }
 
-  /** Tokens of pages expire, and no server can tell what was before. */
+  /** Expires the tokens of pages, and the history of all servers. */
   compact(): void {
     this.#rests.clear();
     for (const server of this.#servers) server.forget();
   }
 
-  /** The etcd is as it was so many versions ago, at most as the first; all servers begin anew. */
+  /** Restores the etcd to the state of `versionsAgo` versions ago, but not before the first; all servers restart. */
   restore(versionsAgo: number): void {
     const version = Math.max(this.#firstVersion, this.#version - versionsAgo);
     this.#version = version;
@@ -186,7 +187,7 @@ export class FakeApiServers {
     for (const server of this.#servers) void this.#reach(server, written);
   }
 
-  /** A server's cache hears of a write, not before those that were earlier. */
+  /** Adds a write to a server's cache, after all earlier writes. */
   async #reach(server: Server, write: Write): Promise<void> {
     const { incarnation } = server;
     await delay(this.#random.next() * this.weather.lagMs);
@@ -230,7 +231,7 @@ export class FakeApiServers {
       page = this.#page(this.#all(kind, this.#live, onNode), this.#version, limit);
     } else {
       await server.fresh(Number(notOlderThan), signal);
-      // From the cache there are no pages.
+      // Lists from the cache are not paged.
       page = { items: this.#all(kind, server.live, onNode), resourceVersion: String(server.version) };
     }
     await this.#way(signal);
@@ -313,16 +314,16 @@ export class FakeApiServers {
     }
   }
 
-  /** As a watch with this selector tells of it. */
+  /** Returns the event of a watch with this selector. */
   #event({ before, after, version }: Write, { onNode, follows }: WatchOptions): WatchEvent<Live> | undefined {
     const matches = (object: Live | undefined) =>
       object && (onNode === undefined || nodeOf(object) === onNode);
     if (!matches(before) && !matches(after)) return undefined;
-    // What leaves a selection is told as it was in it.
+    // An object that leaves a selection is reported in its state within the selection.
     const object = matches(after) ? after : before;
     if (!object) return undefined;
     const node = nodeOf(object);
-    // Not every line can be passed over unread.
+    // Some lines cannot be skipped unread.
     if (follows && node !== undefined && !follows(node) && !this.#random.chance(0.1)) {
       return { kind: 'passed', resourceVersion: String(version) };
     }
@@ -331,7 +332,7 @@ export class FakeApiServers {
       : { kind: 'delete', object: { ...object, resourceVersion: String(version) } };
   }
 
-  /** Resolves with the server that takes the request. */
+  /** Resolves with the server that receives the request. */
   async #arrive(
     kind: Kind,
     verb: 'list' | 'watch',
@@ -366,7 +367,7 @@ export class FakeApiServers {
   }
 }
 
-/** What one watch was told last. */
+/** The last version and bookmark that one watch received. */
 interface Told {
   readonly version: number;
   readonly bookmarks: number;
@@ -377,16 +378,16 @@ interface Cache {
   readonly live: Map<string, Live>;
 }
 
-/** One API server: a cache, what happened since it was filled, and who waits for more. */
+/** One API server: a cache, the changes since it was filled, and the watches that wait for more. */
 class Server {
   readonly streams: boolean;
   live: Map<string, Live>;
   version: number;
-  /** Before this version it can tell nothing. */
+  /** The history begins at this version. */
   begins: number;
   /** Counts its restarts. */
   incarnation = 0;
-  /** Counts the moments at which watches are to be told a bookmark. */
+  /** Counts the times at which watches must receive a bookmark. */
   bookmarks = 0;
   #told: Write[] = [];
   readonly #waiting = new Set<() => void>();
@@ -430,17 +431,17 @@ class Server {
     this.#wake();
   }
 
-  /** What it can tell of what happened after a version. */
+  /** Returns the changes after a version. */
   heard(after: number): readonly Write[] {
     return this.#told.slice(this.#told.findLastIndex(({ version }) => version <= after) + 1);
   }
 
-  /** One that says nothing new is left out. */
+  /** A bookmark without a new version is left out. */
   owesBookmark(told: Told): boolean {
     return this.bookmarks > told.bookmarks && this.version > told.version;
   }
 
-  /** Resolves when there is something to tell, or nobody who could. */
+  /** Resolves when there is an event to send, or when the watch or the server has ended. */
   async news(heard: number, told: Told, signal: AbortSignal): Promise<void> {
     const { incarnation } = this;
     const isQuiet = () => this.version <= heard && !this.owesBookmark(told);

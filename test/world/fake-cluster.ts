@@ -26,15 +26,15 @@ import { FakeResource } from './fake-resource.ts';
 /** A deletion that succeeded. */
 export interface Deletion {
   readonly pod: LivePod;
-  /** The UID the caller asked for. */
+  /** The UID in the caller's request. */
   readonly meant: PodUid;
   readonly at: EpochMs;
 }
 
-/** What a test says of an object; the cluster numbers its versions. */
+/** An object from a test; the cluster numbers its versions. */
 type Unversioned<T> = Omit<T, 'resourceVersion'>;
 
-/** A cluster in memory: what it holds is set by the test, deletions take effect at once. */
+/** A cluster in memory: the test sets its contents, and deletions take effect immediately. */
 export class FakeCluster implements KubernetesApi {
   readonly #clock: Clock;
   readonly #stamps: boolean;
@@ -48,27 +48,27 @@ export class FakeCluster implements KubernetesApi {
   readonly events: PodEvent[] = [];
   /** Leases of nodes, by name of the node, as their kubelets renewed them. */
   readonly nodeLeases = new Map<string, Omit<NodeLease, 'asOf'>>();
-  /** What is known as `takeovers/live`, if it is there. */
+  /** The resource `takeovers/live`, if it exists. */
   takeover: Takeover | undefined;
   skewMs: number | undefined;
-  /** As other API servers of the cluster, or slow answers, say beside `skewMs`. */
+  /** Skews that other API servers of the cluster, or slow responses, show beside `skewMs`. */
   otherSkews: readonly SkewRange[] = [];
   breakerOpen = false;
-  /** Other installations that mark pods, and were not told of yet. */
+  /** Other installations that mark pods and were not reported yet. */
   readonly rivals: string[] = [];
   lastRival: Rival | undefined;
   /** Called after a pod was deleted. */
   onDeleted: (pod: LivePod) => void = () => undefined;
-  /** How many pods with a label `app` of some value disruption budgets let go, by budget. */
+  /** The number of evictions that disruption budgets allow for pods with a label `app` of some value, by budget. */
   readonly budgets = new Map<string, { readonly app: string; allowed: number }>();
-  /** How the API server refuses evictions of pods with a label `app` of this value. */
+  /** The errors with which the API server rejects evictions of pods with a label `app` of this value. */
   readonly admission = new Map<string, ApiError>();
   /** Called before each request; throws an `ApiError` to make it fail. */
   beforeRequest: (
     verb: 'get' | 'get-lease' | 'get-replicas' | 'list' | 'patch' | 'delete' | 'evict' | 'create' | 'try',
   ) => void = () => undefined;
 
-  /** `stamps`: the server says who wrote a node's taints, and when; those of a managed cluster may not. */
+  /** `stamps`: the server reports who wrote a node's taints, and when; the server of a managed cluster may not. */
   constructor(clock: Clock, { stamps = false } = {}) {
     this.#clock = clock;
     this.#stamps = stamps;
@@ -97,13 +97,13 @@ export class FakeCluster implements KubernetesApi {
     return this.#pods.live;
   }
 
-  /** Every version told so far is now too old to watch from. */
+  /** Makes every version so far too old to watch from. */
   forgetHistory(): void {
     this.#nodes.forget();
     this.#pods.forget();
   }
 
-  /** Whether a node that is made now loses this taint, as the policy of a takeover has it. */
+  /** Reports whether the policy of a takeover removes this taint from a node that is created now. */
   keepsOut: (taint: LiveTaint) => boolean = ({ key, effect, timeAdded }) => {
     if (effect !== 'NoExecute' || timeAdded === undefined || !this.takeover?.keys.includes(key)) return false;
     const {
@@ -141,7 +141,7 @@ export class FakeCluster implements KubernetesApi {
     return this.#pods.remove(keyOf(pod), this.#nextVersion());
   }
 
-  /** What the credentials may do. */
+  /** Reports whether the credentials have a permission. */
   allows: (right: Permission) => boolean = () => true;
 
   async allowed(right: Permission): Promise<boolean> {
@@ -212,7 +212,7 @@ export class FakeCluster implements KubernetesApi {
     return answer;
   }
 
-  /** What webhooks say to a pod's eviction, as `RestApi` reads them; `undefined`: nothing. */
+  /** Returns the answer of webhooks to a pod's eviction, as `RestApi` reads it; `undefined`: there is none. */
   #askAdmission({ labels }: LivePod): EvictionAnswer | undefined {
     const refusal = this.admission.get(labels?.['app'] ?? '');
     if (!refusal) return undefined;
@@ -221,7 +221,10 @@ export class FakeCluster implements KubernetesApi {
     return answer;
   }
 
-  /** What a pod's budgets say to its eviction; one that lets it go lets one less go from then on. */
+  /**
+   * Returns the answer of a pod's budgets to its eviction. A budget that allows the eviction allows one less from then
+   * on.
+   */
   protected askBudgets({ labels }: LivePod): EvictionAnswer {
     const [budget, ...others] = [...this.budgets.values()].filter(({ app }) => app === labels?.['app']);
     const by = 'budget';
@@ -275,7 +278,7 @@ export class FakeCluster implements KubernetesApi {
     return taints.filter((taint) => !this.keepsOut(taint));
   }
 
-  /** Makes `takeovers/live` as it is when a takeover begins. */
+  /** Creates `takeovers/live` in its initial state. */
   putTakeover(keys: readonly string[], lapseMs: number): Takeover {
     this.takeover = { keys, lapseMs, resourceVersion: this.#nextVersion() };
     return this.takeover;

@@ -26,24 +26,24 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 export type Item = Record<string, AttributeValue>;
 
-/** One write, alone or of a transaction. */
+/** One write, by itself or in a transaction. */
 interface Action {
   readonly Put?: Omit<PutItemCommandInput, 'TableName'> | undefined;
   readonly Update?: Omit<UpdateItemCommandInput, 'TableName'> | undefined;
   readonly Delete?: Omit<DeleteItemCommandInput, 'TableName'> | undefined;
 }
 
-/** What DynamoDB does as it likes, within what it promises. */
+/** The nondeterminism that DynamoDB permits itself. */
 export interface Whims {
-  /** Items on the next page of a query, at most. */
+  /** Returns the maximum number of items on the next page of a query. */
   pageItems(): number;
-  /** Whether an action of a batch is left to be asked for again. */
+  /** Reports whether an action of a batch is left unprocessed. */
   leavesOut(): boolean;
-  /** Whether somebody else's transaction holds what is to be written. */
+  /** Reports whether another transaction holds the item to be written. */
   conflicts(): boolean;
-  /** By how much the index lags behind a write. */
+  /** Returns the lag of the index behind a write. */
   indexLagMs(): number;
-  /** How much later than its time to live an item is removed. */
+  /** Returns the delay between an item's time to live and its removal. */
   removalLagMs(): number;
 }
 
@@ -60,7 +60,7 @@ const MAX_BATCH_GET_KEYS = 100;
 const MAX_BATCH_WRITES = 25;
 const MAX_ITEM_BYTES = 409_600;
 
-/** A write to the index that is not to be seen yet. */
+/** A write to the index that is not visible yet. */
 interface IndexWrite {
   readonly visibleAt: EpochMs;
   readonly id: string;
@@ -68,8 +68,8 @@ interface IndexWrite {
 }
 
 /**
- * One DynamoDB table with one sparse index, keys only, in memory. It understands the commands and expressions of our
- * adapters, and throws for any other, and for what exceeds DynamoDB's limits.
+ * One DynamoDB table with one sparse, keys-only index, in memory. It supports the commands and expressions of the
+ * project's adapters, and throws for any other, and for requests beyond DynamoDB's limits.
  */
 export class FakeDynamoDb {
   readonly #clock: Clock;
@@ -78,7 +78,7 @@ export class FakeDynamoDb {
   readonly #index = new Map<string, Item>();
   #indexWrites: IndexWrite[] = [];
   readonly #removeAt = new Map<string, EpochMs>();
-  /** Of the table; on pages of one. */
+  /** The table's tags, on pages of one. */
   tags: readonly { readonly Key: string; readonly Value: string }[] = [];
   /** Called for each item that is read by a query. */
   onQueried: (item: Item) => void = () => undefined;
@@ -90,7 +90,7 @@ export class FakeDynamoDb {
     this.#whims = whims;
   }
 
-  /** All that is stored. */
+  /** Yields all stored items. */
   *items(): Iterable<Item> {
     for (const partition of this.#partitions.values()) yield* partition.values();
   }
@@ -112,7 +112,7 @@ export class FakeDynamoDb {
     if (item) this.onWritten(item);
   }
 
-  /** Removes what has outlived its time to live, and the time that takes. Returns what was removed. */
+  /** Removes and returns the items whose time to live and removal delay have passed. */
   sweep(): readonly Item[] {
     const now = this.#clock.now();
     const removed: Item[] = [];
@@ -145,7 +145,7 @@ export class FakeDynamoDb {
     throw new Error(`the fake DynamoDB does not understand ${command?.constructor.name}`);
   }
 
-  /** As {@link perform}, without whims and unnoticed. */
+  /** Performs a command without nondeterminism and without callbacks. */
   calmly(command: unknown): object {
     const { onQueried, onWritten } = this;
     const whims = this.#whims;
@@ -302,7 +302,10 @@ export class FakeDynamoDb {
   }
 }
 
-/** A client whose commands are answered by `perform`: all else of it, and what it takes to set that up, nobody uses. */
+/**
+ * Returns a client whose commands are answered by `perform`. The rest of the client is not set up, because nothing uses
+ * it.
+ */
 export function fakeClient(perform: (command: unknown) => Promise<object>): DynamoDBClient {
   return Object.assign(Object.create(DynamoDBClient.prototype), { send: perform });
 }
@@ -315,7 +318,7 @@ const keyOf = ({ pk, sk }: Item): Item => ({ ...(pk ? { pk } : {}), ...(sk ? { s
 
 const idOf = (item: Item): string => `${textOf(item, 'pk')}\n${textOf(item, 'sk')}`;
 
-/** What the index holds of an item, if anything. */
+/** Returns the index keys of an item, if it has any. */
 function indexKeys(item: Item): Item | undefined {
   const { pk, sk, clusterKey, clusterSort } = item;
   return pk && sk && clusterKey && clusterSort ? { pk, sk, clusterKey, clusterSort } : undefined;
@@ -332,7 +335,7 @@ function itemOrKeyOf({ Put, Update, Delete }: Action): Item {
   return found;
 }
 
-/** What a query asks of the sort key. */
+/** Returns the sort key condition of a query. */
 function keyCondition(expression: string, values: Item): (sortKey: string) => boolean {
   const [from, to] = [textOf(values, ':from'), textOf(values, ':to')];
   switch (expression) {
@@ -348,7 +351,7 @@ function keyCondition(expression: string, values: Item): (sortKey: string) => bo
   }
 }
 
-/** The item after an action. */
+/** Returns the item after an action. */
 function after({ Put, Update, Delete }: Action, before: Item): Item | undefined {
   if (Delete) return undefined;
   if (Put) return Put.Item;

@@ -9,7 +9,7 @@ const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
 export class FakeObjects implements Objects {
   readonly #objects = new Map<string, KubernetesObject>();
   #version = 0;
-  /** Writes that changed something. */
+  /** The number of writes that changed an object. */
   writes = 0;
 
   async get(name: string): Promise<unknown> {
@@ -33,7 +33,7 @@ export class FakeObjects implements Objects {
   async replace(object: KubernetesObject): Promise<unknown> {
     const stored = this.#objects.get(object.metadata.name);
     if (stored?.metadata.resourceVersion !== object.metadata.resourceVersion) return undefined;
-    // The real one writes nothing then, and answers as if it had.
+    // The real API server writes nothing then, and responds as if it had.
     return isDeepStrictEqual(stored, JSON.parse(JSON.stringify(object))) ? stored : this.#store(object);
   }
 

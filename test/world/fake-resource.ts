@@ -14,19 +14,19 @@ interface Change<T> {
   readonly event: ChangeEvent<T>;
 }
 
-/** Objects of one kind and what happened to them, as an API server shows both. */
+/** Objects of one kind and their changes, as an API server shows both. */
 export class FakeResource<T extends { readonly resourceVersion: string }> implements Resource<T> {
-  /** What there is, by its key. */
+  /** The present objects, by their keys. */
   readonly live = new Map<string, T>();
   readonly #present: () => number;
   readonly #nodeOf: (object: T) => NodeName | undefined;
   #changes: Change<T>[] = [];
   #forgottenUpTo = 0;
   readonly #listeners = new Set<() => void>();
-  /** What is left of lists, by their tokens. */
+  /** The rest of paged lists, by their tokens. */
   readonly #rests = new Map<string, readonly T[]>();
 
-  /** `present`: the cluster's version, which all kinds share; `nodeOf`: the node an object is bound to. */
+  /** `present`: the cluster's version, which all kinds share; `nodeOf`: the node that an object is bound to. */
   constructor(present: () => number, nodeOf: (object: T) => NodeName | undefined = () => undefined) {
     this.#present = present;
     this.#nodeOf = nodeOf;
@@ -38,7 +38,7 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     return object;
   }
 
-  /** A deletion is a version, too: returns the object with that. */
+  /** Removes an object, which creates a version, too. Returns the object with that version. */
   remove(key: string, resourceVersion: string): T | undefined {
     const found = this.live.get(key);
     if (!found) return undefined;
@@ -48,7 +48,7 @@ export class FakeResource<T extends { readonly resourceVersion: string }> implem
     return gone;
   }
 
-  /** Makes every version and token given out so far too old, as compaction does. */
+  /** Makes every version and token so far too old, as compaction does. */
   forget(): void {
     this.#forgottenUpTo = this.#present() + 1;
     this.#changes = [];

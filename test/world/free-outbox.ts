@@ -6,7 +6,7 @@ import type { Delta } from '#shared/eviction/facts.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** What sends the deltas of a cluster whose queues are always free. */
+/** Sends the deltas of a cluster whose queues are always free. */
 export class FreeOutbox {
   readonly #pending: PendingDeltas;
   readonly #nodes: Readonly<Record<DeltaQueue, Set<NodeName>>> = {
@@ -25,7 +25,7 @@ export class FreeOutbox {
     }
   }
 
-  /** Sends what there is to tell, those of whole nodes first. */
+  /** Yields the pending deltas, those of whole nodes first. */
   *send(now: EpochMs): Generator<Delta> {
     for (const queue of DELTA_QUEUES) {
       for (const node of this.#nodes[queue]) {

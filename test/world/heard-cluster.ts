@@ -3,7 +3,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Leases } from '#shared/state/lease.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Has a relay hear from a cluster at that moment. */
+/** Makes a relay record a contact with a cluster at that time. */
 export async function heardCluster(leases: Leases, cluster: ClusterName, at: EpochMs): Promise<void> {
   const lease = await leases.take(cluster, await leases.look(cluster), 'relay-1', at);
   assert.ok(lease);

@@ -1,7 +1,7 @@
 import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-letters.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
-/** Dead letters of a deployment, in memory, numbered as they come. */
+/** Dead letters of a deployment, in memory, numbered in the order of arrival. */
 export class KeptLetters implements DeadLetterBox {
   readonly #clock: Clock;
   #kept: readonly DeadLetter[] = [];
@@ -17,7 +17,7 @@ export class KeptLetters implements DeadLetterBox {
     this.#kept = [...this.#kept, { id: `${this.#last}`, queue, at: this.#clock.now(), reason, body }];
   }
 
-  /** Those that went back to their queue since this was last asked. */
+  /** Returns the dead letters that were redriven since the last call. */
   takeRedriven(): readonly DeadLetter[] {
     const redriven = this.#redriven;
     this.#redriven = [];

@@ -2,15 +2,15 @@ import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { contextConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import { currentContext, readKubeconfig } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 
-/** A context of a kubeconfig, as a way to reach its cluster. */
+/** A context of a kubeconfig, with the connection to its cluster. */
 export interface Context {
   readonly name: string;
   readonly connection: Connection;
 }
 
 /**
- * The named contexts of a kubeconfig; of none named, its current one. `kubeconfig` is a path; absent: where
- * kubectl looks. Throws `KubeconfigError`.
+ * Returns the named contexts of a kubeconfig; without names, its current one. `kubeconfig` is a path; absent: kubectl's
+ * default. Throws `KubeconfigError`.
  */
 export function loadContexts(options: {
   readonly kubeconfig?: string;

@@ -1,6 +1,6 @@
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 
-/** Evictions of which nobody counts anything. */
+/** Metrics of evictions that are not counted. */
 export const NO_METRICS: EvictionMetrics = {
   podDeleted: () => undefined,
   requestRefused: () => undefined,

@@ -2,7 +2,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '#shared/state/proofs.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** Proofs as a test has them noted. */
+/** Proofs in memory, which a test writes. */
 export class ProofsInMemory implements ProofNotes, ProbeTrace, ProofReader {
   readonly #proofs = new Map<ClusterName, StoredProofs>();
   readonly #traces = new Map<ClusterName, EpochMs>();

@@ -4,20 +4,20 @@ import type { AuditEntry, Change, GuardState, RulesStore, StoredRules } from '#s
 import { StoreError } from '#shared/state/store.ts';
 import { guardStateOf } from '#shared/state/stored-rules.ts';
 
-/** What is written of one cluster's guard, in memory. */
+/** The stored state of one cluster's guard, in memory. */
 export class ScriptedGuardBook implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
   state: GuardState = { revision: 0, trips: [] };
-  /** Nothing is read or written. */
+  /** True if all reads and writes fail. */
   isAway = false;
-  /** Nothing is written. */
+  /** True if all writes fail. */
   isReadOnly = false;
-  /** Writes wait for it. */
+  /** Writes wait for this promise. */
   answer: Promise<void> = Promise.resolve();
-  /** What the audit says. */
+  /** The texts of the audit entries so far. */
   readonly noted: string[] = [];
-  /** Tries to write. */
+  /** The number of attempted writes. */
   tries = 0;
-  /** Tries to write what stands once more. */
+  /** The number of attempts to rewrite the unchanged state. */
   touches = 0;
 
   async read(_cluster: ClusterName): Promise<StoredRules> {
@@ -46,7 +46,7 @@ export class ScriptedGuardBook implements Pick<RulesStore, 'read' | 'changeGuard
     return revision === this.state.revision ? 'changed' : 'conflict';
   }
 
-  /** Somebody writes these trips, standing and released ones. */
+  /** Writes these trips, active and released ones, as another process. */
   set(trips: readonly Trip[]): void {
     this.state = guardStateOf(this.state.revision + 1, trips);
   }

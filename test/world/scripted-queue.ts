@@ -1,6 +1,6 @@
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 
-/** A queue that keeps what it is sent, until it is told to refuse. */
+/** A queue that keeps sent messages, until it is set to fail. */
 export class ScriptedQueue implements QueueSender {
   readonly sent: OutgoingMessage[] = [];
   /** Thrown instead of sending. */

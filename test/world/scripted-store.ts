@@ -3,11 +3,11 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Commit, StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** The embedded store, and what goes wrong with it next. */
+/** The embedded store with scripted failures. */
 export class ScriptedStore extends SqliteStore {
-  /** Commits that lose the race before one is made. */
+  /** The number of commits that conflict before the next one succeeds. */
   conflicts = 0;
-  /** Loads that fail before one succeeds. */
+  /** The number of loads that fail before the next one succeeds. */
   outages = 0;
   commits = 0;
 

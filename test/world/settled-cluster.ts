@@ -16,14 +16,15 @@ const SETTLED_WITHIN_MS = 60_000;
 
 export interface SettledCluster {
   readonly cluster: SimulatedCluster;
-  /** Of its context; nothing else is known of it. */
+  /** A fleet with the context of the cluster, without stored state. */
   readonly fleet: ContextFleet;
   readonly live: LiveCluster;
   close(): Promise<void>;
 }
 
 /**
- * The simulated cluster of the demo, once all of its pods are ready and its budget knows: what was made by `prepare`, too.
+ * Starts the simulated cluster of the demo, and waits until all of its pods, including those that `prepare` made, are
+ * ready and its budget counts them.
  */
 export async function settledCluster(
   prepare: (live: LiveCluster) => Promise<number> = async () => 0,
@@ -51,7 +52,10 @@ export async function settledCluster(
   };
 }
 
-/** To prepare it: adds the pod `default/debug` on node-1, which nobody makes anew. Returns how many pods these are. */
+/**
+ * A preparation that adds the pod `default/debug` on node-1, which no controller re-creates. Returns the number of
+ * added pods.
+ */
 export async function addBarePod({ objects }: LiveCluster): Promise<number> {
   await objects.create('/api/v1/namespaces/default/pods', {
     metadata: { name: 'debug' },

@@ -5,10 +5,13 @@ import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
 import { DrivenClock } from './driven-clock.ts';
 import { FakeCluster } from './fake-cluster.ts';
 
-/** What an API server shows, by path: objects, and collections, of which selectors choose nothing here. */
+/** The objects and collections that an API server shows, by path. Selectors select nothing here. */
 export type Shown = Readonly<Record<string, object | readonly object[]>>;
 
-/** A cluster that shows nothing else, whose clock is ours, and that allows everything but what `refused` says. */
+/**
+ * Returns a cluster that shows these objects only, whose clock is the test's, and that allows all requests except those
+ * that `refused` matches.
+ */
 export function shownCluster(
   shown: Shown,
   now: number,
@@ -35,7 +38,7 @@ export function shownCluster(
   return { name: clusterName('prod'), api, objects: objects as ClusterObjects, close: () => undefined };
 }
 
-/** What shows that the built-in controller is on, or off: the flags of a control plane. */
+/** Returns the objects that show the state of the built-in controller: the flags of a control plane. */
 export const controllerManager = (state: 'on' | 'off'): Shown => ({
   '/api/v1/namespaces/kube-system/pods': [
     {

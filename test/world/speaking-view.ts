@@ -7,8 +7,8 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { FreeOutbox } from './free-outbox.ts';
 
 /**
- * A relay's view whose outbox is always free: whatever it hears, it answers with the deltas that are sent of it. It hears of
- * all pods, and has a list of a node's pods at hand as soon as that is tainted.
+ * A relay's view whose outbox is always free: it returns the deltas for every change that it receives. It receives all
+ * pods, and has a list of a node's pods as soon as the node is tainted.
  */
 export class SpeakingView {
   readonly #view: ClusterView;
@@ -54,7 +54,7 @@ export class SpeakingView {
     return this.#speak(this.#view.deleteNode(name, now), now);
   }
 
-  /** An API server tells the end of a pod before it tells of another one of its name. */
+  /** An API server reports the end of a pod before another pod of the same name. */
   upsertPod(pod: LivePod, now: EpochMs): readonly Delta[] {
     const isNamesake = ({ uid, namespace, name }: LivePod) =>
       uid !== pod.uid && namespace === pod.namespace && name === pod.name;

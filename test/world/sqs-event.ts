@@ -1,6 +1,6 @@
 import type { SQSEvent, SQSRecord } from 'aws-lambda';
 
-/** One message as Lambda hands it over. */
+/** Returns one message in the format of Lambda's events. */
 export function sqsRecord(
   body: string,
   fields: { messageId?: string; groupId?: string; receives?: number; senderId?: string } = {},

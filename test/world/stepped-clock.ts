@@ -1,7 +1,7 @@
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
-/** A clock that is set now and then, and a stopwatch that stands while its process is frozen. */
+/** A clock that can be set, and a stopwatch that stands still while its process is suspended. */
 export class SteppedClock implements Required<Clock> {
   #now: EpochMs;
   #stopwatchMs = 0;
@@ -18,13 +18,13 @@ export class SteppedClock implements Required<Clock> {
     return this.#stopwatchMs;
   }
 
-  /** Time passes. */
+  /** Lets time pass. */
   pass(ms: number): void {
     this.#now += ms;
     this.#stopwatchMs += ms;
   }
 
-  /** The wall clock is set forward, or back; as it seems to a frozen process, too. */
+  /** Sets the wall clock forward, or back. Time also seems to jump for a process that was suspended. */
   set(byMs: number): void {
     this.#now += byMs;
   }

@@ -5,11 +5,11 @@ import type { NodeName } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 
-/** A cluster as it is. */
+/** The actual state of a cluster. */
 export interface Actual {
   readonly nodes: readonly LiveNode[];
   readonly pods: readonly LivePod[];
-  /** The watches of pods that stand: whose, or of all. */
+  /** The active watches of pods: the node of each; undefined: all nodes. */
   readonly podWatches: readonly (NodeName | undefined)[];
 }
 
@@ -18,10 +18,12 @@ interface Told {
   readonly pods: Map<string, Known>;
 }
 
-/** What a delta is to say of a pod. */
+/** The facts of a pod that a delta must contain. */
 type Known = Pick<PodFacts, 'namespace' | 'name' | 'tolerations'>;
 
-/** What a relay's view of a cluster tells, as by an outbox that sends at once, to be held against the cluster. */
+/**
+ * Applies the deltas of a relay's view of a cluster, as if sent immediately, and compares the result with the cluster.
+ */
 export class ToldCluster {
   readonly #view: ClusterView;
   readonly #told = new Map<NodeName, Told>();
@@ -44,7 +46,7 @@ export class ToldCluster {
     }
   }
 
-  /** What the view, or what it told, has wrong of a cluster where all is quiet, one sentence each. */
+  /** Returns the errors in the view and in its deltas for a quiet cluster, one sentence each. */
   faults({ nodes, pods, podWatches }: Actual): readonly string[] {
     const faults: string[] = [];
     const live = new Map(nodes.map((node) => [node.name, node]));
@@ -52,7 +54,7 @@ export class ToldCluster {
     for (const name of this.#view.followed()) {
       const node = live.get(name);
       if (node && evicting(node).length === 0) faults.push(`${name} has no taint and is followed`);
-      // A deleted one, until it has no pods.
+      // A deleted node is followed until it has no pods.
       if (!node) faults.push(...this.#podFaults(name, pods));
     }
     for (const name of this.#told.keys()) {

@@ -3,7 +3,9 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { enforced } from './enforced-rules.ts';
 
-/** Rules of all clusters, told at once to whoever follows one, and when they change. At first all are enforced. */
+/**
+ * Rules of all clusters, sent immediately to each listener, and on every change. At first all clusters are enforced.
+ */
 export class ToldRules {
   #rules = enforced({ comparisonOperators: false });
   readonly #listeners = new Set<RulesListener>();

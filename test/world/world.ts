@@ -23,7 +23,7 @@ import { NO_METRICS } from './no-metrics.ts';
 import { SpeakingView } from './speaking-view.ts';
 import { sqsEvent, sqsRecord } from './sqs-event.ts';
 
-/** A log line and when it was written. */
+/** A log line and its time. */
 export interface LogLine {
   readonly at: EpochMs;
   readonly event: LogEvent;
@@ -33,8 +33,8 @@ export interface LogLine {
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
 /**
- * The real relay logic and the real handlers over one cluster in memory, on a driven clock: what a message or a
- * timer would bring about happens when the clock gets there. The store is the embedded one.
+ * The real relay logic and the real handlers over one cluster in memory, on a driven clock. The effect of a message or
+ * a timer happens when the clock reaches its time. The store is the embedded one.
  */
 export class World {
   readonly clock: DrivenClock;
@@ -44,7 +44,7 @@ export class World {
   readonly store = new SqliteStore({ path: ':memory:' });
   readonly #name: ClusterName = clusterName('c1');
   readonly #handlers: { readonly node: Handler; readonly pod: Handler; readonly evict: Handler };
-  /** Visibility changes asked for, by message. */
+  /** The requested visibility changes, by message. */
   readonly #retries: { readonly receiptHandle: string; readonly seconds: number }[] = [];
   #epoch = 1;
   #view: SpeakingView | undefined;
@@ -103,12 +103,12 @@ export class World {
     };
   }
 
-  /** What the relay knows; `undefined` while it is down. */
+  /** The relay's view; `undefined` while it is down. */
   get view(): SpeakingView | undefined {
     return this.#view;
   }
 
-  /** The service comes up: lists everything, re-arms what the store holds. Returns the relay's deltas. */
+  /** Starts the service: it lists everything, and arms timers for the stored records. Returns the relay's deltas. */
   async start(): Promise<readonly Delta[]> {
     const view = new SpeakingView(this.#name, this.#epoch++);
     this.#view = view;
@@ -122,13 +122,13 @@ export class World {
     return view.resync(stored, now, true);
   }
 
-  /** The service loses its process memory: what was in flight or timed in it is gone. */
+  /** Stops the service, which loses its memory, including messages in flight and timers. */
   stop(): void {
     this.#view = undefined;
     this.clock.clearAlarms();
   }
 
-  /** Hands deltas to their handlers, as messages, one by one; what fails comes again a second later. */
+  /** Passes deltas to their handlers, as messages, one by one; failed messages are redelivered a second later. */
   async deliver(deltas: readonly Delta[]): Promise<void> {
     for (const delta of deltas) {
       const handler = delta.kind === 'node' ? this.#handlers.node : this.#handlers.pod;
@@ -166,5 +166,5 @@ export class World {
   }
 }
 
-/** The handlers look at the event only. */
+/** The handlers use only the event. */
 const NO_CONTEXT = {} as Context;

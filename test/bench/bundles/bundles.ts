@@ -9,7 +9,7 @@ import { type Scenario, takingTurns } from '#test/bench/scenario.ts';
 const RUNS = 15;
 const SHORT_RUNS = 1;
 
-/** Everything that any function reads from its environment; no one is called. */
+/** The environment variables of all functions; no service is called. */
 const ENVIRONMENT = {
   TABLE_NAME: 'bench',
   SOURCE_QUEUE_URL: 'https://example.com/1/source',
@@ -34,7 +34,7 @@ process.stdout.write(String(performance.now() - start));`;
 
 const PEER = 'evict with client-node';
 
-/** What a cold function loads, and for how long, beside one that would use the generated client. */
+/** Measures the size and the load time of a cold function, beside one that uses the generated client. */
 export const bundles: Scenario = {
   about: 'bundles of the functions, and how long a fresh process takes to load one',
   async run(tell, { runs = RUNS, short }) {
@@ -72,7 +72,7 @@ function kbOf(file: string): { readonly plain: number; readonly gzipped: number 
   return { plain: Math.round(code.length / 1000), gzipped: Math.round(gzipSync(code).length / 1000) };
 }
 
-/** Milliseconds a fresh process takes to load a bundle with its clients, as a cold function does. */
+/** Returns the milliseconds that a fresh process takes to load a bundle with its clients, as a cold function does. */
 function coldImportMs(file: string): number {
   const args = ['--input-type=module', '--eval', IMPORT, file];
   const env = { ...process.env, ...ENVIRONMENT };

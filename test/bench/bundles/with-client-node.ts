@@ -1,4 +1,4 @@
-// The handler of `evict` as it would be if it called clusters by the generated client.
+// The handler of `evict` as it would be with the generated client for clusters.
 import { CoreV1Api, KubeConfig } from '@kubernetes/client-node';
 
 export * from '../../../functions/evict/lambda.ts';

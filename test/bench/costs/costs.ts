@@ -4,19 +4,19 @@ import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, tolerating } from '#test/unit/eviction/builders.ts';
 import { type Bill, CountedAccount } from './counted-account.ts';
 
-/** What becomes of a node's pods. */
+/** A scenario for a node's pods. */
 interface Story {
   readonly what: string;
   readonly pods: number;
-  /** For how long they tolerate the taint; 0: not at all. */
+  /** Seconds for which they tolerate the taint; 0: not at all. */
   readonly seconds: number;
-  /** Untainted in time: nobody goes. */
+  /** The node is untainted in time, so no pods are evicted. */
   readonly saved?: true;
   /** Pods per second, where policy has a rate. */
   readonly rate?: number;
 }
 
-/** The one that the guide reckons, and what a pod of it, and a million of them, may take. */
+/** The scenario of the guide's calculation, and the maximum for one of its pods and for a million of them. */
 const AIMED_AT: Story = { what: '50 pods of a node, after 5 minutes', pods: 50, seconds: 300 };
 const MAX = { calls: 0.54, dollars: 2.8 } as const;
 
@@ -34,7 +34,7 @@ const STORIES: readonly Story[] = [
 const PEER = 'an item, a schedule and an invocation for each pod';
 const MILLION = 1_000_000;
 
-/** What evictions ask of AWS, and cost. */
+/** Measures the AWS requests and the costs of evictions. */
 export const costs: Scenario = {
   about: 'calls of AWS and dollars for each pod, without computing time and logs',
   async run(tell) {
@@ -89,7 +89,10 @@ async function billOf({ pods, seconds, saved, rate }: Story): Promise<Bill> {
   return account.bill;
 }
 
-/** By the same prices, a pod at a time: told of by a message, kept as an item, timed by a schedule where it has time. */
+/**
+ * Returns the costs of a plain design at the same prices, one pod at a time: a message, an item, and a schedule where
+ * it has time.
+ */
 function plainBill({ seconds, saved }: Story): Bill {
   const timed = seconds > 0;
   const invocations = timed ? 2 : 1;
@@ -99,7 +102,7 @@ function plainBill({ seconds, saved }: Story): Bill {
     dollars:
       (messageCalls * PRICES.sqsStandardPerMillion +
         itemCalls * PRICES.dynamoDbWritesPerMillion +
-        // Taking one back is no more than a call.
+        // Only the creation of a schedule costs more than a call.
         (timed ? PRICES.schedulerPerMillion : 0) +
         invocations * PRICES.lambdaRequestsPerMillion) /
       MILLION,

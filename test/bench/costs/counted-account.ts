@@ -25,19 +25,22 @@ import { NO_METRICS } from '#test/world/no-metrics.ts';
 import { SpeakingView } from '#test/world/speaking-view.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
-/** Sent, received and deleted. */
+/** Each message is sent, received, and deleted. */
 const REQUESTS_OF_A_MESSAGE = 3;
 const NO_CONTEXT = {} as Context;
 
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
-/** What was asked of AWS, and what it costs without computing time and logs. */
+/** AWS calls, and their costs without computing time and logs. */
 export interface Bill {
   readonly calls: number;
   readonly dollars: number;
 }
 
-/** The deployed handlers with their AWS adapters, on one cluster in memory and a driven clock: what they ask of AWS is counted. */
+/**
+ * Counts the AWS requests of the deployed handlers with their AWS adapters, on one cluster in memory and a driven
+ * clock.
+ */
 export class CountedAccount {
   readonly clock: DrivenClock;
   readonly cluster: FakeCluster;
@@ -47,7 +50,7 @@ export class CountedAccount {
   readonly #counted = { fifo: 0, standard: 0, schedules: 0, invocations: 0 };
   #messages = 0;
 
-  /** `rate`: of all pods, per second. */
+  /** `rate`: the eviction rate of all pods, per second. */
   constructor(startAt: EpochMs, rate?: number) {
     const clock = new DrivenClock(startAt);
     this.clock = clock;
@@ -64,7 +67,7 @@ export class CountedAccount {
       },
     };
     const scheduler = new SchedulerClient({ region: 'us-east-1' });
-    // All its overloads, those with callbacks among them, that nobody uses.
+    // The overloads of `send`, some with callbacks, are not implemented, because nothing uses them.
     Object.assign(scheduler, { send: async (command: CreateScheduleCommand) => this.#schedule(command) });
     const all = enforced({ comparisonOperators: false });
     const rules = rate === undefined ? all : { ...all, policy: { ...all.policy, rate } };
@@ -100,7 +103,7 @@ export class CountedAccount {
     };
   }
 
-  /** Hands deltas to their handler, one message each. Throws when one fails. */
+  /** Passes deltas to their handler, one message each. Throws when one fails. */
   async deliver(deltas: readonly Delta[]): Promise<void> {
     for (const delta of deltas) {
       this.#counted.fifo += REQUESTS_OF_A_MESSAGE;
@@ -109,7 +112,7 @@ export class CountedAccount {
     }
   }
 
-  /** All so far. */
+  /** The costs so far. */
   get bill(): Bill {
     const { fifo, standard, schedules, invocations } = this.#counted;
     const { reads, writes } = this.#table.units;
@@ -130,7 +133,9 @@ export class CountedAccount {
     this.clock.setAlarm(at, () => this.#invoke(this.#handlers.evict, body, groupId));
   }
 
-  /** It sends its message by itself, which is no request of ours; who receives and deletes it is. */
+  /**
+   * EventBridge Scheduler sends the message itself, which is no request of the account; receiving and deleting it are.
+   */
   #schedule({ input: { ScheduleExpression = '', Target } }: CreateScheduleCommand): object {
     this.#counted.schedules += 1;
     this.#counted.standard -= 1;

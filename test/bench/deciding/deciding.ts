@@ -27,7 +27,7 @@ const RULES: Rules = {
   matching: { comparisonOperators: false },
 };
 
-/** What was decided, by which both sides are compared; `seconds`: of those that go later, together. */
+/** The result by which both sides are compared; `seconds`: the sum over the pods that are evicted later. */
 interface Decided {
   now: number;
   never: number;
@@ -39,12 +39,12 @@ interface Rate {
   readonly decided: Decided;
 }
 
-/** The delta that a relay sends of a node that has just been tainted. */
+/** The delta that a relay sends for a node that was just tainted. */
 interface Told extends NodeDelta {
   readonly taints: readonly SeenTaint[];
 }
 
-/** Pods decided by the pure core, on one core, beside the library by which the built-in controller decides them. */
+/** Measures the pods that the pure core decides on one core, beside the library of the built-in controller. */
 export const deciding: Scenario = {
   about: `${(NODES * PODS_PER_NODE).toLocaleString('en')} pods of ${NODES.toLocaleString('en')} tainted nodes, decided on one core`,
   async run(tell, { runs = RUNS, short }) {
@@ -89,7 +89,7 @@ export const deciding: Scenario = {
   },
 };
 
-/** Runs the peer; or why there is none. */
+/** Returns a function that runs the peer, or the reason for which there is none. */
 function upstreamOn(file: string, ms: number): readonly [(() => Rate) | undefined, string?] {
   try {
     const program = goProgram(join(import.meta.dirname, 'upstream'));
@@ -137,7 +137,7 @@ const tolerationOf = (list: readonly JsonToleration[]): readonly Toleration[] =>
     ...(tolerationSeconds === undefined ? {} : { tolerationSeconds: BigInt(tolerationSeconds) }),
   }));
 
-/** Each list once, as a message of a node has them. */
+/** Parses each list once, because a node's message contains each list once. */
 function sharing(): typeof tolerationOf {
   const known = new Map<readonly JsonToleration[], readonly Toleration[]>();
   return (list) => {
@@ -147,20 +147,23 @@ function sharing(): typeof tolerationOf {
   };
 }
 
-/** Milliseconds that this process has computed so far, its collector and compiler included, whoever else does. */
+/**
+ * Returns the CPU milliseconds of this process so far, including its collector and compiler, regardless of other
+ * processes.
+ */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
 }
 
-/** Decides all nodes again and again for so long; the rate is that of a second of computing. */
+/** Decides all nodes repeatedly for `ms`; the rate is per second of CPU time. */
 function perSecond(nodes: readonly Told[], ms: number, decide: (node: Told, decided: Decided) => void): Rate {
   const once = () => {
     const decided: Decided = { now: 0, never: 0, seconds: 0 };
     for (const node of nodes) decide(node, decided);
     return decided;
   };
-  // Both begin warm.
+  // Warm up, as the peer does.
   for (let round = 0; round < 3; round++) once();
   const pods = nodes.reduce((sum, node) => sum + node.pods.length, 0);
   const beganAt = cpuMs();

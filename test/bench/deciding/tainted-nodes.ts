@@ -1,7 +1,7 @@
 import type { Taint } from '#shared/taints/taint.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 
-/** A toleration as the API has it in JSON. */
+/** A toleration in the API's JSON. */
 export interface JsonToleration {
   readonly key?: string;
   readonly operator?: string;
@@ -10,7 +10,7 @@ export interface JsonToleration {
   readonly tolerationSeconds?: number;
 }
 
-/** A tainted node and the tolerations of its pods, as the API has them in JSON. */
+/** A tainted node and the tolerations of its pods in the API's JSON. */
 export interface TaintedNode {
   readonly taints: readonly Taint[];
   readonly pods: readonly { readonly tolerations: readonly JsonToleration[] }[];
@@ -21,8 +21,9 @@ const KEYS = [...DOWN, 'maintenance', 'dedicated', 'gpu', 'node.kubernetes.io/ou
 const SEED = 20261122;
 
 /**
- * Nodes with one to three taints, each with pods of five workloads, as a cluster has them: all tolerate what admission adds (300
- * s of a node that is down), most something more, and one everything for ever.
+ * Returns nodes with one to three taints, each with pods of five workloads. As in real clusters, all pods have the
+ * defaults of admission (300 s for a node that is down). Most tolerate something more, and one tolerates everything
+ * indefinitely.
  */
 export function taintedNodes(nodes: number, podsPerNode: number): readonly TaintedNode[] {
   const random = new SeededRandom(SEED);

@@ -10,18 +10,18 @@ import { ControllerManager, DEFAULT_REQUESTS_PER_SECOND } from '#test/cluster/ri
 import type { ProcessUsage } from '#test/cluster/rig/process-usage.ts';
 import { type ServiceOptions, ServiceProcess } from '#test/cluster/rig/service-process.ts';
 
-/** What evicts, in a process of its own that knows its cluster. */
+/** An evicting process that has synchronized with its cluster. */
 export interface Evictor {
   usage(): ProcessUsage | undefined;
   stop(): Promise<void>;
 }
 
-/** Starts something that evicts on the cluster of `KUBECONFIG`; resolves when it knows what is there. */
+/** Starts an evicting process on the cluster of `KUBECONFIG`; resolves when the process has synchronized. */
 export type Contender = () => Promise<Evictor>;
 
 let image: Pick<ServiceOptions, 'program' | 'env'> | undefined;
 
-/** What a container of the service runs: the program of the image, as the chart's Deployment has it run. */
+/** Returns the program of the image, as the chart's Deployment runs it. */
 export function asInImage(): Pick<ServiceOptions, 'program' | 'env'> {
   if (image) return image;
   const dir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
@@ -34,7 +34,7 @@ export function asInImage(): Pick<ServiceOptions, 'program' | 'env'> {
   return image;
 }
 
-/** The service in one process, without a guard: whole fleets are tainted at once. */
+/** The service in one process, without a guard, because whole fleets are tainted simultaneously. */
 export const ours: Contender = async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'taintward-bench-'));
   const { KUBECONFIG: kubeconfig = '' } = process.env;
@@ -49,18 +49,18 @@ export const ours: Contender = async () => {
   };
 };
 
-/** The controller built into Kubernetes, which may ask the API server for so much a second. */
+/** The controller built into Kubernetes, limited to this many requests to the API server per second. */
 export const builtIn =
   (requestsPerSecond: number): Contender =>
   () =>
     ControllerManager.evictingAt(requestsPerSecond);
 
-/** More than either can use on one machine. */
+/** More than either contender can use on one machine. */
 export const AMPLE_REQUESTS_PER_SECOND = 1_000;
 
 const named = (requestsPerSecond: number) =>
   `built-in, ${requestsPerSecond.toLocaleString('en-US')} requests/s`;
 
-/** What tables call the built-in controller at either limit. */
+/** The tables' names of the built-in controller at either limit. */
 export const LIMITED = named(DEFAULT_REQUESTS_PER_SECOND);
 export const AMPLE = named(AMPLE_REQUESTS_PER_SECOND);

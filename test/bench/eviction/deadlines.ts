@@ -6,13 +6,13 @@ import { Population } from './population.ts';
 
 const RUNS = 3;
 const SHAPE = { nodes: 20, podsPerNode: 50 };
-/** Time enough for all nodes to be tainted, and heard of. */
+/** Enough seconds for all nodes to be tainted and observed. */
 const FIRST_SECONDS = 5;
 const SPREAD_SECONDS = 30;
 const TAINT_KEY = 'bench';
 const WITHIN_MS = 120_000;
 
-/** A thousand countdowns that end one after the other. */
+/** Measures a thousand countdowns that end one after the other. */
 export const deadlines: Scenario = {
   about: `${SHAPE.nodes * SHAPE.podsPerNode} countdowns over ${SPREAD_SECONDS} s: by how much each is missed`,
   async run(tell, { runs = RUNS, short }) {
@@ -24,7 +24,7 @@ export const deadlines: Scenario = {
     const errors = async (contender: Contender) => {
       const { pods } = await population.evictedBy(contender, WITHIN_MS);
       return pods.map(({ number, evictedAt = Number.NaN, tainted }) => ({
-        // The taint came at some moment between those two.
+        // The node was tainted at some time between those two.
         atLeast: evictedAt - tainted.seenAt - secondsOf(number) * 1000,
         atMost: evictedAt - tainted.askedAt - secondsOf(number) * 1000,
       }));

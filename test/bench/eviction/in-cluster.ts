@@ -13,7 +13,7 @@ import { type Eviction, Population, type Shape } from './population.ts';
 const WITHIN_MS = 15 * 60_000;
 const FILE = 'state in a file';
 
-/** What an API server did while pods were evicted. */
+/** The load of an API server while pods were evicted. */
 interface Load {
   readonly etcdWrites: number;
   readonly etcdRequests: number;
@@ -23,7 +23,10 @@ interface Load {
 
 type Loaded = Eviction & { readonly load: Load };
 
-/** So many nodes of so many pods, all tainted at once, with the state in the cluster and in a file: what etcd has of it. */
+/**
+ * Measures etcd's load for pods on nodes that are all tainted simultaneously, with the state in the cluster and in a
+ * file.
+ */
 export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
   const count = (shape.nodes * shape.podsPerNode).toLocaleString('en');
   return {
@@ -91,7 +94,7 @@ export const inCluster = (shape: Shape, usualRuns: number): Scenario => {
   };
 };
 
-/** A replica that keeps all in a namespace of its own, in the cluster of `KUBECONFIG`. */
+/** A replica that keeps all state in a namespace of its own, in the cluster of `KUBECONFIG`. */
 const inNamespace =
   (api: AdminApi): Contender =>
   async () => {
@@ -117,7 +120,7 @@ const inNamespace =
     };
   };
 
-/** The same; what the API server did from when it was ready until it ends is put into `loads`. */
+/** Returns the same contender. The API server's load between its readiness and its end is added to `loads`. */
 const measured =
   (contender: Contender, connection: Connection, loads: Load[]): Contender =>
   async () => {

@@ -2,7 +2,10 @@ import type { Figure } from '#test/bench/result.ts';
 import { quantile } from '#test/cluster/rig/figures.ts';
 import type { Eviction } from './population.ts';
 
-/** How long after the taint half of the pods had gone, and nearly all: a figure each, of what `compared` makes of a contender's runs. */
+/**
+ * Returns the time after the taint at which half of the pods, and nearly all, had been evicted. `compared` makes a
+ * figure of each contender's runs.
+ */
 export const lateness = (
   compared: (pick: (eviction: Eviction) => number) => Pick<Figure, 'ours' | 'peer'>,
 ): readonly Figure[] =>

@@ -6,11 +6,14 @@ import { lateness } from './lateness.ts';
 import { type Eviction, Population, type Shape } from './population.ts';
 
 const WITHIN_MS = 15 * 60_000;
-/** At its default the built-in controller would take a quarter of an hour for thousands of pods: it is told how far it comes. */
+/**
+ * At its default rate the built-in controller needs a quarter of an hour for thousands of pods, so only its progress is
+ * measured.
+ */
 const DEFAULT_WITHIN_MS = 40_000;
 const SHORT_WITHIN_MS = 3_000;
 
-/** So many nodes of so many pods, all tainted at once, beside the built-in controller. */
+/** Measures pods on nodes that are all tainted simultaneously, beside the built-in controller. */
 export const mass = (shape: Shape, usualRuns: number): Scenario => {
   const count = (shape.nodes * shape.podsPerNode).toLocaleString('en');
   return {
@@ -18,7 +21,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
     async run(tell, { runs = usualRuns, short }) {
       await using population = await Population.on(short ? { ...shape, nodes: 1, podsPerNode: 10 } : shape);
       const by = await takingTurns(short ? 1 : runs, {
-        // The limited one leaves nearly all, which the next finds there.
+        // The limited controller leaves nearly all pods, which the next contender then uses.
         limited: () =>
           population.evictedBy(
             builtIn(DEFAULT_REQUESTS_PER_SECOND),
@@ -46,7 +49,7 @@ export const mass = (shape: Shape, usualRuns: number): Scenario => {
           ? { note: `its pace over the first ${part} pods of ${count}` }
           : {}),
       });
-      // It forgets a delete that failed five times, and an API server that is asked for too much fails many.
+      // The built-in controller drops a delete that failed five times, and an overloaded API server fails many.
       tell({
         ...{ what: 'pods that stay, after a quarter of an hour', unit: 'pods' },
         ...compared(({ pods }) => population.size - pods.length, by.ample, AMPLE),

@@ -7,43 +7,43 @@ import type { WatchedToleration } from '#test/cluster/rig/watched.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 import type { Contender } from './contender.ts';
 
-/** Requests at a time while nodes and pods are made, and nodes tainted. */
+/** Concurrent requests while nodes and pods are created, and nodes tainted. */
 const PARALLEL = 48;
 const SETTLED_WITHIN_MS = 300_000;
-/** Events come behind the deletions that they tell of; no more do when none came for so long. */
+/** Events arrive after the deletions that they report; the last one has arrived when none came for this long. */
 const EVENTS_QUIET_MS = 3_000;
 const TAINT = { key: 'bench' };
 
-/** What is on each node. */
+/** The pods on each node. */
 export interface Shape {
   readonly nodes: number;
   readonly podsPerNode: number;
-  /** Of a node's pods, by their number; absent: none. */
+  /** Returns the tolerations of a node's pod, by its number; absent: none. */
   readonly tolerations?: (pod: number) => readonly WatchedToleration[];
 }
 
-/** A pod that was evicted, and when its node was tainted. */
+/** A pod that was evicted, and the time at which its node was tainted. */
 export type Evicted = PodLife & { readonly number: number; readonly tainted: Span };
 
-/** What somebody made of a population whose nodes were all tainted at once. */
+/** The result of a contender with a population whose nodes were all tainted simultaneously. */
 export interface Eviction {
-  /** Those that went within the time that was given. */
+  /** The pods that were evicted within the given time. */
   readonly pods: readonly Evicted[];
-  /** From the first taint that was seen to the last eviction that was. */
+  /** The time from the first observed taint to the last observed eviction. */
   readonly tookMs: number;
-  /** Pods that at least one Event tells of. */
+  /** The number of pods with at least one Event. */
   readonly told: number;
-  /** Just before the taints, and when all was over. */
+  /** The usage just before the taints, and after the last eviction. */
   readonly before: ProcessUsage | undefined;
   readonly after: ProcessUsage | undefined;
 }
 
-/** Nodes and their pods on the cluster of `KUBECONFIG`, which are evicted and made anew. */
+/** Nodes and their pods on the cluster of `KUBECONFIG`, which are evicted and re-created. */
 export class Population {
   readonly #cluster: TestCluster;
   readonly #shape: Shape;
   readonly #nodes: readonly string[];
-  /** By node and number. */
+  /** Pods by node and number. */
   readonly #pods = new Map<string, PodLife & { readonly number: number }>();
   #made = 0;
 
@@ -53,7 +53,7 @@ export class Population {
     this.#nodes = nodes;
   }
 
-  /** Makes the nodes. Throws `NotHereError` without a cluster. */
+  /** Creates the nodes. Throws `NotHereError` without a cluster. */
   static async on(shape: Shape): Promise<Population> {
     if (!process.env['KUBECONFIG'] || !process.env['KCM_BIN']) {
       throw new NotHereError(
@@ -63,17 +63,20 @@ export class Population {
     const cluster = await TestCluster.open('KUBECONFIG', runName());
     const numbers = Array.from({ length: shape.nodes }, (_, index) => index);
     const nodes = await pMap(numbers, (index) => cluster.addNode(`${index}`), { concurrency: PARALLEL });
-    // The node controller does not run, so nobody asks for signs of life.
+    // The node controller does not run, so no heartbeats are needed.
     for (const node of nodes) cluster.kubelet.removeNode(node);
     return new Population(cluster, shape, nodes);
   }
 
-  /** How many pods there are before somebody evicts them. */
+  /** The number of pods before any eviction. */
   get size(): number {
     return this.#nodes.length * this.#shape.podsPerNode;
   }
 
-  /** Has all pods there and running, then lets somebody evict them for as long as `withinMs`, and who does so ends. */
+  /**
+   * Creates all missing pods, waits until they run, and lets a contender evict them for at most `withinMs`. The
+   * contender ends afterwards.
+   */
   async evictedBy(contender: Contender, withinMs: number): Promise<Eviction> {
     await this.#fill();
     const { witness } = this.#cluster;
@@ -114,7 +117,7 @@ export class Population {
     }
   }
 
-  /** Has one node tainted, its pods evicted, and all made anew, so many times. */
+  /** Taints one node, waits until its pods are evicted, and re-creates them, `times` times. */
   async evictedOneByOne(contender: Contender, times: number, withinMs: number): Promise<readonly Evicted[]> {
     await this.#fill();
     const [node = ''] = this.#nodes;

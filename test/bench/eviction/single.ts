@@ -8,7 +8,7 @@ const PODS = 100;
 const SHORT_PODS = 3;
 const WITHIN_MS = 30_000;
 
-/** One pod after the other, each on a node that is tainted for it alone. */
+/** Measures one pod after the other, each on a node that is tainted for it alone. */
 export const single: Scenario = {
   about: `${PODS} pods one after the other: from the taint until the pod is evicted`,
   async run(tell, { runs = RUNS, short }) {

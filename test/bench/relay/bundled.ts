@@ -5,7 +5,10 @@ import { bundleInParts } from '#deploy/build/bundle.ts';
 
 const files = new Map<string, string>();
 
-/** The file of a program that is bundled once, and as the deployed relay is, so that it loads and weighs the same. */
+/**
+ * Returns the file of a program that is bundled once, as the deployed relay is, so that it has the same load time and
+ * memory.
+ */
 export function bundled(entry: string): string {
   const known = files.get(entry);
   if (known !== undefined) return known;

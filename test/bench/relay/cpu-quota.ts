@@ -7,15 +7,17 @@ const V2 = '/sys/fs/cgroup';
 
 /** A control group that allows its processes a share of a core, as a container's limit does. */
 export interface CpuQuota {
-  /** A process writes its id into this file to be held to the quota. */
+  /** A process writes its ID into this file to be limited by the quota. */
   readonly joinFile: string;
-  /** Ends it; its processes must have ended. */
+  /** Removes the group; its processes must have ended. */
   remove(): void;
 }
 
 let made = 0;
 
-/** Makes a quota of so many cores; `undefined` where control groups cannot be written (it takes root, on Linux). */
+/**
+ * Creates a quota of `cores` cores; `undefined` where control groups cannot be written (it requires root, on Linux).
+ */
 export function cpuQuota(cores: number): CpuQuota | undefined {
   const isV2 = existsSync(join(V2, 'cgroup.controllers'));
   made += 1;

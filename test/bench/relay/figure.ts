@@ -1,22 +1,22 @@
 /** One measured number. */
 export interface Figure {
   readonly what: string;
-  /** Absent: it was not reached, or could not be measured; `note` says why. */
+  /** Absent: the value was not reached, or could not be measured; `note` gives the reason. */
   readonly value?: number;
   readonly unit: 'MB' | 's' | 'ms' | '% of a core' | 'requests' | 'MB/h';
-  /** The value is to be at most this. */
+  /** The maximum of the value. */
   readonly aim?: number;
   readonly note?: string;
 }
 
 export interface BenchOptions {
-  /** How long one thing is waited for. */
+  /** The maximum time to wait for one result. */
   readonly capMs: number;
-  /** How long the soak takes. */
+  /** The duration of the soak. */
   readonly soakMs: number;
 }
 
-/** Measures something; its figures go to `tell` one by one, so that what comes before a failure is not lost. */
+/** Measures one aspect; its figures are passed to `tell` one by one, so that figures before a failure are not lost. */
 export interface Scenario {
   readonly about: string;
   /** Absent: part of a run of everything. */
@@ -24,7 +24,7 @@ export interface Scenario {
   run(tell: (figure: Figure) => void, options: BenchOptions): Promise<void>;
 }
 
-/** A figure, or that it was not reached in time. */
+/** Returns a figure, or a note that it was not reached in time. */
 export const inTime = (
   figure: Omit<Figure, 'value'>,
   value: number | undefined,

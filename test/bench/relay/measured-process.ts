@@ -6,20 +6,20 @@ import { type CpuQuota, cpuQuota } from './cpu-quota.ts';
 const MB = 2 ** 20;
 const TICKS_PER_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
-/** The machine does not let us hold a process to a share of a core. */
+/** The machine does not permit limiting a process to a share of a core. */
 export class NoQuotaError extends Error {
   override readonly name = 'NoQuotaError';
 }
 
 export interface ProcessOptions {
-  /** Cores it may use; absent: as many as there are. */
+  /** The number of cores that it may use; absent: all. */
   readonly cores?: number;
-  /** In place of /etc/resolv.conf. Takes root. */
+  /** A replacement for /etc/resolv.conf. Requires root. */
   readonly resolvConf?: string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** A process the CPU and memory of which are read from outside. It never outlives this one. */
+/** A process whose CPU and memory are read from outside. It never outlives this one. */
 export class MeasuredProcess {
   readonly child: ChildProcess;
   readonly startedAt = Date.now();
@@ -54,7 +54,7 @@ export class MeasuredProcess {
   /** User and system time since the start, in seconds; NaN when it has ended. */
   get cpuSeconds(): number {
     const stat = this.#proc('stat');
-    // Behind the name, which may hold anything: fields 14 and 15 of proc(5).
+    // Fields are counted after the name, which may contain any characters: fields 14 and 15 of proc(5).
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
   }
@@ -64,12 +64,12 @@ export class MeasuredProcess {
     return this.#memoryMb('VmRSS');
   }
 
-  /** The most it ever was. */
+  /** The peak resident memory in MB. */
   get peakMb(): number {
     return this.#memoryMb('VmHWM');
   }
 
-  /** Kills it, as the kernel does when memory is short; resolves when it is gone. */
+  /** Kills the process, as the kernel does when memory is short; resolves when it has ended. */
   async kill(): Promise<void> {
     process.off('exit', this.#kill);
     if (!this.ended) {

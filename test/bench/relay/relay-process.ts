@@ -8,7 +8,7 @@ const POLL_MS = 200;
 
 export interface RelayOptions extends ProcessOptions {
   readonly clusters: readonly RelayedCluster[];
-  /** A file that several relays share; absent: it is alone. */
+  /** A file that several relays share; absent: it is the only relay. */
   readonly leases?: string;
 }
 
@@ -39,7 +39,7 @@ export class RelayProcess {
     });
   }
 
-  /** Asks it something. Rejects when it has ended. */
+  /** Sends a question to the relay. Rejects when the relay has ended. */
   async ask<Q extends RelayQuestion>(question: Q): Promise<RelayAnswer[Q]> {
     this.#asked += 1;
     const id = this.#asked;
@@ -53,13 +53,13 @@ export class RelayProcess {
   }
 
   /**
-   * Waits until it follows all of its clusters (or those named), but no longer than `withinMs`. Returns milliseconds
-   * from its start; `undefined`: not in time.
+   * Waits until the relay follows all of its clusters (or the given ones), but no longer than `withinMs`. Returns
+   * milliseconds from its start; `undefined`: not in time.
    */
   async synced(withinMs: number, clusters = this.#clusters): Promise<number | undefined> {
     const deadlineAt = Date.now() + withinMs;
     while (Date.now() < deadlineAt && !this.process.ended) {
-      // A relay that is busy answers late.
+      // A busy relay answers late.
       const late = delay<RelayAnswer['live']>(deadlineAt - Date.now(), {});
       const live = await Promise.race([this.ask('live'), late]);
       const moments = clusters.map((name) => live[name]).filter((at) => at !== undefined);

@@ -1,4 +1,4 @@
-/** What a relay under test is started with, as JSON. */
+/** The settings of a relay under test, as JSON. */
 export interface RelaySetting {
   /** The file of leases, which several relays may share, or `:memory:`. */
   readonly leases: string;
@@ -9,28 +9,28 @@ export interface RelaySetting {
 export interface RelayedCluster {
   readonly name: string;
   readonly url: string;
-  /** PEM of whom to trust. */
+  /** The trusted certificate, in PEM. */
   readonly certificate: string;
 }
 
-/** A delta that a queue took. */
+/** A delta that a queue accepted. */
 export interface ToldDelta {
   /** Epoch ms. */
   readonly at: number;
   readonly kind: 'node' | 'pod' | 'pod-gone';
   readonly cluster: string;
   readonly node: string;
-  /** How many. */
+  /** The number of taints. */
   readonly taints: number;
-  /** How many the delta speaks of. */
+  /** The number of pods in the delta. */
   readonly pods: number;
 }
 
-/** What it can be asked, and what it answers. */
+/** The questions to a relay, and their answers. */
 export interface RelayAnswer {
-  /** Clusters that it follows, with since when (epoch ms). */
+  /** The clusters that it follows, with the start time (epoch ms). */
   readonly live: Readonly<Record<string, number>>;
-  /** What queues took since the last time. */
+  /** The deltas that queues accepted since the last question. */
   readonly told: readonly ToldDelta[];
   readonly 'record-no-more': null;
   readonly memory: { readonly heapMb: number; readonly sent: number; readonly carried: number };

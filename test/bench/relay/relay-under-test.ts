@@ -19,13 +19,13 @@ import { ToldRules } from '#test/world/told-rules.ts';
 import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
 
 /*
- * The relay as it is deployed, but for two things: leases are in a file, and queues take everything and count it. Answers
- * questions of the process that started it.
+ * The relay as it is deployed, with two differences: leases are in a file, and queues accept and count everything. It
+ * answers questions of the process that started it.
  */
 
 const STATE_POLL_MS = 20;
 
-/** Keeps what it is sent with the moment, unread until somebody asks. */
+/** Keeps sent messages with their times, unparsed until they are requested. */
 class CountingQueue implements QueueSender {
   sent = 0;
   recording = true;
@@ -68,7 +68,7 @@ const relay = new Relay({
   nodeBudget: Number.POSITIVE_INFINITY,
 });
 
-/** What a deployed relay carries besides: asks nobody, weighs something. */
+/** Further objects of a deployed relay, which are not called but need memory. */
 const carried = [
   new DynamoDBClient({ region: 'eu-west-1' }),
   new SQSClient({ region: 'eu-west-1' }),
@@ -85,7 +85,7 @@ for (const { name, url, certificate } of setting.clusters) {
   relay.add(clusterName(name), new RestApi({ host: server.host, requestOptions }));
 }
 
-/** When each cluster was first seen to be followed (epoch ms). */
+/** The time at which each cluster was first seen to be followed (epoch ms). */
 const liveSince: Record<string, number> = {};
 const polling = setInterval(() => {
   for (const [name, state] of relay.states()) {

@@ -4,12 +4,12 @@ import { NoQuotaError } from './measured-process.ts';
 import { SCENARIOS } from './scenarios.ts';
 
 const CAP_SECONDS = 60;
-/** What is quick and takes no root. */
+/** The scenarios that are quick and do not require root. */
 const SHORT = ['taint'] as const;
 
 const everything = Object.keys(SCENARIOS).filter((name) => !SCENARIOS[name]?.onlyByName);
 
-/** All but the soak, once each: it has its aims in itself. */
+/** All scenarios except the soak, once each; their figures have their own aims. */
 export const relay: Scenario = {
   about: 'the watch relay on synthetic API servers: memory, start, delays, storms and take-over',
   async run(tell, options) {
@@ -17,7 +17,7 @@ export const relay: Scenario = {
   },
 };
 
-/** Each of them by itself, by the names that the command line takes. */
+/** Each scenario by itself, by its name on the command line. */
 export const relayParts: Readonly<Record<string, Scenario>> = Object.fromEntries(
   Object.entries(SCENARIOS).map(([name, { about }]) => [
     `relay-${name}`,

@@ -9,7 +9,7 @@ import { startOnAQuarter, startOnOneCore } from './scenarios/start.ts';
 import { storm } from './scenarios/storm.ts';
 import { takeover } from './scenarios/takeover.ts';
 
-/** By the names that the command line takes. */
+/** Scenarios by their names on the command line. */
 export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   idle: residentAtManyPods,
   million: residentAtAMillionPods,

@@ -7,9 +7,9 @@ import type { Counts } from './server/api.ts';
 import type { ClusterSize } from './server/cluster.ts';
 import type { CommandInput } from './server/command.ts';
 
-/** A process that plays the API servers of synthetic clusters. It never outlives this one. */
+/** A process that simulates the API servers of synthetic clusters. It never outlives this one. */
 export class SyntheticServer {
-  /** PEM. */
+  /** The certificate, in PEM. */
   readonly certificate: string;
   readonly #child: ChildProcess;
   readonly #port: number;
@@ -25,7 +25,7 @@ export class SyntheticServer {
     this.certificate = certificate;
   }
 
-  /** Starts it with these clusters. */
+  /** Starts the process with these clusters. */
   static async start(clusters: Readonly<Record<string, ClusterSize>>): Promise<SyntheticServer> {
     const main = join(import.meta.dirname, 'server/main.ts');
     const child = spawn(process.execPath, [main, JSON.stringify(clusters)], {
@@ -35,22 +35,22 @@ export class SyntheticServer {
     return new SyntheticServer(child, JSON.parse(line));
   }
 
-  /** Where a cluster's API server is. */
+  /** Returns the URL of a cluster's API server. */
   url(cluster: string): string {
     return `https://127.0.0.1:${this.#port}/${cluster}`;
   }
 
-  /** Has something happen; returns when it began (epoch ms). */
+  /** Performs a command; returns its start time (epoch ms). */
   async tell(command: Exclude<CommandInput, { kind: 'counts' }>): Promise<number> {
     return ((await this.#perform(command)) as { at: number }).at;
   }
 
-  /** Requests by what they asked for, since the last call. */
+  /** Returns the number of requests by kind, since the last call. */
   async counts(cluster: string): Promise<Counts> {
     return (await this.#perform({ kind: 'counts', cluster })) as Counts;
   }
 
-  /** What a relay needs to follow some of its clusters. */
+  /** Returns the connections by which a relay follows some of its clusters. */
   relayed(...clusters: readonly string[]): readonly RelayedCluster[] {
     return clusters.map((name) => ({ name, url: this.url(name), certificate: this.certificate }));
   }

@@ -3,13 +3,13 @@ import type { ToldDelta } from './relay-questions.ts';
 import { nodeNameOf } from './server/node-object.ts';
 import type { SyntheticServer } from './synthetic-server.ts';
 
-/** How many nodes are tainted at a time, each for as long as that takes. */
+/** The number of nodes that are tainted concurrently. */
 const MAX_CONCURRENT_TAINTED = 4;
 
-/** When nodes of a cluster were tainted, by name (epoch ms). */
+/** The times at which nodes of a cluster were tainted, by name (epoch ms). */
 export type Tainted = ReadonlyMap<string, number>;
 
-/** Taints one node after the other, while `goOn` says so, and soon takes each taint off again. */
+/** Taints one node after the other while `goOn` returns true, and soon removes each taint again. */
 export async function taintInTurn(
   server: SyntheticServer,
   { cluster, everyMs, goOn }: { cluster: string; everyMs: number; goOn: (done: number) => boolean },
@@ -26,7 +26,10 @@ export async function taintInTurn(
   return tainted;
 }
 
-/** Milliseconds from each taint to the first delta that speaks of it with all pods of the node; absent: never. */
+/**
+ * Returns the milliseconds from each taint to the first delta that contains it with all pods of the node; absent:
+ * never.
+ */
 export function delays(
   tainted: Tainted,
   told: readonly ToldDelta[],

@@ -12,7 +12,7 @@ const NODES = 200;
 const SHORT_NODES = 2;
 const PODS_PER_NODE = 50;
 
-/** What a store did in a second. */
+/** The operations of a store per second. */
 interface Rates {
   readonly scheduled: number;
   readonly read: number;
@@ -25,10 +25,10 @@ const WHAT = {
   ended: 'evictions ended',
 } as const;
 
-/** A start with these finds every moment at which an eviction falls due. */
+/** A start with this many pending evictions reads all of their deadlines. */
 const STANDING = 150_000;
 
-/** The store of one process, beside what it stands on. */
+/** Measures the store of one process, beside plain SQLite. */
 export const stores: Scenario = {
   about: `nodes of ${PODS_PER_NODE} pods: scheduled, read and ended, one node after the other; and a start with many`,
   async run(tell, { runs = RUNS, short }) {
@@ -63,10 +63,10 @@ async function withPath<T>(use: (path: string) => T | Promise<T>): Promise<T> {
   }
 }
 
-/** The CPU seconds of each of so many starts, where so many evictions fall due at moments of their own. */
+/** Returns the CPU seconds of each of `runs` starts with `standing` pending evictions at different deadlines. */
 async function starts(path: string, standing: number, runs: number): Promise<readonly number[]> {
   const before = new SqliteStore({ path });
-  // No power is cut here.
+  // The benchmark needs no durability against a power failure.
   before.database.exec('PRAGMA synchronous = OFF');
   const cluster = aCluster();
   for (let node = 0; node < standing / PODS_PER_NODE; node++) {
@@ -127,7 +127,7 @@ async function ratesOf(store: SqliteStore, nodes: number): Promise<Rates> {
   return { scheduled, read, ended };
 }
 
-/** The rows that the store writes, as plain statements: no lock, no schema, no history. */
+/** Writes the store's rows with plain statements: no lock, no schema, no history. */
 function bareSqlite(path: string, nodes: number): Rates {
   const database = new DatabaseSync(path);
   try {
@@ -154,7 +154,7 @@ function bareSqlite(path: string, nodes: number): Rates {
       each((node, record) => put.run(node, record.uid, JSON.stringify(record))),
     );
     const read = rateOf(work, ({ node }) => all.all(node).map(({ json }) => JSON.parse(String(json))));
-    // As the store has it: that a pod went is not synced.
+    // The store does not sync the end of a record either.
     database.exec('PRAGMA synchronous = NORMAL');
     const ended = rateOf(
       work,

@@ -22,9 +22,9 @@ import {
 
 const MAX_BYTES = 1_000_000;
 
-/** What a function has no use for, as parts of paths. */
+/** Code that a function does not need, as parts of paths. */
 const STRANGERS: Readonly<Record<FunctionName, readonly string[]>> = (() => {
-  // A library for clusters, metrics that are scraped, what only `npm start` and the command line need.
+  // Libraries for clusters, metrics that are scraped, and the needs of `npm start` and the command line alone.
   const everywhere = ['@kubernetes/', 'prom-client', 'commander', 'sqlite', 'functions/service/'];
   const clusters = ['shared/kubernetes/rest', 'client-eks', 'client-secrets-manager', 'js-yaml'];
   const deciding = ['shared/taints/deadline', 'shared/eviction/plan'];
@@ -61,7 +61,7 @@ const ENVIRONMENT = {
   AWS_REGION: 'eu-west-1',
 };
 
-/** The endpoint of each of the SDK's clients, and of what assumes roles. */
+/** The endpoint of each of the SDK's clients, and of the credential provider that assumes roles. */
 const ENDPOINTS: Readonly<Record<string, string>> = {
   'client-dynamodb': 'dynamodb',
   'client-eks': 'eks',
@@ -73,14 +73,17 @@ const ENDPOINTS: Readonly<Record<string, string>> = {
   'credential-providers': 'sts',
 };
 
-/** The VPC endpoints that the guide has `caller` call by itself; what Fargate does is in no code of ours. */
+/**
+ * Returns the VPC endpoints that, by the guide, `caller` calls itself. Fargate's own calls are in no code of the
+ * project.
+ */
 function endpointsInGuide(caller: string): readonly string[] {
   const guide = readFileSync(join(PROJECT_DIR, 'docs/how-to/grant-cluster-access.md'), 'utf8');
   const rows = [...guide.matchAll(/^\| `com\.amazonaws\.REGION\.([\w.]+)`.* \| (.*) \|$/gm)];
   return rows.flatMap(([, endpoint = '', callers = '']) => (callers.includes(caller) ? [endpoint] : []));
 }
 
-/** Those that the code of a bundle calls, by the clients that it holds. */
+/** Returns the endpoints that the code of a bundle calls, by the clients that it contains. */
 const endpointsCalledBy = (inputs: readonly string[]): readonly string[] => {
   const clients = inputs.map((path) => /@aws-sdk\/(client-[\w-]+|credential-providers)\//.exec(path)?.[1]);
   return [...new Set(clients.flatMap((name) => (name ? (ENDPOINTS[name] ?? `no endpoint of ${name}`) : [])))];
@@ -108,7 +111,7 @@ describe("each function's bundle", () => {
     }
   });
 
-  test('carries nothing that its function does not use', () => {
+  test('contains nothing that its function does not use', () => {
     for (const name of FUNCTION_NAMES) {
       for (const stranger of STRANGERS[name]) {
         assert.deepEqual(
@@ -120,19 +123,19 @@ describe("each function's bundle", () => {
     }
   });
 
-  test('of evict calls the AWS APIs that the guide has VPC endpoints for', () => {
+  test('for evict calls the AWS APIs that the guide has VPC endpoints for', () => {
     assert.deepEqual(endpointsCalledBy(inputsOf('evict')).toSorted(), endpointsInGuide('`evict`').toSorted());
   });
 
-  test("carries zod's messages in one language only", () => {
+  test("contains zod's messages in one language only", () => {
     for (const name of FUNCTION_NAMES) {
       const languages = inputsOf(name).filter((path) => /zod\/v4\/locales\/(?!en\.js)/.test(path));
-      // Import it as `import * as z`: what is not used of an object cannot be left out.
+      // Import zod as `import * as z`: esbuild cannot leave out unused parts of an object.
       assert.deepEqual(languages, [], name);
     }
   });
 
-  test('loads no fetch, as who imports node:http does', () => {
+  test('loads no fetch, which an import of node:http would load', () => {
     const script =
       "await import(process.argv[1]); process.stdout.write(process.moduleLoadList.filter((name) => name.includes('undici')).join())";
     for (const name of FUNCTION_NAMES) {
@@ -145,14 +148,14 @@ describe("each function's bundle", () => {
     }
   });
 
-  test('has a source map that says where in the project its code comes from', () => {
+  test('has a source map with the paths of its sources in the project', () => {
     for (const name of FUNCTION_NAMES) {
       const { sources } = JSON.parse(readFileSync(`${fileOf(name)}.map`, 'utf8')) as { sources: string[] };
       assert.ok(sources.includes(`${roomOf(name)}/lambda.ts`));
     }
   });
 
-  test('names what its environment lacks, and else is a handler', async (t) => {
+  test('names missing environment variables, and otherwise exports a handler', async (t) => {
     const { env } = process;
     t.after(() => {
       process.env = env;
@@ -181,7 +184,7 @@ describe("each program's bundle", () => {
   after(() => rmSync(dir, { recursive: true }));
   const metafileOf = (name: ProgramName) => metafiles.get(name) ?? assert.fail(name);
 
-  test('has a bill of materials that names each package in it once, with version and license, and no other', () => {
+  test('has a bill of materials with exactly its packages, once each, with version and license', () => {
     for (const name of PROGRAM_NAMES) {
       const metafile = metafileOf(name);
       const { components, dependencies } = billOfMaterials({ metafile });
@@ -199,12 +202,12 @@ describe("each program's bundle", () => {
     }
   });
 
-  test('of the relay calls the AWS APIs that the guide has VPC endpoints for', () => {
+  test('for the relay calls the AWS APIs that the guide has VPC endpoints for', () => {
     const inputs = Object.keys(metafileOf('relay').inputs);
     assert.deepEqual(endpointsCalledBy(inputs).toSorted(), endpointsInGuide('relay,').toSorted());
   });
 
-  test('of the relay carries nothing of the service, and those of agent and service nothing of the command line', () => {
+  test('for the relay contains nothing of the service, and those for agent and service nothing of the command line', () => {
     const strangers = {
       relay: ['functions/service/', 'shared/console/', 'engine/evict/'],
       agent: [
@@ -254,7 +257,7 @@ describe("each program's bundle", () => {
     }
   });
 
-  test('loads no fetch, as who imports node:http does', () => {
+  test('loads no fetch, which an import of node:http would load', () => {
     for (const name of PROGRAM_NAMES) {
       const imported = Object.values(metafileOf(name).outputs).flatMap(({ imports }) => imports);
       const https = imported.filter(({ path, kind }) => path === 'node:https' && kind === 'import-statement');
@@ -266,7 +269,7 @@ describe("each program's bundle", () => {
     }
   });
 
-  test('of the relay runs, and says what its environment lacks', () => {
+  test('for the relay runs, and reports a missing environment variable', () => {
     const { TABLE_NAME: _table, ...env } = process.env;
     const { status, stderr } = spawnSync(process.execPath, [join(dir, 'relay', programFile('relay'))], {
       env,

@@ -13,7 +13,7 @@ import { onlyKeys } from '../../../cdk/state.ts';
 import { allows } from './permissions/policy.ts';
 import type { Statement } from './stack/resources.ts';
 
-/** All that is visible, of which names of clusters are; and what keys of the table begin with. */
+/** The visible ASCII characters (cluster names consist of them), and the prefixes of the table's keys. */
 const character = fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code));
 const word = fc.constantFrom(
   'CLUSTER',
@@ -38,7 +38,7 @@ const registrable = text
 const ofAgent = text
   .map((name) => agentClusterSchema.safeParse(name).data)
   .filter((name): name is ClusterName => name !== undefined);
-/** Names that are like that one: longer, shorter, or the same with a pattern in place of a character. */
+/** Returns names that are similar to `name`: longer, shorter, or the same with a pattern in place of a character. */
 const alike = (name: string) =>
   [
     `${name}a`,
@@ -52,7 +52,7 @@ const alike = (name: string) =>
     .map((each) => clusterNameSchema.safeParse(each).data)
     .filter((each): each is ClusterName => each !== undefined && each !== name);
 
-/** By what the table has things of a cluster, and its index. */
+/** Returns a cluster's keys in the table and in its index. */
 const inTable = (cluster: ClusterName) => [
   ...['n1', 'a.b-c', '*'].map((node) => nodeKey({ cluster, node: nodeName(node) })),
   ...[CLUSTER_PREFIX, LEASE_PREFIX, RATE_PREFIX].map((prefix) => `${prefix}${cluster}`),
@@ -61,7 +61,7 @@ const inIndex = (cluster: ClusterName) => [...taintedKeys(cluster), ...historyKe
 
 type Kind = keyof ReturnType<typeof clusterKeys>;
 
-/** Whether the agent of a cluster may, by one kind of its rights, have to do with these keys in one request. */
+/** Reports whether the agent of a cluster may use these keys in one request, by one kind of its permissions. */
 function may(own: ClusterName, kind: Kind, ...keys: readonly string[]): boolean {
   const statement: Statement = {
     ...{ Effect: 'Allow', Action: ['dynamodb:Any'], Resource: ['*'] },
@@ -75,11 +75,11 @@ function may(own: ClusterName, kind: Kind, ...keys: readonly string[]): boolean 
 
 const KINDS: readonly Kind[] = ['read', 'found', 'put', 'updated'];
 
-describe('whatever its cluster is called, an agent', () => {
+describe('an agent of a cluster with any name', () => {
   const others = (own: ClusterName, other: ClusterName) =>
     [other, ...alike(own)].filter((each) => each !== own);
 
-  test('has to do with no key of another cluster', () => {
+  test('has no permission for a key of another cluster', () => {
     fc.assert(
       fc.property(ofAgent, registrable, (own, other) => {
         for (const each of others(own, other))
@@ -90,7 +90,7 @@ describe('whatever its cluster is called, an agent', () => {
     );
   });
 
-  test('has to do with no key of another cluster along with its own', () => {
+  test('has no permission for a key of another cluster together with its own', () => {
     fc.assert(
       fc.property(ofAgent, registrable, (own, other) => {
         const mine = nodeKey({ cluster: own, node: nodeName('n1') });
@@ -102,7 +102,7 @@ describe('whatever its cluster is called, an agent', () => {
     );
   });
 
-  test('reads what is its own and the stop of all, and writes of it what relay and evict write', () => {
+  test('reads its own items and the stop of the fleet, and writes the items of its cluster that relay and evict write', () => {
     fc.assert(
       fc.property(ofAgent, (own) => {
         const node = nodeKey({ cluster: own, node: nodeName('n1') });

@@ -23,27 +23,27 @@ const OF_LAMBDA: Readonly<Record<string, string>> = {
 };
 const requests = (context: IamRequest['context']): readonly IamRequest[] =>
   Object.entries(OF_LAMBDA).map(([action, resource]) => ({ action, resource, context }));
-/** What a call says of whence it comes that code within the function makes. */
+/** The context of a call that code within the function makes. */
 const FROM_CODE = {
   'lambda:SourceFunctionArn': [`arn:aws:lambda:${REGION}:${ACCOUNT}:function:${EVICT}`],
 };
 const allowed = (each: IamRequest) => allows(evict, [], each);
 
 describe('in a VPC', () => {
-  test('Lambda may do as evict what it takes to put the function there', () => {
+  test('lets Lambda, with the role of evict, attach the function to the VPC', () => {
     assert.deepEqual(
       requests({}).filter((each) => !allowed(each)),
       [],
     );
   });
 
-  test('the code of evict may do none of it', () => {
+  test('denies the code of evict all of it', () => {
     assert.deepEqual(requests(FROM_CODE).filter(allowed), []);
     const detach = { action: 'ec2:DetachNetworkInterface', resource: '*', context: FROM_CODE };
     assert.equal(allowed(detach), false);
   });
 
-  test('the code of evict keeps its other permissions', () => {
+  test("keeps the other permissions of evict's code", () => {
     const [{ arn } = { arn: '' }] = new Granted(template)
       .sources()
       .filter(({ functionName }) => functionName === EVICT);
@@ -51,7 +51,7 @@ describe('in a VPC', () => {
     assert.equal(allowed({ action: 'sqs:SendMessage', resource: arn, context }), true);
   });
 
-  test('nothing else is allowed of EC2, and no policy of AWS is attached', () => {
+  test('allows no other EC2 action, and attaches no AWS managed policy', () => {
     const ec2 = evict
       .filter(({ Effect }) => Effect === 'Allow')
       .flatMap(({ Action }) => Action)
@@ -62,7 +62,7 @@ describe('in a VPC', () => {
     }
   });
 
-  test('the function is made after its permissions, and removed before them', () => {
+  test('creates the function after its permissions, and removes it before them', () => {
     const { id } = resourceWith(template, 'AWS::Lambda::Function', 'FunctionName', EVICT);
     const { Resources } = template.toJSON() as {
       Resources: Record<string, { Type: string; DependsOn?: readonly string[] }>;
@@ -72,7 +72,7 @@ describe('in a VPC', () => {
   });
 });
 
-test('outside of a VPC no function has any permission of EC2', () => {
+test('gives functions outside of a VPC no EC2 permissions', () => {
   const granted = new Granted(synthesized());
   for (const name of ['node-delta', 'pod-delta', 'evict', 'expiry', 'heartbeat']) {
     const actions = granted.ofFunction(`taintward-${name}`).flatMap(({ Action }) => Action);

@@ -6,7 +6,7 @@ import { synthesized } from './stack/synthesized.ts';
 
 const OURS = 'o-a1b2c3d4e5';
 
-/** Those who assume roles of clusters, and a role that each may. */
+/** Returns the principals that assume roles of clusters, with a role that each may assume. */
 function assuming(of: Granted) {
   return [
     { who: 'the relay', statements: of.ofTasks(), role: 'taintward-relay' },
@@ -15,7 +15,7 @@ function assuming(of: Granted) {
   ];
 }
 
-/** Whether who has these statements may assume a role of an account of that organization; `undefined`: of none. */
+/** Reports whether these statements allow to assume a role in an account of that organization; `undefined`: of none. */
 const assumes = (
   { statements, role }: Pick<ReturnType<typeof assuming>[number], 'statements' | 'role'>,
   organization: string | undefined,
@@ -26,23 +26,23 @@ const assumes = (
     context: organization === undefined ? {} : { 'aws:ResourceOrgID': [organization] },
   });
 
-describe('where the organization is named', () => {
+describe('with a configured organization', () => {
   const all = assuming(new Granted(synthesized({ 'taintward:organization': OURS })));
 
-  test('a role of another account of the organization is assumed', () => {
+  test('allows a role of another account of the organization', () => {
     for (const each of all) assert.equal(assumes(each, OURS), true, each.who);
   });
 
-  test('a role of another organization is assumed by nobody, whatever its name', () => {
+  test('denies a role of another organization, regardless of its name', () => {
     for (const each of all) assert.equal(assumes(each, 'o-zzzzzzzzzz'), false, each.who);
   });
 
-  test('nor is one of an account that is in none', () => {
+  test('denies a role of an account without an organization', () => {
     for (const each of all) assert.equal(assumes(each, undefined), false, each.who);
   });
 });
 
-test('where none is named a role counts by its name, as the account may be in none', () => {
+test("decides by the role's name without an organization, because the account may be in none", () => {
   for (const each of assuming(new Granted(synthesized()))) {
     assert.equal(assumes(each, undefined), true, each.who);
   }

@@ -40,7 +40,7 @@ import type { Statement } from './stack/resources.ts';
 import { synthesized, synthesizedAgent } from './stack/synthesized.ts';
 
 const PROD = clusterName('prod');
-/** Of which nothing is known but how they are reached. */
+/** Clusters without any data except their access configuration. */
 const FAR = { own: clusterName('eks-own'), assumed: clusterName('eks-far') };
 const ROLE = (part: string) => ({ arn: `arn:aws:iam::210987654321:role/taintward-${part}`, externalId: 'x' });
 const SECRET = (part: string, cluster: string) =>
@@ -62,7 +62,7 @@ const divided = new Granted(
   }),
 );
 
-/** The clusters of two agents, and what these have. */
+/** The clusters of two agents, and the permissions of these agents. */
 const EDGE = clusterName('edge');
 const CORE = clusterName('core');
 const AGENTS = {
@@ -78,7 +78,7 @@ const core = new Granted(synthesizedAgent('core-1', AGENTS));
 const EDGE_DUE = 'taintward-agent-edge-1-evictions-due';
 const RESOURCE_POLICIES = [fargate, edge, core].flatMap((each) => each.resourcePolicies);
 
-/** Who calls, by the names that the test calls them. */
+/** The statements of each caller, by the names that the test uses. */
 const GRANTED: Readonly<Record<string, readonly Statement[]>> = {
   ...Object.fromEntries(
     ['node-delta', 'pod-delta', 'evict', 'expiry', 'heartbeat'].map((name) => [
@@ -103,7 +103,7 @@ const ROLES: Readonly<Record<string, string>> = {
 };
 const roleArn = (name: string) => `arn:aws:iam::123456789012:role/${name}`;
 
-/** A request, as IAM hears it from who has that role. */
+/** Returns a request as IAM sees it from a principal with that role. */
 const from = (role: string, { context, ...request }: IamRequest): IamRequest => ({
   ...request,
   context: { ...context, 'aws:PrincipalArn': [roleArn(role)] },
@@ -120,7 +120,7 @@ const closing = new AsyncDisposableStack();
 let aws: AwsOverHttp;
 after(() => closing.disposeAsync());
 
-/** Runs a process of the project to its end. Returns what it printed. */
+/** Runs a process of the project to its end. Returns its output. */
 async function run(
   path: string,
   args: readonly string[],
@@ -144,7 +144,7 @@ const callFunction = (name: string, room: string, ...events: readonly object[]) 
     events,
   );
 
-/** What a deployed function answers who invokes it. */
+/** Returns a deployed function's response to an invocation. */
 async function invoked(functionName: string, event: object): Promise<object> {
   assert.equal(functionName, 'taintward-evict');
   const printed = await callFunction('evict', 'evict', event);
@@ -185,7 +185,7 @@ before(async () => {
       users: [{ name: 'u', user: { token: server.token } }],
       contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
     });
-  // Where the admin's machine is, nobody listens at the address of the cluster that is hidden.
+  // From the administrator's machine the hidden cluster's address is unreachable: nothing listens there.
   const secrets = (arn: string, who: string) =>
     kubeconfigOf(who === 'admin' && arn.includes('/hidden-') ? 'https://127.0.0.1:9' : server.url);
   aws = await AwsOverHttp.start({ secrets, invoke: invoked });
@@ -199,7 +199,7 @@ before(async () => {
     await registry.add({ name: clusterName(name), access, addedAt: 0 });
   }
 
-  // People first: the cluster is registered by them.
+  // Run the users' commands first: they register the cluster.
   const add = (name: string) =>
     `clusters add ${name} --relay-kubeconfig-secret ${SECRET('relay', name)} --evict-kubeconfig-secret ${SECRET('evict', name)}`;
   const policy = join(import.meta.dirname, 'permissions', 'policy.yaml');
@@ -230,7 +230,7 @@ before(async () => {
   ).map(({ uid }) => uid as string);
   assert.equal(uids.length, 3);
 
-  // The relay is there all the while, and sees nodes go down, which trips the guard.
+  // The relay runs the whole time, and sees nodes go down, which trips the guard.
   const relay = spawn(process.execPath, [join(PROJECT_DIR, 'functions/relay/main.ts')], {
     env: {
       ...aws.environment('relay', REGION),
@@ -304,7 +304,8 @@ before(async () => {
   for (const node of down) await cluster.setTaints(node, [unreachable], 'node-controller');
   await told(({ operation }) => operation === 'TransactWriteItems');
   await agent.called(({ input }) => JSON.stringify(input).includes('guard-tripped'));
-  // What takes minutes to come about, or a pass of its own, is done in their names by what does it there.
+  // Calls that take minutes to occur, or a pass of their own, are made under their callers' names by the code that
+  // makes them there.
   const { AWS_ENDPOINT_URL: endpoint = '' } = aws.environment('relay', REGION);
   const tableOf = (accessKeyId: string) => {
     const credentials = { accessKeyId, secretAccessKey: 'secret' };
@@ -366,7 +367,7 @@ const secure = (action: string, resource: string): IamRequest => ({
   ...{ action, resource, context: { 'aws:SecureTransport': ['true'] } },
 });
 
-/** What somebody's calls ask IAM for, each once. */
+/** Returns the distinct IAM requests of a caller's calls. */
 function asked(who: string): readonly IamRequest[] {
   const requests = aws.by(who).flatMap(iamRequests);
   return [...new Map(requests.map((each) => [JSON.stringify(each), each])).values()];
@@ -378,11 +379,11 @@ const shown = ({ action, resource, context }: IamRequest) =>
 const refused = (who: string, requests: readonly IamRequest[]) =>
   requests.filter((each) => !may(who, each)).map(shown);
 
-/** Who looks into clusters with rights of their own, if they have them: `status` does without. */
+/** Users look into clusters with permissions of their own, if they have them: `status` works without. */
 const PEOPLE = ['viewer', 'operator'];
 const ENTERING = ['eks:DescribeCluster', 'secretsmanager:GetSecretValue', 'sts:AssumeRole'];
 
-describe('what each part asks of AWS, it may', () => {
+describe('IAM allows every request of', () => {
   for (const who of [
     'node-delta',
     'pod-delta',
@@ -407,7 +408,7 @@ describe('what each part asks of AWS, it may', () => {
   });
 });
 
-test('what Lambda does as a function, to feed it, the function may', () => {
+test('allows a function the calls that Lambda makes as the function to feed it', () => {
   // Lambda Developer Guide, "Using Lambda with Amazon SQS" and "with DynamoDB".
   const ofQueue = ['sqs:ReceiveMessage', 'sqs:DeleteMessage', 'sqs:GetQueueAttributes'];
   const ofStream = ['DescribeStream', 'GetRecords', 'GetShardIterator', 'ListStreams'];
@@ -423,10 +424,10 @@ test('what Lambda does as a function, to feed it, the function may', () => {
   }
 });
 
-/** Of `taintward restore`, which none of the policies is for: it asks for all of two tables. */
+/** `taintward restore` scans two tables, which none of the policies allows. */
 const OF_RESTORE = 'Scan';
 
-test('every call that is in the code was made', () => {
+test('covers every AWS call in the code', () => {
   const files = globSync('{shared,functions}/**/*.ts', { cwd: PROJECT_DIR });
   const written = files.flatMap((file) =>
     [
@@ -444,7 +445,7 @@ test('every call that is in the code was made', () => {
   );
 });
 
-/** Who does what that somebody else does, by the action and the beginning of the key or the resource. */
+/** Requests that one caller makes and another may not, by the action and the prefix of the key or the resource. */
 const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] = [
   ['a relay registers a cluster', 'relay', 'admin', 'dynamodb:PutItem', 'CLUSTER#'],
   ['a relay unregisters a cluster', 'relay', 'admin', 'dynamodb:DeleteItem', 'CLUSTER#'],
@@ -505,17 +506,17 @@ const FORBIDDEN: readonly (readonly [string, string, string, string, string])[] 
   ['an admin writes records', 'admin', 'node-delta', 'dynamodb:PutItem', 'prod#n1'],
 ];
 
-/** Those of somebody's requests that ask for an action on what begins so. */
+/** Returns a caller's requests for an action on keys or resources with a prefix. */
 const requestsOf = (who: string, action: string, beginning: string): readonly IamRequest[] =>
   asked(who).filter(({ action: each, resource, context }) => {
     const [on = ''] = context['dynamodb:LeadingKeys'] ?? [resource.split(':').slice(5).join(':')];
     return each === action && on.startsWith(beginning);
   });
 
-/** Attributes that the lease of a relay has, and what a guard holds has not. */
+/** Reports whether a request writes a relay's lease: a lease has attributes that the guard's trips do not have. */
 const isOfLease = ({ context }: IamRequest) => context['dynamodb:Attributes']?.includes('epoch') ?? true;
 
-describe('what nobody may is refused:', () => {
+describe('IAM denies that', () => {
   for (const [what, who, like, action, beginning] of FORBIDDEN) {
     test(what, () => {
       const requests = requestsOf(like, action, beginning).filter(
@@ -534,7 +535,7 @@ describe('what nobody may is refused:', () => {
     for (const each of requests) assert.ok(!may('operator', each), shown(each));
   });
 
-  test('a relay for one cluster writes of another', () => {
+  test('a relay for one cluster writes items of another', () => {
     const all = asked('relay');
     const others = all.filter(
       ({ action, context }) =>
@@ -547,10 +548,10 @@ describe('what nobody may is refused:', () => {
   });
 
   const table = `arn:aws:dynamodb:${REGION}:123456789012:table/taintward`;
-  test('anybody reads or writes past the conditions on keys', () => {
+  test('any caller reads or writes past the conditions on keys', () => {
     const past = [
       ...['Scan', 'PartiQLSelect', 'PartiQLUpdate', 'PartiQLInsert', 'PartiQLDelete', 'DeleteTable'],
-      // As if a request named no key.
+      // Requests without keys.
       ...['UpdateItem', 'PutItem', 'DeleteItem', 'BatchWriteItem'],
     ].map((action) => secure(`dynamodb:${action}`, table));
     for (const who of Object.keys(GRANTED)) {
@@ -558,7 +559,7 @@ describe('what nobody may is refused:', () => {
     }
   });
 
-  test('who knows the URL of a queue, the name of the table or an ARN, and has no rights of his own, uses it', () => {
+  test('a caller without permissions uses a queue, the table, or an ARN that is known to the caller', () => {
     for (const who of Object.keys(GRANTED)) {
       const requests = asked(who);
       const letIn = requests.filter((each) => allows([], RESOURCE_POLICIES, each));
@@ -572,7 +573,7 @@ describe('what nobody may is refused:', () => {
     }
   });
 
-  test('anybody speaks to table or queues in the clear', () => {
+  test('any caller sends unencrypted requests to table or queues', () => {
     const clear = ({ context, ...each }: IamRequest) => ({
       ...each,
       context: { ...context, 'aws:SecureTransport': ['false'] },
@@ -595,7 +596,7 @@ describe('an agent', () => {
   const arnOfQueue = (name: string) => `arn:aws:sqs:${REGION}:123456789012:${name}`;
   const CORE_DUE = EDGE_DUE.replace('edge', 'core');
   const TABLE = `arn:aws:dynamodb:${REGION}:123456789012:table/taintward`;
-  /** The same, asked about the other agent's cluster. */
+  /** Returns the same request for the other agent's cluster. */
   const elsewhere = (request: IamRequest): IamRequest =>
     JSON.parse(
       JSON.stringify(request)
@@ -606,13 +607,13 @@ describe('an agent', () => {
   const allowed = (requests: readonly IamRequest[]) =>
     requests.filter((each) => may('agent', each)).map(shown);
 
-  test('asks for all that it does of its own cluster, and may none of it of another', () => {
+  test('may make each of its requests for its own cluster, and none for another', () => {
     const requests = asked('agent').filter(isOfOne);
     assert.deepEqual(new Set(requests.map(({ action }) => action)), new Set(OF_AGENT));
     assert.deepEqual(allowed(requests.map(elsewhere)), []);
   });
 
-  test('may ask besides for what is of no cluster: the deltas’ queues, the stop of the fleet, the table’s tags', () => {
+  test('may also use shared resources: the deltas’ queues, the stop of the fleet, the table’s tags', () => {
     const rest = asked('agent').filter((each) => !isOfOne(each));
     assert.deepEqual(
       new Set(rest.map(({ action, resource }) => `${action} ${resource.split(':').at(-1)}`)),
@@ -625,7 +626,7 @@ describe('an agent', () => {
     assert.ok(may('agent', { ...fleet, context: { ...fleet.context, 'dynamodb:LeadingKeys': ['FLEET'] } }));
   });
 
-  test('reads and writes nothing of another cluster along with its own', () => {
+  test('may read and write nothing of another cluster together with its own', () => {
     const batches = asked('agent').filter(({ action }) => /:Batch(Get|Write)Item$/.test(action));
     assert.ok(batches.length > 1);
     for (const each of batches) {
@@ -637,7 +638,7 @@ describe('an agent', () => {
     }
   });
 
-  test('may nothing that others ask for, but what is of its cluster or of none', () => {
+  test('may make requests of other callers only for its own cluster or for shared resources', () => {
     const others = Object.keys(GRANTED).filter((who) => who !== 'agent');
     const common = asked('agent').map(shown);
     const more = others
@@ -646,7 +647,7 @@ describe('an agent', () => {
       .map(shown)
       .filter((each) => !common.includes(each) && !each.endsWith(' FLEET'));
     assert.deepEqual(more, []);
-    // Nor what people and functions write of its own cluster.
+    // The writes of users and functions for its own cluster are denied, too.
     const ruling = others
       .flatMap(asked)
       .filter(
@@ -658,14 +659,14 @@ describe('an agent', () => {
     assert.deepEqual(allowed(ruling), []);
   });
 
-  test('reads nothing by a request that names no key, in table or index', () => {
+  test('may read nothing by a request without keys, in table or index', () => {
     const reads = ['GetItem', 'BatchGetItem', 'Query'].flatMap((action) =>
       [TABLE, `${TABLE}/index/by-cluster`].map((on) => secure(`dynamodb:${action}`, on)),
     );
     assert.deepEqual(allowed(reads), []);
   });
 
-  test('finds no registrations and no audit by the index', () => {
+  test('may find no registrations and no audit by the index', () => {
     const query = secure('dynamodb:Query', `${TABLE}/index/by-cluster`);
     const under = (key: string) => ({
       ...query,
@@ -675,7 +676,7 @@ describe('an agent', () => {
     assert.ok(may('agent', under('TAINTED#edge#0')));
   });
 
-  test('has schedules that send to its own queue and to no other', () => {
+  test('has schedules that may send to its own queue and to no other', () => {
     const send = (queue: string) => secure('sqs:SendMessage', arnOfQueue(queue));
     const schedules = (queue: string) => may('schedules of the agent', send(queue));
     assert.deepEqual(
@@ -684,7 +685,7 @@ describe('an agent', () => {
     );
   });
 
-  test('is told what is due by functions and operators, who know it by its cluster', () => {
+  test('may receive due evictions from functions and operators, which derive its queue from its cluster', () => {
     const due = (who: string) =>
       asked(who).filter((each) => each.resource.includes('taintward-agent-edge-1') && may(who, each));
     assert.deepEqual(
@@ -693,7 +694,7 @@ describe('an agent', () => {
     );
   });
 
-  test('that sends a delta of another cluster, or of one that nobody speaks for yet, is refused', async () => {
+  test('cannot send a delta of another cluster, or of a cluster whose lease nobody holds', async () => {
     const before = aws.calls.length;
     const forged = [PROD, CORE].map((cluster) => ({ cluster, node: nodeName('forged') }));
     const records = forged.map((ref) =>
@@ -715,7 +716,7 @@ describe('an agent', () => {
   });
 });
 
-/** Everything that an agent asks for of its own cluster. */
+/** Every action that an agent requests for its own cluster. */
 const OF_AGENT = [
   ...['GetItem', 'BatchGetItem', 'Query', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'].map(
     (action) => `dynamodb:${action}`,
@@ -726,8 +727,8 @@ const OF_AGENT = [
   ...['scheduler:CreateSchedule', 'iam:PassRole'],
 ];
 
-describe('the queue of an agent, whatever rights somebody has,', () => {
-  /** Somebody who was given all of SQS. */
+describe('the queue of an agent, for principals with all SQS permissions,', () => {
+  /** A principal with all permissions for SQS. */
   const ALL: readonly Statement[] = [{ Effect: 'Allow', Action: ['sqs:*'], Resource: ['*'] }];
   const ofQueue = (name: string) => `arn:aws:sqs:${REGION}:123456789012:${name}`;
   const can = (role: string, action: string, queue: string) =>
@@ -735,7 +736,7 @@ describe('the queue of an agent, whatever rights somebody has,', () => {
   const [OWN, OTHER] = ['taintward-agent-edge-1-eu-west-1', 'taintward-agent-core-1-eu-west-1'];
   const TAKING = ['ReceiveMessage', 'DeleteMessage', 'ChangeMessageVisibility', 'PurgeQueue'];
 
-  test('is emptied by nobody but that agent', () => {
+  test('is read by that agent alone', () => {
     for (const action of TAKING) {
       assert.ok(can(OWN, action, EDGE_DUE), action);
       for (const role of [OTHER, 'Admin', 'taintward-FunctionsEvictRole'])
@@ -743,7 +744,7 @@ describe('the queue of an agent, whatever rights somebody has,', () => {
     }
   });
 
-  test('takes nothing from another agent, nor from its schedules, and its dead letters are none of their business', () => {
+  test('accepts nothing from another agent or its schedules, which have no access to its dead letters either', () => {
     for (const role of [
       OTHER,
       'taintward-agent-core-1-schedules-eu-west-1',
@@ -754,7 +755,7 @@ describe('the queue of an agent, whatever rights somebody has,', () => {
           assert.ok(!can(role, action, queue), `${role} ${action} ${queue}`);
   });
 
-  test('takes what functions, operators and its own schedules send', () => {
+  test('accepts messages of functions, operators, and its own schedules', () => {
     for (const role of [
       'taintward-FunctionsEvictRole',
       'Operator',

@@ -64,11 +64,11 @@ const named = (permissions: readonly Permission[]): readonly string[] =>
 for (const [part, permissions, group] of [
   ['relay', RELAY_PERMISSIONS, 'taintward-relay'],
   ['evict', EVICT_PERMISSIONS, 'taintward-evict'],
-  // Of the identity that evicts, where a policy asks for it.
+  // A part that the identity for evictions needs only where a policy requires it.
   ['eviction-api', EVICTION_API_PERMISSIONS, 'taintward-evict'],
   ['replicas', WORKLOAD_PERMISSIONS, 'taintward-evict'],
 ] as const) {
-  test(`the manifests of ${part} grant what it does, once each, and nothing more`, () => {
+  test(`the manifests of ${part} grant exactly the permissions that it needs, once each`, () => {
     assert.deepEqual(granted(part).toSorted(), named(permissions).toSorted());
   });
 
@@ -92,7 +92,7 @@ const Rules = z.array(
     verbs: z.array(z.string()),
   }),
 );
-test('evict may read the Leases of nodes, where they are and nowhere else', () => {
+test('lets evict read the Leases of nodes in their namespace and nowhere else', () => {
   const { metadata, rules } = read(Role, 'evict', 'role.yaml');
   const { verb, resource, group = '', namespace } = NODE_LEASE_PERMISSION;
   assert.deepEqual(rules, [{ apiGroups: [group], resources: [resource], verbs: [verb] }]);
@@ -107,7 +107,7 @@ const OperatorRole = z.tuple([
 ]);
 const SIZES = ['viewer', 'operator', 'admin'] as const;
 
-/** As `verb group/resource`, and `/name` where it is of some names alone. */
+/** Returns rules as `verb group/resource`, with `/name` where a rule is limited to names. */
 const flat = (rules: z.output<typeof Rules>): readonly string[] =>
   rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) => {
     const names = resourceNames?.map((name) => `/${name}`) ?? [''];
@@ -118,7 +118,7 @@ const flat = (rules: z.output<typeof Rules>): readonly string[] =>
     );
   });
 
-describe('what people may do in a cluster', () => {
+describe('the role of a user in a cluster', () => {
   const role = (size: string) =>
     OperatorRole.parse(loadAll(readFileSync(join(RBAC_DIR, 'operators', `${size}.yaml`), 'utf8')));
   const added = (size: string) => flat(role(size)[0].rules);
@@ -140,15 +140,15 @@ describe('what people may do in a cluster', () => {
     );
   });
 
-  test('is to look, for viewers', () => {
+  test('is read-only for viewers', () => {
     assert.ok(added('viewer').every((right) => /^(get|list) /.test(right)));
   });
 
-  test('is besides to ask the Eviction API, for operators', () => {
+  test('adds the Eviction API for operators', () => {
     assert.deepEqual(added('operator'), ['create /pods/eviction']);
   });
 
-  test('is besides what taintward takeover does, and nothing more, for admins', () => {
+  test('adds exactly the permissions of taintward takeover for admins', () => {
     const needed = flat(Rules.parse(TAKEOVER_RULES));
     const all = new Set(SIZES.flatMap(added));
     assert.deepEqual(
@@ -162,7 +162,7 @@ describe('what people may do in a cluster', () => {
   });
 });
 
-test('what comes with a takeover at nodes are the rights to renew it and to prove it, each for one name', () => {
+test('a takeover at nodes grants the permissions to renew it and to prove it, each for one name', () => {
   const role = nodeTakeover(NODE_TAKEOVER).find(({ kind }) => kind === 'ClusterRole');
   const permissions = TAKEOVER_PERMISSIONS.map(
     ({ verb, group = '', resource, name }) => `${verb} ${group}/${resource}/${name}`,
@@ -170,7 +170,7 @@ test('what comes with a takeover at nodes are the rights to renew it and to prov
   assert.deepEqual(flat(Rules.parse(role?.['rules'])).toSorted(), permissions.toSorted());
 });
 
-test('both together grant exactly what is checked before a cluster is managed', () => {
+test('relay and evict together grant exactly the permissions that are checked before a cluster is managed', () => {
   assert.deepEqual(read(Kustomization, 'kustomization.yaml').resources, ['relay', 'evict']);
   const both = new Set([...granted('relay'), ...granted('evict')]);
   assert.deepEqual([...both].toSorted(), named(NEEDED_PERMISSIONS).toSorted());

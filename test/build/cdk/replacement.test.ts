@@ -4,9 +4,9 @@ import { resourcesOf } from './stack/resources.ts';
 import { synthesized } from './stack/synthesized.ts';
 
 /**
- * What holds state, by its logical ID, with the properties whose change has CloudFormation make another one in its place (Template Reference,
- * "Update requires: Replacement"). A new logical ID does the same, and fails where the name is taken. Whoever changes a line here
- * makes every deployment a migration: docs/how-to/migrate-a-deployment.md.
+ * Stateful resources by their logical IDs, with the properties whose change makes CloudFormation replace them (Template
+ * Reference, "Update requires: Replacement"). A new logical ID also replaces a resource, and fails where the name is
+ * taken. A change of a line here makes every deployment a migration: docs/how-to/migrate-a-deployment.md.
  */
 const KEPT: Readonly<Record<string, readonly [string, Readonly<Record<string, unknown>>]>> = {
   StateTable962DE04C: [
@@ -36,7 +36,7 @@ function standard(name: string): (typeof KEPT)[string] {
   return ['AWS::SQS::Queue', { QueueName: `taintward-${name}`, FifoQueue: undefined }];
 }
 
-test('no release replaces what holds state: logical IDs and what cannot be changed in place are on record', () => {
+test('no release replaces stateful resources: logical IDs and immutable properties are on record', () => {
   const template = synthesized();
   const found = new Map<string, readonly [string, Readonly<Record<string, unknown>>]>();
   for (const type of new Set(Object.values(KEPT).map(([each]) => each))) {
@@ -48,7 +48,7 @@ test('no release replaces what holds state: logical IDs and what cannot be chang
   assert.deepEqual(Object.fromEntries(found), KEPT);
 });
 
-test('no setting replaces what holds state, but the name of the installation', () => {
+test('no setting replaces stateful resources, except the name of the installation', () => {
   const stateOf = (context: Readonly<Record<string, unknown>>) =>
     Object.fromEntries(
       Object.entries(KEPT).map(([id, [type, kept]]) => {

@@ -1,4 +1,4 @@
-// In one process, because loading the CDK takes longer than most of these tests.
+// These tests run in one process, because loading the CDK takes longer than most of them.
 import './stack/agents.ts';
 import './stack/config.ts';
 import './stack/functions.ts';

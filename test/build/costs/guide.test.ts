@@ -9,17 +9,20 @@ import { guideHas, guideRows, rowText } from '#test/costs/guide-rows.ts';
 import { idleUnits } from '#test/costs/idle-fleet.ts';
 import { HOURS_A_MONTH, PRICES, perMillion, SECONDS_A_MONTH } from '#test/costs/prices.ts';
 
-/** Event sources poll for 20 s at a time, five at once where nothing comes (Lambda Developer Guide). */
+/** Event sources poll for 20 s at a time, five at once for an empty queue (Lambda Developer Guide). */
 const POLLERS = 5;
 const POLL_SECONDS = 20;
 const HEARTBEAT_SECONDS = 0.2;
-/** A node's status is written every five minutes where nothing changes (kubelet's nodeStatusReportFrequency). */
+/** Kubelets write an unchanged node's status every five minutes (nodeStatusReportFrequency). */
 const STATUS_PERIOD_SECONDS = 300;
 /** An ordinary node on EKS. */
 const NODE_BYTES = 14_000;
 const NODES_OF_A_MILLION = 20_000;
 
-/** Relays, and for how many minutes they are counted: in ten everything comes up that does so regularly; twenty are slow to play. */
+/**
+ * Relays, and the minutes for which they are counted: ten minutes include all periodic work; twenty relays are slow to
+ * simulate.
+ */
 const COUNTED = [
   [1, 10],
   [2, 10],
@@ -33,14 +36,14 @@ const inGuide = (...cells: readonly string[]): void => {
   assert.ok(guideHas(row), `docs/reference/quotas-and-costs.md is to say:\n${row}`);
 };
 
-/** By cluster, and by relay, what each minute takes of the table. */
+/** The table's units per minute, by cluster and by relay. */
 interface Idle {
   readonly reads: number;
   readonly writes: number;
   readonly readsOfRelay: number;
 }
 
-describe('what the guide says of a month in which nothing happens', () => {
+describe("the guide's costs of an idle month", () => {
   const idle = new Map<number, Idle>();
   const dollarsOf = ({ reads, writes }: Pick<Idle, 'reads' | 'writes'>): number =>
     perMillion((reads * SECONDS_A_MONTH) / 60, PRICES.dynamoDbReadsPerMillion) +
@@ -49,7 +52,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     idle.get(relays) ?? assert.fail(`${relays} relays were not counted`);
 
   for (const [relays, minutes] of COUNTED) {
-    test(`is counted with ${relays} of the relays that are deployed`, async (t) => {
+    test(`are counted with ${relays} of the deployed relays`, async (t) => {
       const found: Units[] = [];
       for (const clusters of [1, 3]) {
         await t.test(`on ${clusters} clusters`, async (each) => {
@@ -65,7 +68,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     });
   }
 
-  test('of clusters and relays is what was counted', () => {
+  test('contain the counted units of clusters and relays', () => {
     const all = COUNTED.map(([relays]) => idleOf(relays));
     inGuide(
       'a cluster, with 1, 2 or 20 relays',
@@ -80,7 +83,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     );
   });
 
-  test('of functions is what their event sources and their clock do', () => {
+  test("contain the polls of functions' event sources, and their schedules", () => {
     const fifo = Object.values(QUEUES).filter((queue) => queue.fifo).length;
     const standard = Object.values(QUEUES).length - fifo;
     const polls = (POLLERS * SECONDS_A_MONTH) / POLL_SECONDS;
@@ -107,7 +110,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     );
   });
 
-  describe('of what the stack makes is what is in the template', () => {
+  describe("contain the fixed costs of the template's resources", () => {
     let template: ReturnType<typeof synthesized>;
     before(() => {
       template = synthesized();
@@ -132,7 +135,7 @@ describe('what the guide says of a month in which nothing happens', () => {
       );
     });
 
-    test('NAT gateways and their addresses, where those stay, and what passes', () => {
+    test('NAT gateways and their addresses, with static addresses, and their traffic', () => {
       const fixed = synthesized({ 'taintward:staticEgressIps': 'true' });
       const gateways = count('AWS::EC2::NatGateway', fixed);
       const hour =
@@ -162,7 +165,7 @@ describe('what the guide says of a month in which nothing happens', () => {
     });
   });
 
-  test('of the ceiling follows from a relay and from what was counted', () => {
+  test('derive the ceiling from a relay and from the counted units', () => {
     const { NODE_CAPACITY } = readEnvironment(relayEnvironment, {
       ...{ TABLE_NAME: 't', METRIC_NAMESPACE: 'm' },
       ...{ NODE_DELTAS_URL: 'https://q/1', POD_DELTAS_URL: 'https://q/2' },
@@ -187,7 +190,7 @@ describe('what the guide says of a month in which nothing happens', () => {
   });
 });
 
-test('what the guide says of a million evictions adds up, at these prices', () => {
+test("the guide's costs of a million evictions add up at these prices", () => {
   const prices: Readonly<Record<string, number>> = {
     '$0.50': PRICES.sqsFifoPerMillion,
     '$0.40': PRICES.sqsStandardPerMillion,

@@ -8,15 +8,18 @@ import { PRICES, perMillion, SECONDS_A_MONTH } from '#test/costs/prices.ts';
 import { probedTakeover } from '#test/unit/engine/watch/probed-takeover.ts';
 import { ref } from '#test/unit/eviction/builders.ts';
 
-/** Of sixty probes. */
+/** The duration of sixty probes. */
 const MINUTES = 20.5;
 const MEMORY_GB = 0.5;
-/** Warm: reads at a time and a send; reads, two answers of an API server in the same region, one after the other, and a write. */
+/**
+ * The duration of warm invocations. Deltas: concurrent reads and a send. Evict: reads, two sequential requests to an
+ * API server in the same region, and a write.
+ */
 const SECONDS = { deltas: 0.02, evict: 0.05 };
-/** Sent, received, deleted. */
+/** Each message is sent, received, and deleted. */
 const REQUESTS = 3;
 
-test('what probes of a takeover cost a month is what the guide says', async (context) => {
+test("the guide states the monthly cost of a takeover's probes", async (context) => {
   const counted = new CountedTable(Date.now);
   const { time, nodeDeltas, dueQueue, cluster } = probedTakeover(context, counted.client);
   const leases = new DynamoDbLeases(new DynamoDbTable({ client: counted.client, tableName: 't' }));

@@ -21,7 +21,10 @@ const { scripts } = JSON.parse(readFileSync(join(PROJECT_DIR, 'package.json'), '
   readonly scripts: Readonly<Record<string, string>>;
 };
 
-/** The reference of the command line is generated from it, and the index has no commands. */
+/**
+ * Reports whether a page is written by hand: the reference of the command line is generated, and the index has no
+ * commands.
+ */
 const isWritten = (name: string): boolean => !['reference/cli.md', 'README.md'].includes(name);
 
 const commandsOfPage = (page: string): readonly string[] =>
@@ -29,7 +32,7 @@ const commandsOfPage = (page: string): readonly string[] =>
     .filter(({ language }) => language === 'sh')
     .flatMap(commandsOf);
 
-test('each command of README and docs is run by a suite, or it is said why by none', () => {
+test('each command of README and docs is run by a suite, or has a reason why not', () => {
   const pages = ['README.md', ...globSync('**/*.md', { cwd: join(PROJECT_DIR, 'docs') }).filter(isWritten)];
   const withCommands = pages.filter((page) => commandsOfPage(page).length > 0);
   assert.deepEqual(Object.keys(FOLLOWED_PAGES).toSorted(), withCommands.toSorted());
@@ -42,7 +45,7 @@ test('each command of README and docs is run by a suite, or it is said why by no
   }
 });
 
-/** What is done with a program's words; throws where it would not understand them. */
+/** Parses the arguments of a program; throws where the program would reject them. */
 const READERS: Readonly<Record<string, (args: readonly string[]) => void>> = {
   npx: ([program = '', ...args]) => {
     const reader = { cdk: readCdk, cdklocal: readCdk, taintward: readTaintward }[program];
@@ -63,7 +66,7 @@ const READERS: Readonly<Record<string, (args: readonly string[]) => void>> = {
   },
 };
 
-/** Has the command line read the words, and does nothing. */
+/** Parses the arguments with the command line's parser, without running a command. */
 function readTaintward(args: readonly string[]): void {
   let said = '';
   const note = (text: string) => {
@@ -86,7 +89,7 @@ function readCdk([command = '', ...args]: readonly string[]): void {
     const [word = '', setting = ''] = args.slice(at, at + 2);
     if (word === '-c') {
       const [key = '', ...value] = setting.split('=');
-      // Who types it has to fill in what is left out.
+      // The user has to fill in the omitted value.
       if (!setting.includes('…')) context[key] = value.join('=');
       at++;
     } else {
@@ -100,7 +103,7 @@ function readCdk([command = '', ...args]: readonly string[]): void {
 }
 
 for (const page of Object.keys(FOLLOWED_PAGES)) {
-  test(`what ${page} says to type is understood by what it is said to`, () => {
+  test(`the programs accept the commands of ${page}`, () => {
     for (const { program, args } of callsOf(page)) READERS[program]?.(args);
   });
 }

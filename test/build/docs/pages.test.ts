@@ -7,7 +7,7 @@ import { ownMetrics } from '../../../cdk/metrics.ts';
 import { metricsCatalogue } from '../../../docs/generator/metrics-catalogue.ts';
 import { pages } from '../../../docs/generator/pages.ts';
 
-test('pages that are made from the code say what the code does', async () => {
+test('generated pages match the code', async () => {
   for (const { path, text } of await pages()) {
     const found = readFileSync(path, 'utf8');
     assert.ok(
@@ -17,7 +17,7 @@ test('pages that are made from the code say what the code does', async () => {
   }
 });
 
-test('the catalogue has all metrics that CloudWatch is told of, and the stack reads them all', async () => {
+test('the catalogue has all metrics that CloudWatch receives, and the stack reads them all', async () => {
   const catalogue = await metricsCatalogue();
   const written = catalogue.filter(({ cloudWatch }) => cloudWatch).map(({ name }) => name);
   assert.deepEqual(written, Object.values(constants).toSorted());

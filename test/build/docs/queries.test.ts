@@ -7,12 +7,12 @@ import { BY_CLUSTER_QUERIES } from '../../../cdk/dashboard.ts';
 const DOCS = join(import.meta.dirname, '../../../docs');
 const page = (name: string): string => readFileSync(join(DOCS, name), 'utf8');
 
-/** Of CloudWatch Logs Insights: commands, operators and functions. */
+/** Commands, operators, and functions of CloudWatch Logs Insights. */
 const WORDS = new Set(
   'fields filter stats sort limit by as and or in asc desc count pct max latest bin'.split(' '),
 );
 
-/** The first cells of the table under a heading of docs/reference/log-events.md. */
+/** Returns the first cells of the table under a heading of docs/reference/log-events.md. */
 function listed(heading: string): ReadonlySet<string> {
   const section = page('reference/log-events.md').split(`## ${heading}\n`)[1]?.split('\n## ')[0] ?? '';
   return new Set([...section.matchAll(/^\| `([^`]+)`/gm)].map(([, name = '']) => name));
@@ -21,7 +21,7 @@ function listed(heading: string): ReadonlySet<string> {
 const queriesOf = (text: string): readonly string[] =>
   [...text.matchAll(/```text\n(.*?)```/gs)].map(([, query = '']) => query);
 
-/** Fields and events that a query names. */
+/** Returns the fields and events that a query names. */
 function namesIn(query: string): { readonly fields: readonly string[]; readonly events: readonly string[] } {
   const events = [...query.matchAll(/\bevent (?:= |in \[)([^\]|\n]*)/g)].flatMap(([, list = '']) =>
     [...list.matchAll(/"([^"]+)"/g)].map(([, name = '']) => name),
@@ -35,7 +35,7 @@ function namesIn(query: string): { readonly fields: readonly string[]; readonly 
   };
 }
 
-test('queries of the guide and of the dashboard ask for fields and events that are logged', () => {
+test('queries of the guide and of the dashboard use fields and events that are logged', () => {
   const fields = new Set([...listed('Fields'), 'level', 'time', 'event', 'messageId', 'requestId']);
   const events = listed('Events');
   const inGuide = queriesOf(page('how-to/query-evictions.md'));
@@ -48,7 +48,7 @@ test('queries of the guide and of the dashboard ask for fields and events that a
   }
 });
 
-test('the story of a delta finds its id in what relay, delta functions and evict log', () => {
+test('the query for a delta finds its ID in the logs of relay, delta functions, and evict', () => {
   const rows = page('reference/log-events.md').split('\n');
   for (const event of [
     'relay.delta-sent',

@@ -16,10 +16,10 @@ import { buildImage, type Image } from '#test/deployed/rig/image/build.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 
 const Link = z.object({ link: z.string() });
-/** What the programs read beside them. */
+/** Files that the programs read. */
 const READ = ['page', 'protobuf-messages.json'];
 
-describe('the image, whose stages are played without Docker, of what .dockerignore lets in,', () => {
+describe('the image, whose stages are simulated without Docker, with the files that .dockerignore admits,', () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-image-'));
   let image: Image;
   let workdir: string;
@@ -38,7 +38,7 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
   const run = (program: string, ...args: readonly string[]) =>
     spawnSync(process.execPath, [program, ...args], { cwd: workdir, env: env(), encoding: 'utf8' });
 
-  test('holds each program and its parts with their source maps, its bill of materials, what they read, and licences: nothing else', () => {
+  test('contains each program and its parts with their source maps, its bill of materials, its data files, and licenses: nothing else', () => {
     const files = readdirSync(workdir);
     const parts = files.filter((file) => file.endsWith('.mjs'));
     for (const part of parts) {
@@ -55,7 +55,7 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
     assert.deepEqual(image.command, ['node', programFile('relay')]);
   });
 
-  test('each program tells its version and what it may be told', () => {
+  test('contains programs that print their version and their help', () => {
     for (const name of PROGRAM_NAMES) {
       const version = run(programFile(name), '--version');
       assert.deepEqual([version.status, version.stdout, version.stderr], [0, `${VERSION}\n`, ''], name);
@@ -65,11 +65,11 @@ describe('the image, whose stages are played without Docker, of what .dockerigno
     }
   });
 
-  test('the service brings up its simulated cluster, serves metrics and console, and stops when it is told to', async (t) => {
+  test('contains a service that starts its simulated cluster, serves metrics and console, and stops on SIGTERM', async (t) => {
     const state = join(dir, 'state');
     const args = ['service.mjs', '--log', 'json', '--state-dir', state];
     const service = spawn(process.execPath, args, { cwd: workdir, env: env() });
-    // Else a test that fails before its end keeps it, and the run.
+    // Without this, a test that fails early keeps the service running, and the run waits for it.
     t.after(() => service.kill('SIGKILL'));
     const told: string[] = [];
     let complaints = '';

@@ -45,7 +45,7 @@ const krewManifest = z.strictObject({
   }),
 });
 
-test('the plugin is one program in an archive, with a manifest that krew takes', (t) => {
+test('the plugin is one program in an archive, with a manifest that krew accepts', (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'krew-'));
   t.after(() => rmSync(directory, { recursive: true }));
   const { archive, manifest } = packPlugin(directory, URL);

@@ -25,17 +25,17 @@ import {
 import { locked } from '#test/unit/supply-chain/lockfile.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 
-/** What is built from, of the repository. */
+/** The inputs of a build in the repository. */
 const SOURCES = [
   ...['cdk', 'deploy/build', 'functions', 'shared', 'simulator'],
   ...['LICENSE', 'package.json', 'package-lock.json', 'tsconfig.json'],
 ];
 
-/** Somebody's copy of the project, and what was built from it. */
+/** A copy of the project, and the output of its build. */
 interface Build {
   readonly project: string;
   readonly out: string;
-  /** What `npm run bundles` says. */
+  /** The output of `npm run bundles`. */
   readonly hashes: string;
 }
 
@@ -53,7 +53,7 @@ async function build(project: string, env: NodeJS.ProcessEnv, writtenAt: Date): 
   return { project, out, hashes: stdout };
 }
 
-describe('what is deployed, built twice, in two folders, by clocks of two zones and of files of two years,', () => {
+describe('the deployed files, built twice in two folders, with clocks of two zones and files of two years,', () => {
   const dir = mkdtempSync(join(tmpdir(), 'taintward-reproducible-'));
   let builds: readonly [Build, Build];
   before(async () => {
@@ -69,10 +69,11 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
       entry.isFile() ? [join(entry.parentPath, entry.name)] : [],
     );
 
-  test('is the same byte by byte', () => {
+  test('are the same byte by byte', () => {
     const [one, other] = builds;
     assert.equal(one.hashes, other.hashes);
-    // Each has its bundle, a program in parts, and their source maps, each program its bill besides; then there is what the programs read.
+    // Each function has its bundle; a program has its parts; all have source maps. Each program also has its bill of
+    // materials and its data files.
     const namesOf = (pattern: RegExp) =>
       [...one.hashes.matchAll(pattern)]
         .map(([, name = '']) => name)
@@ -86,7 +87,7 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
     assert.match(one.hashes, / {2}image\/page\/index\.html$/m);
   });
 
-  test('is the same asset to the CDK, so that nothing is deployed anew that did not change', () => {
+  test('are the same asset to the CDK, so that nothing unchanged is deployed again', () => {
     const [one, other] = builds;
     for (const name of FUNCTION_NAMES) {
       assert.equal(
@@ -96,7 +97,7 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
     }
   });
 
-  test('names no folder of the machine it was built on', () => {
+  test('name no folder of the machine that built them', () => {
     for (const { project, ...one } of builds) {
       for (const file of filesOf({ project, ...one })) {
         const content = readFileSync(file, 'utf8');
@@ -113,7 +114,7 @@ describe('what is deployed, built twice, in two folders, by clocks of two zones 
     }
   });
 
-  test('has a bill whose packages are those of the lockfile, by the hash of their archives', () => {
+  test("have a bill of materials with the lockfile's packages, by the hash of their archives", () => {
     const [{ out }] = builds;
     const listed = PROGRAM_NAMES.map((program) => {
       const { components } = JSON.parse(readFileSync(join(out, 'image', billFile(program)), 'utf8'));

@@ -4,15 +4,15 @@ import type { TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
 
 interface Rule {
-  /** Of the core group, unless there is a `group`. */
+  /** The API group; absent: the core group. */
   readonly resource: string;
   readonly group?: string;
-  /** Of these alone, where there are any. */
+  /** The only objects that the rule covers; absent: all. */
   readonly resourceNames?: readonly string[];
   readonly verbs: readonly string[];
 }
 
-/** The least the service needs of a cluster. */
+/** The least permissions that the service needs in a cluster. */
 export const MIN_PERMISSIONS: readonly Rule[] = [
   { resource: 'nodes', verbs: ['get', 'list', 'watch'] },
   { resource: 'pods', verbs: ['get', 'list', 'watch', 'delete'] },
@@ -27,7 +27,7 @@ const TOKEN_SECONDS = 3600;
 const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 const TokenRequest = z.object({ status: z.object({ token: z.string() }) });
 
-/** A service account that may do what `rules` say, in every namespace, and nothing else. */
+/** A service account that has the permissions in `rules` in every namespace, and no others. */
 export class Account {
   readonly #cluster: TestCluster;
   readonly #name: string;
@@ -53,7 +53,7 @@ export class Account {
     return account;
   }
 
-  /** Binds the account to its role; resolves when the API server lets it do what that says. */
+  /** Binds the account to its role. Resolves when the API server applies the binding. */
   async grant(): Promise<void> {
     const { namespace, labels } = this.#cluster;
     await this.#cluster.api.create(`${RBAC}/clusterrolebindings`, {
@@ -66,7 +66,10 @@ export class Account {
     await until(`${this.#name} may do what it was granted`, () => this.#mayAct());
   }
 
-  /** The API server hears of bindings as others do, a moment later. */
+  /**
+   * Reports whether the account has its first permission. The API server's authorizer reads bindings from a watch, so
+   * it applies them with a delay.
+   */
   async #mayAct(): Promise<boolean> {
     const { api, namespace } = this.#cluster;
     const [{ group, resource, verbs } = assert.fail('an account needs a right')] = this.#rules;
@@ -82,7 +85,7 @@ export class Account {
     return AccessReview.parse(answer).status.allowed;
   }
 
-  /** Takes every right away. */
+  /** Revokes all permissions of the account. */
   revoke(): Promise<void> {
     return this.#cluster.api.remove(`${RBAC}/clusterrolebindings/${this.#roleName}`);
   }

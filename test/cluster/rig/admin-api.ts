@@ -4,7 +4,7 @@ import { Transport } from '#shared/kubernetes/http/transport.ts';
 
 type Query = Readonly<Record<string, string>>;
 
-/** The calls of the suite itself, with the rights of whoever `KUBECONFIG` names. All reject with `ApiError`. */
+/** The suite's own calls, with the permissions of the user in `KUBECONFIG`. All methods reject with `ApiError`. */
 export class AdminApi {
   readonly #transport: Transport;
 
@@ -24,13 +24,13 @@ export class AdminApi {
     return this.#transport.read({ verb: 'update', resource: path, path, body });
   }
 
-  /** As a JSON merge patch: lists are replaced. */
+  /** Sends a JSON merge patch, which replaces lists. */
   patch(path: string, body: object): Promise<unknown> {
     const contentType = 'application/merge-patch+json';
     return this.#transport.read({ verb: 'patch', resource: path, path, body, contentType });
   }
 
-  /** As a strategic merge patch: conditions are merged by their type. */
+  /** Sends a strategic merge patch, which merges conditions by their type. */
   patchStatus(path: string, status: object): Promise<unknown> {
     const contentType = 'application/strategic-merge-patch+json';
     return this.#transport.read({
@@ -42,7 +42,10 @@ export class AdminApi {
     });
   }
 
-  /** An object, or what of a collection the query selects. What is gone already is no error. */
+  /**
+   * Deletes an object, or the objects of a collection that the query selects. An object that does not exist is no
+   * error.
+   */
   async remove(path: string, options: object = {}, query: Query = {}): Promise<void> {
     const body = { apiVersion: 'v1', kind: 'DeleteOptions', ...options };
     try {
@@ -52,7 +55,10 @@ export class AdminApi {
     }
   }
 
-  /** A collection, however large: tens of thousands of objects take longer than one call may, so what is left is asked for again. */
+  /**
+   * Deletes a collection of any size. Tens of thousands of objects take longer than the timeout of one call, so the
+   * deletion is repeated.
+   */
   async removeAll(path: string, options: object = {}, query: Query = {}): Promise<void> {
     for (let calls = 1; ; calls++) {
       try {
@@ -64,7 +70,7 @@ export class AdminApi {
     }
   }
 
-  /** The events of a watch, one JSON object each, until the server or `signal` ends it. */
+  /** Yields the events of a watch, one JSON object each, until the server or `signal` ends it. */
   async *watch(path: string, query: Query, signal: AbortSignal): AsyncGenerator<unknown, void, undefined> {
     const call = { verb: 'watch', resource: path, path, query: { ...query, watch: '1' }, signal } as const;
     for await (const line of this.#transport.lines(call, WATCH_TIMEOUT_MS)) {
@@ -77,7 +83,7 @@ export class AdminApi {
   }
 }
 
-/** Calls of ten seconds that a collection may take. */
+/** The calls, of up to ten seconds each, that the removal of a collection can take. */
 const MAX_REMOVALS = 30;
 
 /** Longer than any test file runs. */

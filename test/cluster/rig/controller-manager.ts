@@ -10,15 +10,17 @@ import { freePort } from '#test/aws/server-process.ts';
 import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
-/** Of its requests to the API server: what `--kube-api-qps` is by default. It sends three for a pod that it evicts. */
+/** The default of `--kube-api-qps`. The built-in controller sends three requests for each pod that it evicts. */
 export const DEFAULT_REQUESTS_PER_SECOND = 20;
 const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
-/** After so many seconds without a sign of life a node counts as down; 50 unless it is told otherwise. */
+/** Seconds without a heartbeat after which a node counts as down. The default of Kubernetes is 50. */
 const GRACE_SECONDS = 15;
 
 type Controller = 'node-lifecycle-controller' | 'taint-eviction-controller' | 'daemonset-controller';
 
-/** The real kube-controller-manager, with some controllers, at their defaults but for how soon a node counts as down. */
+/**
+ * The real kube-controller-manager, with some controllers, at their defaults except for the node monitor grace period.
+ */
 export class ControllerManager {
   readonly #child: ChildProcess;
   readonly #port: number;
@@ -31,8 +33,8 @@ export class ControllerManager {
   }
 
   /**
-   * The controller of dying nodes, alone or with others, on the cluster of `KUBECONFIG`. Throws, so that tests fail and are never
-   * skipped, when `KCM_BIN` names no binary.
+   * Starts the node lifecycle controller, alone or with others, on the cluster of `KUBECONFIG`. When `KCM_BIN` names no
+   * binary, it throws, so that tests fail and are never skipped.
    */
   static start(
     ...controllers: readonly ['node-lifecycle-controller', ...Controller[]]
@@ -41,12 +43,12 @@ export class ControllerManager {
   }
 
   /**
-   * The taint-eviction controller alone, whose requests to the API server are held to so many a second (20, as it comes).
-   * The daemonset controller, idle here, makes the index of pods by node. Where nobody does it finds none of a node's, and evicts
-   * only those of which it hears when it knows of the taint.
+   * Starts the taint-eviction controller alone, limited to `requestsPerSecond` requests to the API server (default:
+   * 20). The idle daemonset controller creates the index of pods by node. Without that index the taint-eviction
+   * controller lists no pods of a node: it evicts only the pods whose events arrive after the taint.
    */
   static evictingAt(requestsPerSecond: number): Promise<ControllerManager> {
-    // A burst is half as much again, as of the defaults.
+    // The burst is 1.5 times the rate, as it is for the defaults.
     const burst = Math.ceil(requestsPerSecond * 1.5);
     return ControllerManager.#start(
       ['taint-eviction-controller', 'daemonset-controller'],
@@ -90,7 +92,7 @@ export class ControllerManager {
     await until('the controller manager is up', async () => {
       if (child.exitCode !== null) throw new Error(`The controller manager ended early: see ${dir}/log.`);
       if ((await manager.#get('/healthz').catch(() => '')) !== 'ok') return false;
-      // Healthy is said before the controllers have begun.
+      // `/healthz` succeeds before the controllers have started.
       return (
         !controllers.includes('taint-eviction-controller') ||
         (await manager.#get('/metrics')).includes(DELETIONS)
@@ -99,7 +101,7 @@ export class ControllerManager {
     return manager;
   }
 
-  /** How many pods the built-in taint-eviction controller has deleted. */
+  /** Returns the number of pods that the built-in taint-eviction controller has deleted. */
   async deletions(): Promise<number> {
     const metrics = await this.#get('/metrics');
     const line = metrics.split('\n').find((each) => each.startsWith(`${DELETIONS} `));
@@ -108,8 +110,8 @@ export class ControllerManager {
   }
 
   /**
-   * Waits until it has deleted so many; throws when it has deleted more. It counts a pod when the API server has answered, a moment
-   * after others have seen it go.
+   * Waits until the built-in controller has deleted `pods` pods; throws when it has deleted more. It counts a pod when
+   * the API server has answered, which is after watchers saw the deletion.
    */
   async untilDeleted(pods: number): Promise<void> {
     const what = `the built-in controller counts ${pods} deletions`;
@@ -117,12 +119,12 @@ export class ControllerManager {
     assert.equal(await this.deletions(), pods, what);
   }
 
-  /** What the process used so far; `undefined` where there is no /proc. */
+  /** Returns the process's resource usage so far; `undefined` where there is no /proc. */
   usage(): ProcessUsage | undefined {
     return processUsage(this.#child.pid);
   }
 
-  /** Throws when it ended by itself. */
+  /** Throws when the process ended by itself. */
   check(): void {
     if (this.#child.exitCode !== null) throw new Error(`The controller manager ended: see ${this.#dir}/log.`);
   }
@@ -135,7 +137,7 @@ export class ControllerManager {
     rmSync(this.#dir, { recursive: true, force: true });
   }
 
-  /** Its certificate is its own. */
+  /** The server's certificate is self-signed. */
   async #get(path: string): Promise<string> {
     const request = https.get({ host: '127.0.0.1', port: this.#port, path, rejectUnauthorized: false });
     const [response] = await once(request, 'response');

@@ -3,13 +3,13 @@ import { evictedOnTime } from './on-time.ts';
 import type { Span } from './test-cluster.ts';
 import type { PodLife, Witness } from './witness.ts';
 
-/** What the service promises: never before the deadline, and this long after it at the most. */
+/** The service evicts a pod at most this long after its deadline, and never before the deadline. */
 const PROMISED_WITHIN_MS = 1_000;
 
 /**
- * Waits for a pod's eviction and fails unless it came `seconds` after `since`. The earliest right moment counts
- * from when the taint (or whatever began the countdown) was asked for, because nobody can have seen it sooner;
- * the latest from when the witness saw it. Returns how long after the witness' deadline it came, in ms.
+ * Waits for a pod's eviction and fails unless it came `seconds` after `since`. The earliest allowed time counts from
+ * when the taint (or another start of the countdown) was requested, because nobody can have seen it sooner. The latest
+ * allowed time counts from when the witness saw it. Returns the delay after the witness's deadline, in ms.
  */
 export async function evictedAfter(pod: PodLife, seconds: number, since: Span): Promise<number> {
   const lateMs = await evictedOnTime(pod, seconds, since);
@@ -17,13 +17,13 @@ export async function evictedAfter(pod: PodLife, seconds: number, since: Span): 
   return lateMs;
 }
 
-/** The later of two moments; a countdown begins when both have come. */
+/** Returns the later of two times. A countdown begins when both have passed. */
 export const later = (a: Span, b: Span): Span => ({
   askedAt: Math.max(a.askedAt, b.askedAt),
   seenAt: Math.max(a.seenAt, b.seenAt),
 });
 
-/** Fails if a pod was evicted, or began to be. */
+/** Fails if a pod was evicted or marked for eviction. */
 export function assertUntouched(...pods: readonly PodLife[]): void {
   for (const pod of pods) {
     assert.equal(pod.evictedAt, undefined, `${pod.name} was evicted`);
@@ -32,8 +32,8 @@ export function assertUntouched(...pods: readonly PodLife[]): void {
 }
 
 /**
- * Fails if an eviction was made more often than once: whoever evicts a pod tells so by an Event. These bear no UID, so those of a name
- * are held against the pods that bore it.
+ * Fails if an eviction was made more than once. Each controller that evicts a pod writes an Event. These Events have no
+ * UID, so the Events for a name are compared with all pods of that name.
  */
 export function assertToldOnce(witness: Witness, ...pods: readonly PodLife[]): void {
   for (const name of new Set(pods.map((pod) => pod.name))) {

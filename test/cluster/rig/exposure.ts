@@ -1,9 +1,9 @@
 import type { NodeMoment, PodLife } from './witness.ts';
 
-/** Nodes and pods come by two watches in no common order. */
+/** The watches of nodes and of pods deliver their events in no common order. */
 const WATCH_SLACK_MS = 250;
 
-/** A time during which a node had a NoExecute taint; without an end: it still has. */
+/** A period in which a node had a NoExecute taint; without an end: the node still has the taint. */
 export interface TaintedTime {
   readonly startAt: number;
   readonly endAt?: number;
@@ -19,14 +19,14 @@ export function taintedTimes(moments: readonly NodeMoment[]): readonly TaintedTi
   return times;
 }
 
-/** What a taint had to do with a pod's eviction. */
+/** The relation of a taint to a pod's eviction. */
 export type Exposure =
-  /** It was there; the pod went this long after it was first on the tainted node. */
+  /** The node had the taint; `afterMs` counts from when the pod was first on the tainted node. */
   | { readonly kind: 'while tainted'; readonly afterMs: number }
   | { readonly kind: 'after untaint'; readonly afterMs: number }
   | { readonly kind: 'never tainted' };
 
-/** Whether a taint justified a pod's eviction at `evictedAt`. */
+/** Classifies a pod's eviction at `evictedAt` by the times in which its node was tainted. */
 export function exposure(pod: PodLife, evictedAt: number, times: readonly TaintedTime[]): Exposure {
   const met = times.filter(
     ({ startAt, endAt = evictedAt }) =>

@@ -16,7 +16,10 @@ export interface Pair {
   readonly service: ServiceProcess;
 }
 
-/** A pair for all tests of the calling file, to be asked for from within tests. What is made in both has equal names. */
+/**
+ * Returns a getter of one pair for all tests of the calling file; call the getter inside tests. Objects that are
+ * created in both clusters have equal names.
+ */
 export function filePair(): () => Pair {
   const closing = new AsyncDisposableStack();
   let pair: Pair | undefined;

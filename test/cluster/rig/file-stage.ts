@@ -4,10 +4,10 @@ import { Stage } from './stage.ts';
 /** Lines of a service's output that a failed test shows. */
 const SHOWN_LINES = 40;
 
-/** Whether one service runs on the stage for all tests of a file, or (`bare`) each test starts its own. */
+/** `bare`: each test starts its own service; otherwise one service runs on the stage for all tests of a file. */
 type StageKind = 'served' | 'served through a wiretap' | 'bare';
 
-/** A stage for all tests of the calling file, to be asked for from within tests. */
+/** Returns a getter of one stage for all tests of the calling file; call the getter inside tests. */
 export function fileStage(kind: StageKind): () => Stage {
   let stage: Stage | undefined;
   before(async () => {
@@ -22,7 +22,7 @@ export function fileStage(kind: StageKind): () => Stage {
     }
   });
   afterEach(async () => {
-    // What a test started on a bare stage would evict in the next one, too.
+    // A service that a test started on a bare stage would evict pods in the next test, too.
     if (kind === 'bare') await stage?.killAll();
     stage?.cluster.check();
   });

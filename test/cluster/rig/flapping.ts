@@ -11,14 +11,18 @@ const TAINTED_MS = 1_000;
 const UNTAINTED_MS = 1_000;
 /** Evictions have ended when none was seen for this long. */
 const QUIET_MS = 2_000;
-/** How long the last taint stays, and after which time on a tainted node a standing pod is missed, not just late. */
+/**
+ * The time for which the last taint stays, and the time on a tainted node after which a remaining pod counts as missed,
+ * not late.
+ */
 const HELD_MS = 12_000;
 const MISSED_AFTER_MS = 8_000;
 const LATE_AFTER_UNTAINT_MS = 1_000;
 
 /**
- * Has a hundred pods, each of which comes back when it goes, on a node that is tainted for a second so often, and then for eight; fails
- * unless the service on that cluster evicts all that should go and nobody else, and tells how late.
+ * Runs a hundred pods, each re-created after its eviction, on a node that is tainted for a second `cycles` times, and
+ * finally for {@link HELD_MS}. Fails unless the service on that cluster evicts all pods that it must evict and no
+ * others. Reports the delays.
  */
 export async function flap(cluster: TestCluster, cycles: number, t: TestContext): Promise<void> {
   const node = await cluster.addNode(`flap-${cycles}`);

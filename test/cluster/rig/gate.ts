@@ -2,15 +2,15 @@ import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 
-/** A client's connection, and the one that was made to the server for it. */
+/** A client's connection, and the connection to the server that was opened for it. */
 interface Pair {
   readonly client: Socket;
   readonly server: Socket;
 }
 
 /**
- * Passes TCP connections on to an API server, so that clients speak to it as ever (TLS, HTTP/2), and can break them,
- * hold back what the server says, and let nobody in.
+ * Forwards TCP connections to an API server, so that clients keep their protocols (TLS, HTTP/2). It can break
+ * connections, hold back the server's data, and reject new connections.
  */
 export class Gate {
   readonly #upstream: Connection;
@@ -19,7 +19,7 @@ export class Gate {
   readonly #listener = net.createServer((client) => this.#enter(client));
   readonly #stalled = new Set<Pair>();
   #shut = false;
-  /** What lets everything that is frozen go on; `undefined`: nothing is frozen. */
+  /** The functions that resume all frozen connections; `undefined`: nothing is frozen. */
   #thaws: (() => void)[] | undefined;
 
   private constructor(upstream: Connection, to: URL) {
@@ -34,7 +34,7 @@ export class Gate {
     return gate;
   }
 
-  /** The upstream connection, through here. */
+  /** The upstream connection, through this gate. */
   get connection(): Connection {
     const { port } = this.#listener.address() as AddressInfo;
     const server = new URL(this.#to);
@@ -56,7 +56,7 @@ export class Gate {
     }
   }
 
-  /** Holds back what the server says on the chosen connections; returns what lets it go on. */
+  /** Holds back the server's data on the chosen connections. Returns a function that resumes them. */
   stall(chosen: () => boolean): () => void {
     const stalled = [...this.#pairs].filter((pair) => !this.#stalled.has(pair) && chosen());
     for (const pair of stalled) {
@@ -71,7 +71,7 @@ export class Gate {
     };
   }
 
-  /** Holds back what the server says on all connections, and on those that come; returns what lets it go on. */
+  /** Holds back the server's data on all connections, present and new. Returns a function that resumes them. */
   freeze(): () => void {
     const thaws = [this.stall(() => true)];
     this.#thaws = thaws;
@@ -81,7 +81,7 @@ export class Gate {
     };
   }
 
-  /** Breaks all connections, and those that are tried from now on; returns what ends that. */
+  /** Breaks all connections, and new ones as they come. Returns a function that ends the outage. */
   shut(): () => void {
     this.#shut = true;
     this.cut(() => true);
@@ -114,14 +114,14 @@ export class Gate {
       [server, client],
     ] as const) {
       one.pipe(other);
-      // What ends one end ends the other; the client tells what it means.
+      // The end of either socket ends the other; the client reports the error.
       one.on('error', () => undefined);
       one.once('close', () => {
         other.destroy();
         this.#pairs.delete(pair);
       });
     }
-    // All others are stalled.
+    // All other connections are stalled.
     this.#thaws?.push(this.stall(() => true));
   }
 }

@@ -9,11 +9,14 @@ import { until } from './until.ts';
 const DEPLOY = join(import.meta.dirname, '../../../deploy/in-cluster');
 const CRDS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
-/** The objects in a file of `deploy/in-cluster`. */
+/** Returns the objects in a file of `deploy/in-cluster`. */
 export const deployed = (file: string): readonly Readonly<Record<string, unknown>>[] =>
   loadAll(readFileSync(join(DEPLOY, file), 'utf8')).map(fieldsOf);
 
-/** Has the server know the kinds that the service keeps its state in; resolves when it serves them. They stay. */
+/**
+ * Creates the custom resource definitions in which the service keeps its state, and leaves them there. Resolves when
+ * the server serves them.
+ */
 export async function installKinds(api: AdminApi): Promise<void> {
   for (const crd of ['crds/node-eviction.yaml', 'crds/eviction-rules.yaml'].flatMap(deployed)) {
     await api.create(CRDS, crd).catch((error: unknown) => {

@@ -5,14 +5,17 @@ import { until } from './until.ts';
 
 /** A kind of objects that an API server serves. */
 export interface ServedKind {
-  /** Where all of it is listed: `/api/v1/pods`. */
+  /** The path that lists all its objects: `/api/v1/pods`. */
   readonly path: string;
   readonly resource: string;
   readonly namespaced: boolean;
   readonly verbs: readonly unknown[];
 }
 
-/** Every kind that an API server serves, in the version that it prefers. A group that goes at this moment is named for a second still. */
+/**
+ * Returns every kind that an API server serves, in its preferred version. Discovery names a group for up to a second
+ * after its removal.
+ */
 export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]> {
   const lists = await until('every group that is named is served', async () => {
     const groups = itemsOf(fieldsOf(await api.read('/apis'))['groups']).map(fieldsOf);
@@ -38,7 +41,10 @@ export async function servedKinds(api: AdminApi): Promise<readonly ServedKind[]>
   );
 }
 
-/** Each object that says a word, in whichever field, as `resource namespace/name`; Events, which end by themselves, left out. */
+/**
+ * Returns each object that contains a word in any field, as `resource namespace/name`. Events are left out because they
+ * expire by themselves.
+ */
 export async function objectsThatSay(word: string, api: AdminApi): Promise<ReadonlySet<string>> {
   const kinds = (await servedKinds(api)).filter(
     ({ resource, verbs }) => verbs.includes('list') && resource !== 'events',
@@ -57,7 +63,10 @@ export async function objectsThatSay(word: string, api: AdminApi): Promise<Reado
   return new Set(found.flat());
 }
 
-/** A kind that comes or goes at this moment is refused for a second or so; one that is gone has none. */
+/**
+ * Lists a kind. The API server rejects the list of a kind that is being added or removed for about a second; a removed
+ * kind has no objects.
+ */
 const listed = (path: string, api: AdminApi): Promise<unknown> =>
   until(`${path} is listed`, async () => {
     try {
@@ -70,7 +79,7 @@ const listed = (path: string, api: AdminApi): Promise<unknown> =>
     }
   });
 
-/** Who wrote a field last stays noted, whatever was taken back. */
+/** `managedFields` keeps the last manager of a field even after the change was undone. */
 const withoutManagers = ({
   metadata,
   ...object
@@ -79,7 +88,10 @@ const withoutManagers = ({
   metadata: { ...fieldsOf(metadata), managedFields: [] },
 });
 
-/** Ends a namespace that is being deleted, as the namespace controller does: the cluster may have none. */
+/**
+ * Finalizes a namespace that is being deleted, as the namespace controller does; the cluster may have no such
+ * controller.
+ */
 export async function endNamespace(namespace: string, api: AdminApi): Promise<void> {
   for (const kind of await servedKinds(api)) {
     if (!kind.namespaced || !kind.verbs.includes('deletecollection')) continue;

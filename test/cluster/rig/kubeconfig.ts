@@ -1,13 +1,13 @@
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 
-/** A cluster under a context's name, and who speaks to it. */
+/** A cluster under a context's name, and the token of its user. */
 export interface KubeconfigEntry {
   readonly context: string;
   readonly connection: Pick<Connection, 'requestOptions'>;
   readonly token: string;
 }
 
-/** A kubeconfig file's content. The servers are those of the connections, the credentials the tokens. */
+/** Returns the content of a kubeconfig file with the servers of the connections and these tokens. */
 export async function kubeconfigText(entries: readonly KubeconfigEntry[]): Promise<string> {
   const clusters = await Promise.all(
     entries.map(async ({ context, connection }) => ({

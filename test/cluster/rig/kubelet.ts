@@ -5,19 +5,25 @@ import type { AdminApi } from './admin-api.ts';
 import type { Change } from './listen.ts';
 import type { WatchedPod } from './watched.ts';
 
-/** Pods with this label are created anew as soon as they are gone: same name, same node, another UID. */
+/** Pods with this label are re-created as soon as they are deleted: same name, same node, another UID. */
 export const COMES_BACK = { 'taintward.dev/comes-back': 'true' } as const;
 
-/** As a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a node counts as not ready. */
+/**
+ * The interval of node status updates, like a kubelet's `nodeStatusUpdateFrequency`: well within the 40 s after which a
+ * node counts as not ready.
+ */
 const HEARTBEAT_MS = 10_000;
-/** An API server that is stopped for seconds is no fault of the suite's. */
+/** The suite does not fail because an API server was stopped for seconds. */
 const MAY_FAIL_FOR_MS = 60_000;
-/** A kubelet never gives up; thousands of pods at once are not to keep a server busy that has too much to do already. */
+/**
+ * A kubelet retries indefinitely. The backoff keeps thousands of pods from adding load to a server that is already
+ * overloaded.
+ */
 const RETRY: Backoff = { firstMs: 200, longestMs: 2_000 };
 
 /**
- * The suite's nodes exist in the API server only, and this is all there is of their kubelets: pods run as soon
- * as they are bound and end as soon as they are deleted, nodes stay ready. It plays StatefulSet, too.
+ * Stands in for the kubelets of the suite's nodes, which exist in the API server only. Pods run as soon as they are
+ * bound and end as soon as they are deleted, and nodes stay ready. It also re-creates pods as a StatefulSet does.
  */
 export class Kubelet {
   readonly #api: AdminApi;
@@ -26,9 +32,9 @@ export class Kubelet {
   readonly #started = new Set<string>();
   readonly #ended = new Set<string>();
   readonly #heartbeat: NodeJS.Timeout;
-  /** Nodes whose last sign of life is tried still. */
+  /** Nodes whose last heartbeat is still being sent. */
   readonly #signing = new Set<string>();
-  /** What has failed for longer than it may, and why. */
+  /** The work that has failed for longer than {@link MAY_FAIL_FOR_MS}, with its last error. */
   readonly #failing = new Map<() => Promise<unknown>, Error>();
   #stopped = false;
 
@@ -48,7 +54,7 @@ export class Kubelet {
     this.#ready.delete(node);
   }
 
-  /** The node reports that it is not ready, and nothing after that. */
+  /** Reports the node as not ready, and sends no heartbeats after that. */
   async failNode(node: string): Promise<void> {
     this.#ready.delete(node);
     await this.#report(node, 'False');
@@ -67,7 +73,7 @@ export class Kubelet {
     }
   }
 
-  /** Throws while a pod cannot be served: what the suite sees then is its own fault. */
+  /** Throws while a pod cannot be served: the suite itself then causes the results it sees. */
   check(): void {
     const [failure] = this.#failing.values();
     if (failure) throw failure;
@@ -134,7 +140,7 @@ export class Kubelet {
         break;
       } catch (error) {
         if (this.#stopped) return;
-        // The object went, or is there already: somebody was faster.
+        // The object does not exist any more, or exists already: another request was faster.
         if (error instanceof ApiError && [404, 409].includes(error.status)) break;
         if (Date.now() - begunAt >= MAY_FAIL_FOR_MS) this.#failing.set(work, error as Error);
         await delay(backoffMs(failures, RETRY));

@@ -17,13 +17,13 @@ export interface Listening {
   readonly query: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   hear(change: Change, object: unknown): void;
-  /** Nothing is heard any more. */
+  /** Called when no more changes will arrive. */
   failed(error: Error): void;
 }
 
 /**
- * Hears every change of a collection from now on, until the signal. Resolves as soon as nothing can be missed;
- * a watch that breaks is resumed where it broke.
+ * Reports every change of a collection from now on, until the signal. Resolves as soon as no change can be missed. A
+ * watch that breaks is resumed at its last resource version.
  */
 export async function listen(api: AdminApi, options: Listening): Promise<void> {
   const { metadata } = List.parse(await api.read(options.path, { ...options.query, limit: '1' }));

@@ -5,18 +5,18 @@ import { until } from './until.ts';
 import { WatchedNode } from './watched.ts';
 
 const HEARTBEAT_MS = 2_500;
-/** With so many missed a node nearly counts as down. */
+/** After this many missed renewals in a row a node nearly counts as down. */
 const MAX_MISSED = 4;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
 const DOWN_KEYS = [NODE_NOT_READY, NODE_UNREACHABLE];
 
-/** Nodes that renew their leases as kubelets do, and can fail, die and come back. */
+/** Nodes that renew their leases as kubelets do, and can fail, die, and return. */
 export class MortalNodes {
   readonly #cluster: TestCluster;
   readonly #leases = new Set<string>();
   readonly #alive = new Set<string>();
   readonly #timer: NodeJS.Timeout;
-  /** Signs of life in a row that could not be given, by node. */
+  /** Heartbeats in a row that could not be sent, by node. */
   readonly #missed = new Map<string, number>();
   #failure: unknown;
 
@@ -27,7 +27,7 @@ export class MortalNodes {
     }, HEARTBEAT_MS);
   }
 
-  /** Returns its full name. */
+  /** Adds a node; returns its full name. */
   async add(name: string, zone?: string): Promise<string> {
     const node = await this.#cluster.addNode(name, [], zone);
     const spec = { holderIdentity: node, leaseDurationSeconds: 40, renewTime: microTime() };
@@ -38,7 +38,7 @@ export class MortalNodes {
     return node;
   }
 
-  /** A node that nobody has heard of for `seconds`. */
+  /** Adds a node that has not reported for `seconds`. */
   async addDead(name: string, zone: string, seconds: number): Promise<string> {
     const since = new Date(Date.now() - seconds * 1000).toISOString().replace(/\.\d+/, '');
     const taint = { key: NODE_UNREACHABLE, effect: 'NoSchedule', timeAdded: since };
@@ -54,18 +54,18 @@ export class MortalNodes {
     return node;
   }
 
-  /** It goes on, but says that it is not ready. */
+  /** Keeps the node running but reports it as not ready. */
   fail(node: string): Promise<void> {
     return this.#cluster.kubelet.failNode(node);
   }
 
-  /** Nothing is heard of it any more. */
+  /** Stops the node's heartbeats. */
   die(node: string): void {
     this.#alive.delete(node);
     this.#cluster.kubelet.removeNode(node);
   }
 
-  /** It is heard of again, and ready. */
+  /** Resumes the node's heartbeats, and reports it as ready. */
   revive(node: string): void {
     this.#alive.add(node);
     this.#cluster.kubelet.addNode(node);
@@ -76,19 +76,19 @@ export class MortalNodes {
     return this.#untilSeen(nodes, 'down');
   }
 
-  /** Resolves when it has noticed that they are back. */
+  /** Resolves when the node controller has noticed that these nodes are back. */
   untilUp(nodes: readonly string[]): Promise<void> {
     return this.#untilSeen(nodes, 'up');
   }
 
-  /** It is a node of the cluster no more. */
+  /** Deletes the node and its lease from the cluster. */
   async remove(node: string): Promise<void> {
     this.#alive.delete(node);
     await this.#removeLease(node);
     await this.#cluster.deleteNode(node);
   }
 
-  /** Throws when a sign of life could not be given. */
+  /** Throws when heartbeats could not be sent. */
   check(): void {
     if (this.#failure) throw this.#failure;
   }
@@ -121,7 +121,7 @@ export class MortalNodes {
   }
 
   #note(node: string, error: unknown): void {
-    // It was removed meanwhile.
+    // The node was removed meanwhile.
     if (error instanceof ApiError && error.status === 404) return;
     const missed = (this.#missed.get(node) ?? 0) + 1;
     this.#missed.set(node, missed);

@@ -4,14 +4,14 @@ import { until } from './until.ts';
 import type { PodLife } from './witness.ts';
 
 /**
- * For suites on a stand-in that delivers up to a second late, and for those that run beside others: how late is reported, not
- * judged.
+ * Suites whose stand-in delivers up to a second late, and suites that run beside others, report delays but do not
+ * assert on them.
  */
 const PATIENCE_MS = 30_000;
 
 /**
- * Waits for a pod's eviction and fails when it comes before `seconds` after `since` was asked for, or not at all.
- * Returns how long after the moment seen it came, in ms.
+ * Waits for a pod's eviction and fails if it comes before `seconds` after `since` was requested, or not at all. Returns
+ * the delay after the deadline that counts from `since.seenAt`, in ms.
  */
 export async function evictedOnTime(pod: PodLife, seconds: number, since: Span): Promise<number> {
   const deadlineAt = since.seenAt + seconds * 1000;
@@ -24,6 +24,6 @@ export async function evictedOnTime(pod: PodLife, seconds: number, since: Span):
   return evictedAt - deadlineAt;
 }
 
-/** Waits until a moment has come. */
+/** Waits until a time has come. */
 export const momentComes = (at: number): Promise<true> =>
   until('time passes', () => Date.now() >= at, Math.max(0, at - Date.now()) + 1_000);

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 /*
- * Loaded into a process before its program (`--import`): the process's own view of the time is the machine's, and as many
- * milliseconds more as the file OWN_CLOCK says. Timers and the stopwatch stay as they are, as when somebody sets a machine's clock.
+ * Loaded into a process before its program (`--import`). It shifts the process's wall clock from the machine's by the
+ * milliseconds in the file OWN_CLOCK. Timers and the monotonic clock are unchanged, as when somebody sets a machine's
+ * clock.
  */
 
 const LOOK_EVERY_MS = 20;

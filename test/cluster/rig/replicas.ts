@@ -11,7 +11,7 @@ import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
 
-/** The name under which replicas know the cluster outside of which they run. */
+/** The context by which replicas outside of the cluster refer to it. */
 export const CONTEXT = 'alpha';
 /** Longer than any test file runs. */
 const TOKEN_SECONDS = 3600;
@@ -21,21 +21,24 @@ const RBAC = '/apis/rbac.authorization.k8s.io/v1';
 type Reach = Pick<Connection, 'requestOptions'>;
 
 export interface ReplicaOptions {
-  /** How it reaches the API server; absent: as the test does. */
+  /** The connection to the API server; absent: the test's own. */
   readonly connection?: Reach;
-  /** A policy document; absent: all is enforced and nothing guarded. */
+  /** A policy document; absent: enforce everything, without a guard. */
   readonly policy?: string;
-  /** The directory of another release; absent: this one. */
+  /** The directory of another release; absent: the current one. */
   readonly release?: string;
 }
 
 const Kept = z.object({
   status: z.object({ revision: z.int(), scheduled: z.int(), held: z.int(), gaveUp: z.int() }),
 });
-/** What a `NodeEviction` says in words; `revision` counts its writes. */
+/** The summary fields of a `NodeEviction`; `revision` counts its writes. */
 export type Kept = z.output<typeof Kept>['status'];
 
-/** Replicas of the service that keep all in the cluster, under the rights that are deployed with them and no others. */
+/**
+ * Replicas of the service that keep all state in the cluster, with the permissions that are deployed with them and no
+ * others.
+ */
 export class Replicas {
   readonly cluster: TestCluster;
   readonly #dir: string;
@@ -61,7 +64,7 @@ export class Replicas {
     }
   }
 
-  /** Starts one more and waits until it runs, be it as the leader or as one that stands by. */
+  /** Starts a replica and waits until it runs, as the leader or as a standby. */
   async start({
     connection = this.cluster.connection,
     policy,
@@ -81,21 +84,24 @@ export class Replicas {
     return replica;
   }
 
-  /** Starts one, and waits until it leads and watches. */
+  /** Starts a replica and waits until it leads and watches. */
   async startLeader(options?: ReplicaOptions): Promise<ServiceProcess> {
     const replica = await this.start(options);
     await replica.untilSaid('watching');
     return replica;
   }
 
-  /** The path of a kubeconfig by which an operator reaches the cluster, as its context {@link CONTEXT}, with the rights of one. */
+  /**
+   * Returns the path of a kubeconfig by which an operator reaches the cluster, as its context {@link CONTEXT}, with an
+   * operator's permissions.
+   */
   async operator(): Promise<string> {
     const { token } = await person(this.cluster, 'operator');
     await grant(this.cluster, 'operators.yaml', 'a-operator');
     return this.#kubeconfig('operator', this.cluster.connection, token);
   }
 
-  /** What is kept of a node, in words; `undefined`: nothing. */
+  /** Returns the stored summary of a node; `undefined`: there is none. */
   async kept(node: string): Promise<Kept | undefined> {
     const { api, namespace } = this.cluster;
     const path = `/apis/taintward.dev/v1/namespaces/${namespace}/nodeevictions/${node}`;
@@ -105,7 +111,7 @@ export class Replicas {
     return object === undefined ? undefined : Kept.parse(object).status;
   }
 
-  /** Ends all that still run as one that is told to: the next leads at once. */
+  /** Stops all running replicas gracefully, so that the next one leads immediately. */
   async stopAll(): Promise<void> {
     await Promise.all(this.#started.map(async (replica) => replica.ended ?? replica.stop()));
   }
@@ -131,7 +137,10 @@ export class Replicas {
   }
 }
 
-/** Creates what a file of `deploy/in-cluster` grants, in the test's own namespace and to that service account of it. */
+/**
+ * Creates the objects that a file of `deploy/in-cluster` defines, in the test's own namespace and for that service
+ * account of it.
+ */
 async function grant(cluster: TestCluster, file: string, account: string): Promise<void> {
   const { api, namespace, run, labels } = cluster;
   const named = (name: string) => `${run}-${name}`;
@@ -155,7 +164,7 @@ async function grant(cluster: TestCluster, file: string, account: string): Promi
   }
 }
 
-/** A token of a service account in that namespace. */
+/** Returns a token of a service account in that namespace. */
 export async function tokenOf(
   account: string,
   { api, namespace }: Pick<TestCluster, 'api' | 'namespace'>,

@@ -13,7 +13,7 @@ import { kubeconfigText } from './kubeconfig.ts';
 import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 
-/** What was read right before an order may be gone by for so long (docs/reference/policy.md). */
+/** Rules that were read right before a command can be used for this long (docs/reference/policy.md). */
 const RULES_HOLD_MS = 1_000;
 const ROOT = join(import.meta.dirname, '../../..');
 const Kubeconfig = z.object({
@@ -21,7 +21,7 @@ const Kubeconfig = z.object({
   users: z.array(z.object({ user: z.unknown() })).length(1),
 });
 
-/** Two real clusters and some simulated ones under one service, which is ruled by the command line alone. */
+/** Two real clusters and some simulated ones under one service, which is controlled by the command line alone. */
 export class RuledFleet {
   readonly alpha: TestCluster;
   readonly beta: TestCluster;
@@ -42,7 +42,7 @@ export class RuledFleet {
     this.#stateDir = stateDir;
   }
 
-  /** The clusters are named alpha, beta, and sim-1 and on. All begin as they do for everybody: observed. */
+  /** Opens the clusters alpha, beta, and sim-1 to sim-N. All start in observe mode, the default. */
   static async open(simulatedClusters: number, closing: AsyncDisposableStack): Promise<RuledFleet> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-fleet-'));
     closing.defer(() => rmSync(dir, { recursive: true, force: true }));
@@ -95,14 +95,14 @@ export class RuledFleet {
     return new RuledFleet([alpha, beta], simulated, service, stateDir);
   }
 
-  /** Runs `taintward …` beside the service; returns what it says. */
+  /** Runs `taintward …` beside the service; returns its output. */
   async taintward(...args: readonly string[]): Promise<string> {
     const command = ['functions/cli/main.ts', '--state-dir', this.#stateDir, ...args];
     const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: ROOT });
     return stdout;
   }
 
-  /** Applies a policy to clusters; none named: to all. Mapped as JSON, which is YAML. */
+  /** Applies a policy to clusters; without names: to all. The policy is written as JSON, which is YAML. */
   async apply(policy: object, ...clusters: readonly string[]): Promise<void> {
     const file = join(this.#stateDir, 'applied.yaml');
     const guard = { cluster: 'off', zone: 'off', people: 'off' };
@@ -111,7 +111,7 @@ export class RuledFleet {
     await this.order('policy', 'apply', '-f', file, ...whose, '--yes');
   }
 
-  /** Runs `taintward …`, which changes what governs clusters, and waits until no decision goes by what was before. */
+  /** Runs a `taintward …` command that changes clusters' rules, and waits until no decision uses the previous rules. */
   async order(...args: readonly string[]): Promise<string> {
     const said = await this.taintward(...args);
     await delay(RULES_HOLD_MS);

@@ -12,7 +12,7 @@ import { CONTEXT } from './stage.ts';
 const CLUSTER = clusterName(CONTEXT);
 const WHY = 'a test';
 
-/** What governs the stage's cluster under a service that runs, and an operator who changes that. */
+/** The stored rules of the stage's cluster under a running service, and an operator who changes them. */
 export class Ruling {
   readonly #rulesStore: SqliteRulesStore;
   readonly #operator: Operator;
@@ -27,17 +27,17 @@ export class Ruling {
     await this.#operator.applyPolicy(CLUSTER, document);
   }
 
-  /** What the guard holds. */
+  /** Returns the guard's active trips. */
   async trips(): Promise<readonly Trip[]> {
     return (await this.#rulesStore.read(CLUSTER)).guard.trips;
   }
 
-  /** Lets go what the guard holds. */
+  /** Releases all evictions that the guard holds. */
   async releaseGuard(): Promise<void> {
     await this.#operator.releaseGuard(CLUSTER, WHY);
   }
 
-  /** Returns the name by which it is released. */
+  /** Adds a hold; returns the ID by which it is released. */
   async hold(target: HoldTarget): Promise<string> {
     return (await this.#operator.hold(CLUSTER, target, { why: WHY })).id;
   }

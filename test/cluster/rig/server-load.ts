@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 
 const WRITES = ['create', 'update', 'delete'];
-/** A line of the format of Prometheus: `name{labels} value`. */
+/** A line of the Prometheus text format: `name{labels} value`. */
 const LINE = /^(?<name>\w+)\{(?<labels>.*)\} (?<value>\S+)$/;
 
 interface Sample {
@@ -14,7 +14,7 @@ interface Sample {
   readonly value: number;
 }
 
-/** What an API server did since it started, as its own metrics say. */
+/** The load of an API server since its start, read from its own metrics. */
 export class ServerLoad {
   readonly #samples: readonly Sample[];
 
@@ -38,7 +38,7 @@ export class ServerLoad {
     );
   }
 
-  /** Requests to etcd that wrote something, of one resource or of all. */
+  /** Returns the number of write requests to etcd, for one resource or for all. */
   etcdWrites(resource?: string): number {
     return this.#sum(
       'etcd_request_duration_seconds_count',
@@ -48,7 +48,7 @@ export class ServerLoad {
     );
   }
 
-  /** Requests to etcd, of one API group or all. */
+  /** Returns the number of requests to etcd, for one API group or for all. */
   etcdRequests(group?: string): number {
     return this.#sum(
       'etcd_request_duration_seconds_count',
@@ -56,7 +56,7 @@ export class ServerLoad {
     );
   }
 
-  /** Requests that a FlowSchema let through. */
+  /** Returns the number of requests that a FlowSchema dispatched. */
   dispatched(flowSchema: string): number {
     return this.#sum(
       'apiserver_flowcontrol_dispatched_requests_total',
@@ -64,7 +64,7 @@ export class ServerLoad {
     );
   }
 
-  /** Bytes that the bodies of those had that wrote objects of a resource, and how many they were. */
+  /** Returns the total size of the bodies of requests that wrote objects of a resource, and the number of requests. */
   bodies(resource: string): { readonly bytes: number; readonly count: number } {
     const of = (name: string) =>
       this.#sum(`apiserver_request_body_size_bytes_${name}`, (labels) => labels['resource'] === resource);

@@ -10,7 +10,7 @@ import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const Package = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) });
-/** What `npm start` runs, behind the name of Node. */
+/** The arguments of Node in the script `npm start`. */
 const [, ...START] = Package.parse(
   JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
 ).scripts.start.split(' ');
@@ -19,41 +19,44 @@ const UNGUARDED = join(import.meta.dirname, 'unguarded.yaml');
 export interface ServiceOptions {
   readonly kubeconfig: string;
   readonly contexts: readonly string[];
-  /** Absent where all is kept in the cluster. */
+  /** Absent where all state is kept in the cluster. */
   readonly stateDir?: string;
   readonly port?: number;
-  /** The path of a policy document; `false`: none. Absent: all is enforced and nothing guarded. */
+  /** The path of a policy document; `false`: none. Absent: enforce everything, without a guard. */
   readonly policy?: string | false;
   readonly env?: Readonly<Record<string, string>>;
-  /** A namespace: as a replica that keeps all there, in the one cluster, which it calls in-cluster. */
+  /** A namespace: the process runs as a replica that keeps all state there, for a single cluster named in-cluster. */
   readonly inCluster?: string;
-  /** The directory of another release; absent: this one. */
+  /** The directory of another release; absent: the current one. */
   readonly release?: string;
-  /** What Node runs, its flags and the program; absent: what `npm start` does. */
+  /** Node's arguments: its flags and the program; absent: those of `npm start`. */
   readonly program?: readonly string[];
 }
 
-/** A line of the process's output, and when it came. */
+/** A line of the process's output, and its time. */
 export interface OutputLine {
   readonly at: number;
   readonly text: string;
 }
 
-/** How the process ended, and what it said. */
+/** The exit status of the process, and its standard error. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
   readonly stderr: string;
 }
 
-/** The service as an operator runs it: `npm start -- --context … --kubeconfig … --state-dir … --policy …`, without npm between. */
+/**
+ * The service as an operator runs it: `npm start -- --context … --kubeconfig … --state-dir … --policy …`, but without
+ * npm between.
+ */
 export class ServiceProcess {
   readonly output: OutputLine[] = [];
   readonly #child: ChildProcess;
   readonly #exit: Promise<Exit>;
   readonly #port: number;
   readonly #stateDir: string | undefined;
-  /** As it calls its clusters. */
+  /** The service's names of its clusters. */
   readonly #clusters: readonly string[];
   #ended: Exit | undefined;
 
@@ -80,12 +83,12 @@ export class ServiceProcess {
     });
   }
 
-  /** `undefined` while it runs. */
+  /** `undefined` while the process runs. */
   get ended(): Exit | undefined {
     return this.#ended;
   }
 
-  /** Starts it and does not wait. */
+  /** Starts the service and does not wait. */
   static async spawn(options: ServiceOptions): Promise<ServiceProcess> {
     const port = options.port ?? (await freePort());
     const args = [
@@ -103,7 +106,7 @@ export class ServiceProcess {
     return new ServiceProcess(child, port, options);
   }
 
-  /** Starts it and waits until it watches all its clusters. */
+  /** Starts the service and waits until it watches all its clusters. */
   static async start(options: ServiceOptions): Promise<ServiceProcess> {
     const service = await ServiceProcess.spawn(options);
     await service.ready();
@@ -123,14 +126,14 @@ export class ServiceProcess {
     });
   }
 
-  /** Where each cluster stands, as `/readyz?verbose` says it; `undefined` while one of them is not ready. */
+  /** Returns the state of each cluster from `/readyz?verbose`; `undefined` while one of them is not ready. */
   async states(): Promise<readonly string[] | undefined> {
     const answer = await fetch(`http://127.0.0.1:${this.#port}/readyz?verbose`);
     const text = await answer.text();
     return answer.ok ? text.split('\n').filter(Boolean) : undefined;
   }
 
-  /** The value of a metric without labels. */
+  /** Returns the value of a metric without labels. */
   async metric(name: string): Promise<number> {
     const text = await (await fetch(`http://127.0.0.1:${this.#port}/metrics`)).text();
     const line = text.split('\n').find((each) => each.startsWith(`${name} `));
@@ -138,32 +141,32 @@ export class ServiceProcess {
     return Number(line.slice(name.length));
   }
 
-  /** The lines that say all of `parts`. */
+  /** Returns the output lines that contain all of `parts`. */
   said(...parts: readonly string[]): readonly OutputLine[] {
     return this.output.filter(({ text }) => parts.every((part) => text.includes(part)));
   }
 
-  /** What it warned of or called an error: `some.event: …`. */
+  /** Returns the warnings and errors in the output: lines with `some.event: …`. */
   complaints(): readonly string[] {
     return this.output.map(({ text }) => text).filter((text) => /\s[a-z]+\.[a-z-]+(:\s|:?$)/.test(text));
   }
 
-  /** Waits until a line says all of `parts`. */
+  /** Waits until an output line contains all of `parts`. */
   untilSaid(...parts: readonly string[]): Promise<OutputLine> {
     return until(`the service says "${parts.join(' … ')}"`, () => this.said(...parts).at(-1));
   }
 
-  /** Stops it in its tracks: SIGSTOP. */
+  /** Suspends the process: SIGSTOP. */
   pause(): void {
     this.#child.kill('SIGSTOP');
   }
 
-  /** Lets it go on: SIGCONT. */
+  /** Resumes the process: SIGCONT. */
   resume(): void {
     this.#child.kill('SIGCONT');
   }
 
-  /** How it ends by itself. */
+  /** Resolves with the exit status when the process ends by itself. */
   get exit(): Promise<Exit> {
     return this.#exit;
   }
@@ -174,7 +177,7 @@ export class ServiceProcess {
     await this.#exit;
   }
 
-  /** Ctrl-C, as a supervisor does it; rejects when it does not end by itself. */
+  /** Stops the process as a supervisor does; rejects when it does not end by itself. */
   async stop(): Promise<Exit> {
     this.#child.kill('SIGTERM');
     try {
@@ -185,7 +188,7 @@ export class ServiceProcess {
     }
   }
 
-  /** What the process used so far; `undefined` where there is no /proc. */
+  /** Returns the process's resource usage so far; `undefined` where there is no /proc. */
   usage(): ProcessUsage | undefined {
     return processUsage(this.#child.pid);
   }

@@ -8,16 +8,16 @@ import { type ServiceOptions, ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 import { Wiretap } from './wiretap.ts';
 
-/** The name under which the stage's services know the cluster. */
+/** The context by which the stage's services refer to the cluster. */
 export const CONTEXT = 'alpha';
 
-/** A test cluster, a service account with least rights and a directory; services are started on it. */
+/** A test cluster, a service account with the least permissions, and a directory; services are started on it. */
 export class Stage {
   readonly cluster: TestCluster;
   readonly account: Account;
-  /** Every service started here, the newest last. */
+  /** Every service that was started here, the newest last. */
   readonly services: ServiceProcess[] = [];
-  /** Leads to the cluster under its context {@link CONTEXT}. */
+  /** A kubeconfig that refers to the cluster by its context {@link CONTEXT}. */
   readonly kubeconfig: string;
   #tap: Wiretap | undefined;
   readonly #dir: string;
@@ -51,24 +51,24 @@ export class Stage {
     return service;
   }
 
-  /** What {@link tap} opened. */
+  /** The wiretap that {@link tap} opened. */
   get wiretap(): Wiretap {
     if (!this.#tap) throw new Error('No wiretap was opened on this stage.');
     return this.#tap;
   }
 
-  /** Opens a wiretap in front of the cluster; returns the path of a kubeconfig that leads through it. */
+  /** Opens a wiretap in front of the cluster; returns the path of a kubeconfig that refers to the wiretap. */
   async tap(): Promise<string> {
     this.#tap = await Wiretap.open(this.cluster.connection);
     return this.writeKubeconfig('tapped', this.#tap.connection);
   }
 
-  /** A new, empty state directory's path. */
+  /** Returns the path of a new, empty state directory. */
   newStateDir(): string {
     return mkdtempSync(join(this.#dir, 'state-'));
   }
 
-  /** A path in the stage's directory. */
+  /** Returns a path in the stage's directory. */
   path(file: string): string {
     return join(this.#dir, file);
   }
@@ -89,7 +89,7 @@ export class Stage {
     return this.write(file, await kubeconfigText([{ context: CONTEXT, connection, token }]));
   }
 
-  /** Starts a service on the cluster and waits until it watches. It ends with the stage at the latest. */
+  /** Starts a service on the cluster and waits until it watches. The service ends with the stage at the latest. */
   async start({
     stateDir = this.newStateDir(),
     kubeconfig = this.kubeconfig,

@@ -14,11 +14,11 @@ import { until } from './until.ts';
 import { WatchedNode, type WatchedTaint } from './watched.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-/** A zone that is mostly down has its nodes tainted more slowly, or not at all. */
+/** The node lifecycle controller taints the nodes of a mostly unhealthy zone more slowly, or not at all. */
 const STEADY_NODES = 5;
 const RBAC = '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings';
 
-/** What tests say in the document of a policy; it is in enforce unless that says otherwise. */
+/** The fields of a policy document that tests set; `mode` is enforce by default. */
 interface PolicyDocument {
   readonly mode?: Mode;
   readonly treatAsNoExecute?: readonly string[];
@@ -59,8 +59,8 @@ export class TakeoverStage {
   }
 
   /**
-   * Runs `taintward takeover …` on the cluster with the least rights it takes: to look, a viewer's. Returns what it says. The nodes
-   * renew their Leases meanwhile.
+   * Runs `taintward takeover …` on the cluster with the least permissions it needs: for `status`, a viewer's. Returns
+   * its output. The nodes renew their Leases meanwhile.
    */
   async command(verb: 'apply' | 'adopt' | 'release' | 'status', ...args: readonly string[]): Promise<string> {
     const kubeconfig = this.#people[verb === 'status' ? 'viewer' : 'admin'];
@@ -69,7 +69,7 @@ export class TakeoverStage {
     return (await promisify(execFile)(process.execPath, argv, { cwd: ROOT })).stdout;
   }
 
-  /** Starts the service under a policy, by an account with its least rights and that to renew a takeover. */
+  /** Starts the service under a policy, with an account that has the least permissions and may renew a takeover. */
   async serve(policy: PolicyDocument, env: Readonly<Record<string, string>> = {}): Promise<ServiceProcess> {
     const { cluster } = this.stage;
     const name = `${cluster.run}-renewer`;
@@ -84,7 +84,7 @@ export class TakeoverStage {
     return this.stage.start({ policy: document, env });
   }
 
-  /** What the cluster knows as `takeovers/live`; `undefined`: it is not there. */
+  /** Returns the cluster's `takeovers/live`; `undefined`: it does not exist. */
   async live(): Promise<Takeover | undefined> {
     try {
       return projectTakeover(await this.stage.cluster.api.read(TAKEOVER_PATH));
@@ -94,7 +94,9 @@ export class TakeoverStage {
     }
   }
 
-  /** Waits for a heartbeat that is newer than `since`, by this machine's clock; resolves with its moment. */
+  /**
+   * Waits for a heartbeat that is newer than `since`, by this machine's clock; resolves with the time of the heartbeat.
+   */
   heartbeatAfter(since: number): Promise<number> {
     return until('the takeover is renewed', async () => {
       const { heartbeat } = (await this.live()) ?? {};
@@ -114,7 +116,7 @@ export class TakeoverStage {
     return Date.now();
   }
 
-  /** Closes all of it, whatever of it fails. */
+  /** Closes everything, even if some of it fails to close. */
   async close(): Promise<void> {
     await using closing = new AsyncDisposableStack();
     closing.defer(() => this.builtIn.stop());
@@ -125,7 +127,7 @@ export class TakeoverStage {
   }
 }
 
-/** Lets it pass that something is there already. */
+/** Ignores the error that the object exists already. */
 async function createIfMissing(creating: Promise<unknown>): Promise<void> {
   await creating.catch((error: unknown) => {
     if (!(error instanceof ApiError && error.status === 409)) throw error;

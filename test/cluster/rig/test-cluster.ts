@@ -8,11 +8,14 @@ import { until } from './until.ts';
 import { WatchedNode, WatchedPod, type WatchedTaint, type WatchedToleration } from './watched.ts';
 import { type NodeMoment, type PodLife, Witness } from './witness.ts';
 
-/** Keeps a real scheduler's pods off the suite's nodes; it evicts nobody. */
+/** Keeps a real scheduler's pods off the suite's nodes; it evicts no pods. */
 const KEEP_OUT: WatchedTaint = { key: 'taintward.dev/suite', effect: 'NoSchedule' };
 const SUITE_LABEL = 'taintward.dev/suite';
 
-/** When something was asked of the API server, and when the witness saw it done. The truth lies between. */
+/**
+ * The time at which something was requested from the API server, and the time at which the witness saw it. The change
+ * happened between the two.
+ */
 export interface Span {
   readonly askedAt: number;
   readonly seenAt: number;
@@ -21,17 +24,19 @@ export interface Span {
 export interface PodSpec {
   readonly tolerations?: readonly WatchedToleration[];
   readonly labels?: Readonly<Record<string, string>>;
-  /** Created anew under its name whenever it is gone. */
+  /** Re-created under its name whenever it is deleted. */
   readonly comesBack?: boolean;
-  /** The node that is its controller: one of the suite's, because whatever else made pods would make them anew. */
+  /**
+   * The node that is the pod's controller: one of the suite's, because any other controller would re-create its pods.
+   */
   readonly owner?: string;
 }
 
 type ClusterVariable = 'KUBECONFIG' | 'KUBECONFIG_2';
 
 /**
- * To the cluster of the current context of the kubeconfig that an environment variable names. Throws, so that tests
- * fail and are never skipped, when it is not set.
+ * Returns a connection to the cluster of the current context of the kubeconfig that an environment variable names. When
+ * the variable is not set, it throws, so that tests fail and are never skipped.
  */
 export function connectionTo(variable: ClusterVariable): Connection {
   const kubeconfig = process.env[variable];
@@ -45,14 +50,14 @@ export function connectionTo(variable: ClusterVariable): Connection {
   return context.connection;
 }
 
-/** A name that no other run uses, for everything this one makes. */
+/** Returns a name that no other run uses, for all objects of this run. */
 export const runName = (): string => `tw-${randomBytes(3).toString('hex')}`;
 
 /** A corner of a disposable cluster: the suite's own nodes and namespace, a witness and a kubelet. */
 export class TestCluster {
   readonly connection: Connection;
   readonly api: AdminApi;
-  /** Begins the name of all it makes, and is the namespace's. */
+  /** The prefix of all names in this run, and the name of the namespace. */
   readonly run: string;
   readonly witness = new Witness();
   readonly kubelet: Kubelet;
@@ -63,14 +68,14 @@ export class TestCluster {
   private constructor(connection: Connection, run: string) {
     this.connection = connection;
     this.run = run;
-    // Three clients, so that neither the test nor the watches wait behind thousands of pods that come and go.
+    // Three clients keep the test and the watches from waiting behind thousands of pods that are created and deleted.
     this.api = new AdminApi(connection);
     this.#kubeletApi = new AdminApi(connection);
     this.#watchApi = new AdminApi(connection);
     this.kubelet = new Kubelet(this.#kubeletApi, run);
   }
 
-  /** The cluster that {@link connectionTo} finds. */
+  /** Opens the cluster that {@link connectionTo} finds. */
   static async open(variable: ClusterVariable, run: string): Promise<TestCluster> {
     const cluster = new TestCluster(connectionTo(variable), run);
     try {
@@ -86,7 +91,7 @@ export class TestCluster {
     return this.run;
   }
 
-  /** A node's full name. */
+  /** Returns a node's full name. */
   nodeName(name: string): string {
     return `${this.run}-${name}`;
   }
@@ -114,7 +119,7 @@ export class TestCluster {
     return node;
   }
 
-  /** Creates a pod bound to a node. Resolves when it runs. */
+  /** Creates a pod that is bound to a node. Resolves when the pod runs. */
   async addPod(node: string, name: string, spec: PodSpec = {}): Promise<PodLife> {
     const uid = await this.createPod(name, { ...spec, node });
     return until(`pod ${name} runs`, () => {
@@ -123,7 +128,7 @@ export class TestCluster {
     });
   }
 
-  /** Creates a pod, bound to a node or to be bound to one by {@link bindPod}; returns its UID. */
+  /** Creates a pod, bound to a node or for {@link bindPod} to bind; returns its UID. */
   async createPod(
     name: string,
     { node, tolerations = [], labels = {}, comesBack, owner }: PodSpec & { readonly node?: string },
@@ -163,7 +168,7 @@ export class TestCluster {
     });
   }
 
-  /** Replaces a node's NoExecute taints, whatever they are, without a look at it, and adds labels. */
+  /** Replaces a node's NoExecute taints without reading them, and adds labels. */
   async setTaints(
     node: string,
     taints: readonly Omit<WatchedTaint, 'effect'>[],
@@ -187,14 +192,14 @@ export class TestCluster {
     return this.#changeTaints(node, (present) => [...present.filter((taint) => !replaced(taint)), ...added]);
   }
 
-  /** Removes taints by their keys, or all NoExecute ones. */
+  /** Removes taints by their keys, or all NoExecute taints. */
   untaint(node: string, ...keys: readonly string[]): Promise<Span> {
     const goes = ({ key, effect }: WatchedTaint) =>
       effect === 'NoExecute' && (keys.length === 0 || keys.includes(key));
     return this.#changeTaints(node, (present) => present.filter((taint) => !goes(taint)));
   }
 
-  /** Changes what a running pod tolerates. The API server allows additions and other `tolerationSeconds` only. */
+  /** Changes a running pod's tolerations. The API server allows only additions and changed `tolerationSeconds`. */
   async tolerate(
     pod: Pick<PodLife, 'name'>,
     change: (present: readonly WatchedToleration[]) => readonly WatchedToleration[],
@@ -210,7 +215,7 @@ export class TestCluster {
     });
   }
 
-  /** Deletes a pod as anybody might, at once. */
+  /** Deletes a pod immediately, as any user can. */
   async deletePod(pod: PodLife): Promise<void> {
     await this.api.remove(this.podPath(pod.name), { gracePeriodSeconds: 0, preconditions: { uid: pod.uid } });
   }
@@ -221,7 +226,7 @@ export class TestCluster {
     await until(`node ${node} is seen deleted`, () => this.#lastMoment(node)?.deleted);
   }
 
-  /** Sets a disruption budget for the running pods with a label `app`, of which there are so many. */
+  /** Sets a disruption budget for `pods` running pods with a label `app`. */
   async setBudget(app: string, pods: number, minAvailable: number): Promise<void> {
     const budgets = `/apis/policy/v1/namespaces/${this.namespace}/poddisruptionbudgets`;
     const spec = { minAvailable, selector: { matchLabels: { app } } };
@@ -232,7 +237,7 @@ export class TestCluster {
       await this.api.patch(`${budgets}/${app}`, { spec });
     }
     const { metadata } = WatchedNode.pick({ metadata: true }).parse(await this.api.read(`${budgets}/${app}`));
-    // As the disruption controller writes it, should there be none.
+    // Write the status as the disruption controller does, because the cluster may have none.
     const status = {
       observedGeneration: metadata.generation,
       currentHealthy: pods,
@@ -247,13 +252,13 @@ export class TestCluster {
     return `/api/v1/namespaces/${this.namespace}/pods/${name}`;
   }
 
-  /** Throws when the suite itself lost something; then nothing it saw counts. */
+  /** Throws when the suite itself lost something; its observations are then invalid. */
   check(): void {
     this.witness.check();
     this.kubelet.check();
   }
 
-  /** Removes all that was made here. */
+  /** Removes all objects that were created here. */
   async close(): Promise<void> {
     this.kubelet.stop();
     this.#stopping.abort();
@@ -267,7 +272,7 @@ export class TestCluster {
     for (const api of [this.api, this.#kubeletApi, this.#watchApi]) api.close();
   }
 
-  /** What marks cluster-wide objects as made here. */
+  /** Labels that mark cluster-wide objects as created here. */
   get labels(): Readonly<Record<string, string>> {
     return { [SUITE_LABEL]: this.run };
   }
@@ -284,7 +289,10 @@ export class TestCluster {
     );
   }
 
-  /** Pods are refused until a namespace has it; the controller that makes it may be slow, or absent. */
+  /**
+   * The API server rejects pods until the namespace has this account; the controller that creates it may be slow or
+   * absent.
+   */
   async #ensureDefaultAccount(): Promise<void> {
     try {
       const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } };
@@ -314,7 +322,7 @@ export class TestCluster {
     return { askedAt, seenAt: moment.at };
   }
 
-  /** Tries again when the object changed between the reading and the writing, and when the server had too much to do to answer. */
+  /** Retries when the object changed between read and write, and when the server was too busy to answer. */
   async #changing(what: string, attempt: () => Promise<void>): Promise<void> {
     await until(`${what} stands still for a change`, async () => {
       try {

@@ -1,6 +1,6 @@
 import type { WatchedToleration } from './watched.ts';
 
-/** Tolerates a NoExecute taint, whatever its value, for a time. */
+/** Returns a toleration of a NoExecute taint with any value, for a time. */
 export const tolerates = (key: string, tolerationSeconds: number): WatchedToleration => ({
   key,
   operator: 'Exists',
@@ -8,5 +8,5 @@ export const tolerates = (key: string, tolerationSeconds: number): WatchedTolera
   tolerationSeconds,
 });
 
-/** Tolerates everything. */
+/** Tolerates all taints. */
 export const FOREVER: WatchedToleration = { operator: 'Exists' };

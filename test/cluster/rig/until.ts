@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_INTERVAL_MS = 10;
-/** What never comes fails a test; what a busy machine brings late fails none. */
+/** A test fails when a result never arrives, but not when a busy machine is late. */
 const PATIENCE_MS = 3 * 60_000;
 
 /**
- * Waits until `find` finds something (neither `undefined` nor `false`) and returns it. Rejects after `withinMs`
+ * Waits until `find` returns something other than `undefined` and `false`, and returns it. Rejects after `withinMs`
  * with a sentence that begins with `what`.
  */
 export async function until<T>(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** What the suite reads of the objects it watches. */
+/** The fields that the suite reads from the objects it watches. */
 const Metadata = z.object({
   name: z.string(),
   uid: z.string(),

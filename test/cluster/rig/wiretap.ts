@@ -14,7 +14,7 @@ import { generate } from 'selfsigned';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { until } from './until.ts';
 
-/** A request of the service to the API server. */
+/** A request from the service to the API server. */
 export interface TappedRequest {
   readonly at: number;
   readonly method: string;
@@ -23,24 +23,27 @@ export interface TappedRequest {
   readonly body: string;
   /** The API server's answer; `undefined` before it comes. */
   status?: number;
-  /** When it was passed on; `undefined`: not yet, or never. */
+  /** The time at which the request was forwarded; `undefined`: not yet, or never. */
   forwardedAt?: number;
-  /** What who asked was told, which need not be the API server's answer, and when all of it was sent; `undefined`: not yet, or never. */
+  /**
+   * The response that the client received, which need not be the API server's, and the time when all of it was sent;
+   * `undefined`: not yet, or never.
+   */
   told?: { readonly status: number; readonly at: number };
 }
 
-/** A request between who asks and the API server. */
+/** A request between the client and the API server. */
 export interface Passage {
   readonly request: TappedRequest;
-  /** The answer that who asked gets. */
+  /** The response to the client. */
   readonly response: Http2ServerResponse;
-  /** Passes the request on; returns the API server's answer. */
+  /** Forwards the request; returns the API server's response. */
   readonly forward: () => Promise<http.IncomingMessage>;
 }
 
 /** Requests that are kept from the API server until they are released. */
 export interface Held {
-  /** The first request that is held. */
+  /** Resolves with the first request that is held. */
   first(): Promise<TappedRequest>;
   release(): void;
 }
@@ -58,20 +61,20 @@ const certificate = await generate([{ name: 'commonName', value: 'wiretap' }], {
   extensions: [{ name: 'subjectAltName', altNames: [{ type: 7, ip: '127.0.0.1' }] }],
 });
 
-/** Where on the way a request or an answer may not be passed on. */
+/** Headers that a proxy does not forward. */
 const HOP_BY_HOP = ['connection', 'host', 'transfer-encoding', 'keep-alive'];
 
 /**
- * A proxy between a service and the API server that notes what passes, can hold requests back, and can be cut.
- * The service speaks HTTP/2 to it, as to an API server, with its own credentials.
+ * A proxy between a service and the API server that records requests, can hold requests back, and can be cut. The
+ * service connects to it by HTTP/2, as to an API server, with its own credentials.
  */
 export class Wiretap {
-  /** Every request so far but watches, in the order in which they came. */
+  /** Every request so far except watches, in the order of arrival. */
   readonly requests: TappedRequest[] = [];
   readonly #upstream: Connection;
   readonly #agent = new https.Agent({ keepAlive: true });
   readonly #holds = new Set<Hold>();
-  /** What becomes of a request; by default it is passed on, and so is its answer. */
+  /** Handles a request; by default the request and its response are forwarded. */
   carry: (passage: Passage) => Promise<void> = async ({ response, forward }) =>
     passOn(await forward(), response);
   #server: Http2SecureServer;
@@ -89,14 +92,14 @@ export class Wiretap {
     return tap;
   }
 
-  /** How a service reaches the API server through here. */
+  /** The connection by which a service reaches the API server through the wiretap. */
   get connection(): Connection {
     const host = `127.0.0.1:${this.#port}`;
     const access = { server: new URL(`https://${host}`), headers: {}, ca: certificate.cert };
     return { host, requestOptions: async () => access };
   }
 
-  /** Breaks all connections and takes no more: nobody listens on the port. */
+  /** Breaks all connections and stops listening on the port. */
   async cut(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -112,7 +115,7 @@ export class Wiretap {
     this.#port = (this.#server.address() as AddressInfo).port;
   }
 
-  /** From now on keeps matching requests from the API server. */
+  /** Keeps matching requests from the API server from now on. */
   hold(matches: (request: TappedRequest) => boolean): Held {
     const { promise: released, resolve } = Promise.withResolvers<void>();
     const hold: Hold = { matches, requests: [], released };
@@ -152,7 +155,7 @@ export class Wiretap {
       hold.requests.push(request);
       await hold.released;
     }
-    // It comes for an answer that was broken off, too.
+    // The event also fires for a response that was broken off.
     response.once('finish', () => {
       if (response.writableEnded) request.told = { status: response.statusCode, at: Date.now() };
     });
@@ -187,7 +190,7 @@ export class Wiretap {
   }
 }
 
-/** Gives an answer of the API server to who asked, as it comes, or by way of `through`. */
+/** Forwards an API server's response to the client as it arrives, optionally through `through`. */
 export function passOn(
   answer: http.IncomingMessage,
   response: Http2ServerResponse,

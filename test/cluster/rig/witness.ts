@@ -10,7 +10,7 @@ import {
   type WatchedToleration,
 } from './watched.ts';
 
-/** One pod (one UID) as the witness saw it. Times are epoch ms of this process, when the watch event came. */
+/** One pod (one UID) as the witness saw it. Times are the arrivals of watch events, in epoch ms of this process. */
 export interface PodLife {
   readonly uid: string;
   readonly name: string;
@@ -18,25 +18,25 @@ export interface PodLife {
   readonly seenAt: number;
   readonly generation: number | undefined;
   readonly tolerations: readonly WatchedToleration[];
-  /** What it tolerated from a moment on, the first first. */
+  /** The pod's tolerations over time, oldest first. */
   readonly moments: readonly PodMoment[];
   readonly runningAt?: number;
-  /** The `DisruptionTarget` condition, and whether it was seen before the pod's deletion was. */
+  /** The `DisruptionTarget` condition, and whether it was seen before the pod's deletion. */
   readonly disruption?: WatchedCondition & { readonly beforeDeletion: boolean };
-  /** A `deletionTimestamp` was seen, or the pod's end without one. */
+  /** The time at which a `deletionTimestamp` was seen, or the pod's end without one. */
   readonly evictedAt?: number;
   readonly gracePeriodSeconds?: number;
   readonly goneAt?: number;
 }
 
-/** What a pod tolerates from a moment on. */
+/** A pod's labels and tolerations from a time on. */
 export interface PodMoment {
   readonly at: number;
   readonly labels: Readonly<Record<string, string>>;
   readonly tolerations: readonly WatchedToleration[];
 }
 
-/** A node's NoExecute taints from a moment on. */
+/** A node's labels and NoExecute taints from a time on. */
 export interface NodeMoment {
   readonly at: number;
   readonly labels: Readonly<Record<string, string>>;
@@ -51,16 +51,16 @@ export interface SeenEvent extends WatchedEvent {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Remembers what a watcher of the API server sees of the suite's nodes, pods and Events. */
+/** Records the suite's nodes, pods, and Events as a watcher of the API server sees them. */
 export class Witness {
   readonly pods = new Map<string, PodLife>();
   readonly nodes = new Map<string, NodeMoment[]>();
   readonly #events: SeenEvent[] = [];
   #failure: Error | undefined;
-  /** Events are lost by themselves: their watch, where nothing happens for minutes, may not be resumed. */
+  /** Events can be lost independently: their watch cannot always be resumed after minutes without changes. */
   #eventsFailure: Error | undefined;
 
-  /** Begins to watch; `onPod` also hears of every pod. Resolves when nothing can be missed. */
+  /** Starts to watch; `onPod` also receives every pod change. Resolves when no change can be missed. */
   async start(
     api: AdminApi,
     scope: { readonly namespace: string; readonly nodeSelector: string },
@@ -104,7 +104,7 @@ export class Witness {
     ]);
   }
 
-  /** Throws when the watch of nodes or pods is lost: what is missing then proves nothing. */
+  /** Throws when the watch of nodes or pods is lost: missing changes then prove nothing. */
   check(): void {
     if (this.#failure) throw this.#failure;
   }
@@ -114,13 +114,13 @@ export class Witness {
     if (this.#eventsFailure) throw this.#eventsFailure;
   }
 
-  /** All pods that bore a name, the oldest first. */
+  /** Returns all pods that had a name, oldest first. */
   podsNamed(name: string): readonly PodLife[] {
     this.check();
     return [...this.pods.values()].filter((pod) => pod.name === name);
   }
 
-  /** The Events that tell of evictions, of one pod or of all, in the order seen. */
+  /** Returns the Events of evictions, for one pod or for all, in the order seen. */
   taintManagerEvents(podName?: string): readonly SeenEvent[] {
     this.#checkEvents();
     return this.#events.filter(
@@ -129,7 +129,7 @@ export class Witness {
     );
   }
 
-  /** The reasons of the Events about a pod, each once, in the order seen. */
+  /** Returns the distinct reasons of the Events about a pod, in the order first seen. */
   reasonsOf(podName: string): readonly string[] {
     this.#checkEvents();
     const about = this.#events.filter(({ involvedObject }) => involvedObject['name'] === podName);

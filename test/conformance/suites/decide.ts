@@ -19,7 +19,7 @@ const decideCase = z.object({
 
 type DecideCase = z.output<typeof decideCase>;
 
-/** Any moment does: the rule knows no calendar. */
+/** Any time works: the rule does not depend on the calendar. */
 const NOW = Date.UTC(2026, 0, 1);
 
 export const decideSuite: Suite = {

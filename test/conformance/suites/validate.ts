@@ -55,7 +55,7 @@ function problemsOf(given: ValidateCase): readonly Problem[] {
   }
 }
 
-/** Neither order nor number matters. */
+/** Neither order nor repetition matters. */
 function asSet(errors: readonly string[]): readonly string[] {
   return [...new Set(errors)].sort();
 }

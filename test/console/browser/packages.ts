@@ -1,4 +1,4 @@
-/* What this folder's own package.json brings: `npm run test:console` installs it. */
+/* The packages of this folder's own package.json, which `npm run test:console` installs. */
 
 export { AxeBuilder } from '@axe-core/playwright';
 export { default as sparticuz } from '@sparticuz/chromium';

@@ -13,10 +13,10 @@ import {
   sparticuz,
 } from '../browser/packages.ts';
 
-/** What is waited for comes within seconds, also on a busy machine. */
+/** Expected results arrive within seconds, even on a busy machine. */
 export const WITHIN_MS = 30_000;
 
-/** Flags for places without a sandbox that weaken what a browser guards, or end it with its first page. */
+/** Flags for environments without a sandbox that weaken the browser's protections, or end it with its first page. */
 const UNWANTED = [
   '--single-process',
   '--no-zygote',
@@ -30,7 +30,7 @@ export const DESKTOP = { width: 1280, height: 860 };
 export const THEMES = ['light', 'dark'] as const;
 export type Theme = (typeof THEMES)[number];
 
-/** The fonts that come with the browser, which it puts there, before those of the machine. */
+/** The fonts that come with the browser, which the browser unpacks there, before those of the machine. */
 const FONTS = `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
 <fontconfig>
@@ -41,10 +41,10 @@ const FONTS = `<?xml version="1.0"?>
 </fontconfig>
 `;
 
-/** Some of its starts end with a fault of its own (SIGSEGV), before a page is asked for. */
+/** Some starts of the browser crash (SIGSEGV) before a page is opened. */
 const LAUNCHES = 3;
 
-/** A Chromium that comes with npm, and shows the same text wherever it runs. */
+/** Launches a Chromium that comes with npm, and renders the same text on any machine. */
 export async function launch(flags: readonly string[] = [], launches = LAUNCHES): Promise<Browser> {
   const config = join(tmpdir(), 'taintward-console-fonts.conf');
   writeFileSync(config, FONTS);
@@ -57,10 +57,10 @@ export async function launch(flags: readonly string[] = [], launches = LAUNCHES)
   return launches > 1 ? launched.catch(() => launch(flags, launches - 1)) : launched;
 }
 
-/** A browser for the tests of a file, with these flags beside the usual ones. */
+/** Returns a browser for the tests of a file, with these flags beside the usual ones. */
 export function testBrowser(...flags: readonly string[]): () => Promise<Browser> {
   let launched: Promise<Browser> | undefined;
-  // That it was never there is told by the tests; what else is to be ended must be.
+  // The tests report a failed launch; a running browser must be closed.
   after(async () => (await launched?.catch(() => undefined))?.close());
   return () => {
     launched ??= launch(flags);
@@ -68,11 +68,11 @@ export function testBrowser(...flags: readonly string[]): () => Promise<Browser>
   };
 }
 
-/** Somebody who has opened a console by its link; new pages of theirs are let in, too. */
+/** A user who has opened a console by its link; new pages in the same session need no link. */
 export class Visitor {
   readonly page: Page;
   readonly #context: BrowserContext;
-  /** What the pages complained of: a policy that was violated, something that was thrown. */
+  /** The violated policies and thrown errors of the pages. */
   readonly complaints: string[] = [];
 
   private constructor(context: BrowserContext, page: Page) {
@@ -98,7 +98,7 @@ export class Visitor {
     return visitor;
   }
 
-  /** A new tab at the same address. */
+  /** Opens a new tab at the same address. */
   async another(): Promise<Page> {
     const page = await this.#context.newPage();
     this.#listen(page);
@@ -106,19 +106,19 @@ export class Visitor {
     return page;
   }
 
-  /** Goes to a view by its address, as with a bookmark. */
+  /** Opens a view by its address, as with a bookmark. */
   async go(hash: string): Promise<void> {
     await this.page.evaluate(`location.hash = ${JSON.stringify(hash)}`);
   }
 
-  /** Ends it. Fails when a page complained. */
+  /** Ends the session. Fails when a page complained. */
   async leave(): Promise<void> {
     await this.#context.close();
     assert.deepEqual(this.complaints, []);
   }
 }
 
-/** Fails when axe finds a violation of WCAG 2.2 AA, or of what is good practice. */
+/** Fails when axe finds a violation of WCAG 2.2 AA, or of best practices. */
 export async function assertAccessible(page: Page, where: string): Promise<void> {
   const { violations } = await new AxeBuilder({ page }).analyze();
   const found = violations.map(

@@ -1,6 +1,6 @@
 import type { Locator, Page } from '../browser/packages.ts';
 
-/** Presses a button that asks first, says why, and confirms. */
+/** Presses a button that opens a dialog, enters a reason, and confirms. */
 export async function confirm(page: Page, button: Locator, reason: string): Promise<void> {
   await button.click();
   const dialog = page.getByRole('dialog');

@@ -10,16 +10,16 @@ import { unansweredConsole } from './unanswered-console.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
-/** Nobody renews its leases, and they are held for as long as a scene is looked at. */
+/** The leases of the scene are not renewed, so they last as long as a scene is viewed. */
 const SCENE_MS = 10 * MINUTE_MS;
-/** A store takes no more of them in one commit without dividing it. */
+/** A store commits at most this many without splitting the commit. */
 const PODS_OF_A_NODE = 90;
 
 const PROD_EU = clusterName('prod-eu');
 const PROD_US = clusterName('prod-us');
 const STAGING = clusterName('staging');
 
-/** What a cluster's owner may have written. */
+/** A typical policy of a cluster's owner. */
 const POLICY = `mode: enforce                # everything beside it has a default
 guard:
   cluster: { percent: 20%, nodes: 3 }
@@ -37,8 +37,8 @@ const WORKLOADS: readonly (readonly [namespace: string, replicaSet: string])[] =
 ];
 
 /**
- * The console of three clusters in memory in which much is going on at once, with `pods` that count down: one enforced, with a hold,
- * one whose guard has tripped, one that is only observed.
+ * Opens the console of three clusters in memory with many concurrent events and `pods` countdowns. One cluster is
+ * enforced, with a hold; the guard of one has tripped; one is in observe mode.
  */
 export async function openScene(t: Pick<TestContext, 'after'>, pods = 60): Promise<Console> {
   const clock = systemClock;
@@ -157,7 +157,7 @@ const maintenance = (since: EpochMs, seconds: number): DeadlineCause => ({
   seconds,
 });
 
-/** The later ones go later, in waves. */
+/** Returns a countdown; later pods have later deadlines, in waves. */
 function countdown(index: number, now: EpochMs): EvictionRecord {
   const wave = index % 6;
   const fireAt = now + wave * 9 * MINUTE_MS + 40 * SECOND_MS + ((index * 7_919) % (6 * MINUTE_MS));
@@ -179,14 +179,14 @@ function pod(index: number, reason: DeadlineCause, fireAt: EpochMs, startedAt: E
   };
 }
 
-/** Five letters as the API server makes them, always the same ones. */
+/** Five letters in the API server's style, always the same ones. */
 const LETTERS = 'bcdfghjklmnpqrstvwxz2456789';
 const suffix = (index: number): string =>
   Array.from({ length: 5 }, (_, place) =>
     LETTERS.at((index * 31 + 7 * place * place + place * index) % LETTERS.length),
   ).join('');
 
-/** What ended in the last hour. */
+/** Returns the evictions that ended in the last hour. */
 const past = (now: EpochMs) =>
   Array.from({ length: 12 }, (_, index) => {
     const fireAt = now - (index * 4 + 2) * MINUTE_MS;

@@ -11,16 +11,16 @@ import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts
 
 /** A cold start on a busy machine takes a few seconds. */
 const STARTED_WITHIN_MS = 60_000;
-/** How it says that its console is served. */
+/** The line that announces the console. */
 const SERVED = /^(To taint nodes in the console|Console)/;
 
 const stateIn = (dir: string): string => join(dir, 'state');
 
 /** `npm start`, without npm between, on a state directory of its own. */
 export class Service {
-  /** By which one browser gets into its console. */
+  /** The link that gives one browser access to the console. */
   readonly link: string;
-  /** Its state directory. */
+  /** The state directory. */
   readonly state: string;
   readonly #child: ChildProcess;
   readonly #dir: string;
@@ -32,7 +32,7 @@ export class Service {
     this.state = stateIn(dir);
   }
 
-  /** Starts it, waits for its console, and asks for a link. Rejects with what it said, should it tell of none. */
+  /** Starts it, waits for its console, and requests a link. Rejects with its output if it has no console. */
   static async start(...args: readonly string[]): Promise<Service> {
     const dir = mkdtempSync(join(tmpdir(), 'taintward-console-'));
     const main = join(PROJECT_DIR, 'functions/service/main.ts');

@@ -5,7 +5,7 @@ import { type Fleet, FleetError } from '#shared/operations/fleet/fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-/** The console of a fleet with no cluster behind it: whoever asks one reads `sentence`. */
+/** Opens the console of a fleet without a cluster behind it: every request to a cluster fails with `sentence`. */
 export function unansweredConsole(fleet: Fleet, sentence: string): Promise<Console> {
   const [clock, log] = [systemClock, recordingLog()];
   const unanswered = async () => {

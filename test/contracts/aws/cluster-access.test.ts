@@ -24,7 +24,7 @@ const kubeconfig = (token: string): string =>
     contexts: [{ name: 'prod', context: { cluster: 'prod', user: 'prod' } }],
   });
 
-describe('reaching clusters through the AWS APIs', () => {
+describe('access to clusters through the AWS APIs', () => {
   let endpoint: AwsEndpoint;
   let aws: AwsClients;
   before(async () => {
@@ -34,7 +34,7 @@ describe('reaching clusters through the AWS APIs', () => {
   });
   after(() => endpoint.close());
 
-  test('a kubeconfig in Secrets Manager is read, and read again when it was rotated', async () => {
+  test('reads a kubeconfig in Secrets Manager, and reads it again after a rotation', async () => {
     const client = new SecretsManagerClient(awsClientConfig(endpoint.url));
     const { ARN: secretArn = '' } = await client.send(
       new CreateSecretCommand({ Name: `taintward/${process.pid}`, SecretString: kubeconfig('first') }),
@@ -53,14 +53,14 @@ describe('reaching clusters through the AWS APIs', () => {
     }
   });
 
-  test('a secret that is not there is said to be missing', async () => {
+  test('reports a missing secret', async () => {
     const secretArn = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:nobody-AbCdEf';
     const access = { kind: 'kubeconfig-secret', secretArn } as const;
     const connection = kubeconfigSecretConnection(access, aws, new DrivenClock(NOW));
     await assert.rejects(connection.requestOptions(), /GetSecretValue on arn:\S+ found nothing/);
   });
 
-  test('a role is assumed before EKS is asked, which says that it has no such cluster', async (t) => {
+  test('assumes a role before calling EKS, which finds no such cluster', async (t) => {
     if (await skippedOnLocalStack(t, endpoint.url, 'eks')) return;
     const role = { arn: 'arn:aws:iam::000000000000:role/taintward-access', externalId: 'x' };
     const access = { kind: 'eks', clusterName: 'nobody', region: 'us-east-1', role } as const;

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => table.close());
 
-test('a restored table comes back item by item, over those that are there, and without leases', async () => {
+test('restores a table item by item, over existing items and without leases', async () => {
   const { client, tableName } = table;
   const restoredName = `${tableName}-restored`;
   await client.send(new CreateTableCommand(tableDefinition(restoredName)));

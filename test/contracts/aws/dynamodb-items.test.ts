@@ -23,10 +23,10 @@ import {
 } from '../partition-builders.ts';
 
 const NOW_SECONDS = NOW / 1000;
-/** One read unit reads this much, strongly consistent. */
+/** A strongly consistent read unit reads this many bytes. */
 const READ_UNIT_BYTES = 4 * 1024;
 
-describe('what DynamoDbStore leaves in its table', () => {
+describe('the items of DynamoDbStore', () => {
   let table: TestTable;
   let store: DynamoDbStore;
   before(async () => {
@@ -49,7 +49,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     await store.commit(ref, revision, { schedule: [], end: [], live: true, ...change }, NOW);
   }
 
-  test('the table takes the attribute that its items are removed by', async () => {
+  test('support the time-to-live attribute of the table', async () => {
     const { TimeToLiveSpecification } = await table.client.send(
       new UpdateTimeToLiveCommand({
         TableName: table.tableName,
@@ -59,7 +59,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.deepEqual(TimeToLiveSpecification, { AttributeName: TTL_ATTRIBUTE, Enabled: true });
   });
 
-  test('a scheduled record is removed a day after its deadline, rounded up, and is not in the index', async () => {
+  test('remove a scheduled record a day after its deadline, rounded up, and keep it out of the index', async () => {
     const ref = aRef();
     const record = aRecord({ fireAt: NOW + 1 });
     await write(ref, { schedule: [record] });
@@ -68,7 +68,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.ok(!('clusterKey' in item) && !('clusterSort' in item));
   });
 
-  test('a deadline at the end of time has a time to live that is still a date', async () => {
+  test('have a time to live that is a valid date for a deadline at the end of time', async () => {
     const ref = aRef();
     const record = aRecord({ fireAt: 8.64e15 });
     await write(ref, { schedule: [record] });
@@ -77,7 +77,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.ok(!Number.isNaN(new Date(Number(ttl) * 1000).getTime()));
   });
 
-  test('what ends in one pass is one item, which is removed after a week, and is in the index', async () => {
+  test('store all ends of a pass in one indexed item, which is removed after a week', async () => {
     const ref = aRef();
     const records = someRecords(5);
     await write(ref, { schedule: records });
@@ -99,7 +99,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     });
   });
 
-  test('a node has a time to live only while nothing on it is live', async () => {
+  test('give a node a time to live only while nothing on it is live', async () => {
     const ref = aRef();
     await write(ref, { node: aNode() });
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
@@ -111,7 +111,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.ok(!(TTL_ATTRIBUTE in (await itemOf(ref, 'NODE'))));
   });
 
-  test('a node is in the index only while it has taints', async () => {
+  test('index a node only while it has taints', async () => {
     const ref = aRef();
     await write(ref, { node: aNode() });
     const tainted = await itemOf(ref, 'NODE');
@@ -122,7 +122,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.ok(!('clusterKey' in untainted) && !('clusterSort' in untainted));
   });
 
-  test("a node's attributes that this release does not know survive its commits", async () => {
+  test("keep a node's attributes that this release does not know through its commits", async () => {
     const ref = aRef();
     await write(ref, { node: aNode() });
     await table.table.update({ key: { pk: nodeKey(ref), sk: 'NODE' }, set: { fromTheFuture: 'kept' } });
@@ -133,7 +133,7 @@ describe('what DynamoDbStore leaves in its table', () => {
   });
 
   for (const chunks of [0, 1, 2]) {
-    test(`a commit that crashes behind chunk ${chunks} of 3 is completed by the same change`, async () => {
+    test(`allow the same change to complete a commit that crashed after chunk ${chunks} of 3`, async () => {
       const ref = aRef();
       await write(ref, { node: aNode({ taints: [] }) });
       const change = { node: aNode(), schedule: someRecords(250), end: [], live: true };
@@ -148,7 +148,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     });
   }
 
-  test('records that stand because their end crashed in the middle count as ended, and no old commit revives them', async () => {
+  test('treat records as ended whose end crashed before removing them, and no old commit revives them', async () => {
     const ref = aRef();
     const records = someRecords(30);
     await write(ref, { node: aNode(), schedule: records });
@@ -166,14 +166,14 @@ describe('what DynamoDbStore leaves in its table', () => {
     await assert.rejects(recordItem(ref, aRecord({ uid: uids[0] ?? aRecord().uid })), /no item/);
   });
 
-  test('a partition of several answers of 1 MB reads back whole', async () => {
+  test('load completely from a partition of several pages of 1 MB', async () => {
     const ref = aRef();
     const records = someRecords(250, { reasons: [aReason('x'.repeat(10_000))] });
     await write(ref, { node: aNode(), schedule: records });
     assert.equal((await store.load(ref, NOW)).scheduled.size, 250);
   });
 
-  test('a load costs what is there now, whatever ended in the week before', async () => {
+  test('cost a load only the present items, regardless of the ends of the week before', async () => {
     const ref = aRef();
     const records = someRecords(20);
     await write(ref, { node: aNode(), schedule: records });
@@ -189,7 +189,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     assert.equal(await readUnits(() => store.load(ref, NOW, uids)), withoutSome);
   });
 
-  /** Puts so many passes of a pod each that ended before the window. */
+  /** Writes `count` passes that ended one pod each before the window. */
   async function putEnds(ref: NodeRef, count: number): Promise<void> {
     const items = Array.from({ length: count }, (_, index) =>
       endedItem({ ref, at: NOW - ENDED_WINDOW_MS - 1 - index * 10_000, pass: `pass-${index}`, days: 7 }, [
@@ -202,7 +202,10 @@ describe('what DynamoDbStore leaves in its table', () => {
     }
   }
 
-  /** The read units that `work` uses; a stand-in counts one whatever is read, so what it was given counts, too. */
+  /**
+   * Returns the read units that `work` uses. A stand-in counts one unit per read, so the bytes that it returned also
+   * count.
+   */
   async function readUnits(work: () => Promise<unknown>): Promise<number> {
     let units = 0;
     table.client.middlewareStack.add(
@@ -224,7 +227,7 @@ describe('what DynamoDbStore leaves in its table', () => {
     }
   }
 
-  /** Lets `count` calls of a kind through while `work` runs, which breaks at the next. */
+  /** Lets `count` calls of a kind succeed while `work` runs, which fails at the next such call. */
   async function crashing(kind: string, count: number, work: () => Promise<unknown>): Promise<void> {
     let calls = 0;
     table.client.middlewareStack.add(

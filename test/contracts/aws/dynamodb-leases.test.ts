@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => table.close());
 
-test('DynamoDbLeases look at many leases at once, and leave out what was never taken', async () => {
+test('DynamoDbLeases look at many leases in one call, and leave out leases that were never acquired', async () => {
   const leases = new DynamoDbLeases(table.table);
   const [held, released, unknown] = [aCluster('a/b#c'), aCluster(), aCluster()];
   const lease = await leases.take(held, undefined, 'a', NOW);

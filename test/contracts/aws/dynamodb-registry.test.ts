@@ -69,7 +69,7 @@ describe('DynamoDbClusterRegistry', () => {
     return found;
   };
 
-  test('what was registered reads back as it was, one by one and in the order of their names', async () => {
+  test('reads registered clusters back unchanged, singly and in the order of their names', async () => {
     const clusters = ACCESSES.map((access, index) =>
       registered(`arn:aws:eks:x:1:cluster/c${9 - index}`, access),
     );
@@ -80,14 +80,14 @@ describe('DynamoDbClusterRegistry', () => {
     assert.deepEqual(await listed(ACCESSES.length), clusters.toReversed());
   });
 
-  test('a name is given once; who comes second changes nothing', async () => {
+  test('registers a name once; the second registration changes nothing', async () => {
     const [first, second] = [registered('one'), registered('one', ACCESSES[1])];
     const outcomes = await Promise.all([registry.add(first), registry.add(second)]);
     assert.deepEqual(outcomes.toSorted(), ['added', 'exists']);
     assert.deepEqual(await registry.get(first.name), outcomes[0] === 'added' ? first : second);
   });
 
-  test('a removed cluster is gone, and its name free again', async () => {
+  test('forgets a removed cluster, whose name can be registered again', async () => {
     const cluster = registered('one');
     await registry.add(cluster);
     assert.equal(await registry.remove(cluster.name), 'removed');
@@ -97,7 +97,7 @@ describe('DynamoDbClusterRegistry', () => {
     assert.equal(await registry.add(registered('one', ACCESSES[2])), 'added');
   });
 
-  test('removing and adding a cluster leaves the epoch of its lease', async () => {
+  test('keeps the epoch of a lease when its cluster is removed and added', async () => {
     const leases = new DynamoDbLeases(table.table);
     const { name } = registered('leased');
     await registry.add(registered('leased'));
@@ -107,7 +107,7 @@ describe('DynamoDbClusterRegistry', () => {
     assert.equal(await leases.epoch(name), before?.epoch);
   });
 
-  test('nodes, and what ended there, in the same index are no clusters', async () => {
+  test('lists no nodes and no ends, which are in the same index', async () => {
     const ref = aRef();
     const store = new DynamoDbStore(table.table);
     await store.commit(ref, 0, { node: aNode(), schedule: [aRecord()], end: [], live: true }, NOW);
@@ -119,7 +119,7 @@ describe('DynamoDbClusterRegistry', () => {
     );
   });
 
-  test('more clusters than one answer holds are all listed', async () => {
+  test('lists more clusters than fit into one page', async () => {
     const names = Array.from({ length: 120 }, (_, index) => `cluster-${String(index).padStart(3, '0')}`);
     await Promise.all(names.map((name) => registry.add(registered(name))));
     assert.deepEqual(
@@ -128,7 +128,7 @@ describe('DynamoDbClusterRegistry', () => {
     );
   });
 
-  test('an access of a newer release makes that cluster unreadable, and no other', async () => {
+  test('skips only the cluster whose access a newer release wrote', async () => {
     await registry.add(registered('newer'));
     await registry.add(registered('one'));
     await table.client.send(
@@ -148,7 +148,7 @@ describe('DynamoDbClusterRegistry', () => {
     assert.deepEqual(one, registered('one'));
   });
 
-  test('a table that is not there is said to be missing', async () => {
+  test('reports a missing table', async () => {
     const missing = new DynamoDbClusterRegistry(
       new DynamoDbTable({ client: table.client, tableName: 'nobody' }),
     );

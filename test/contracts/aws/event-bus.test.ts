@@ -34,7 +34,7 @@ after(async () => {
   await endpoint.close();
 });
 
-/** A bus, and a queue for all of ours that it is told. */
+/** Creates a bus, and a queue for all of the project's events on it. */
 async function busAndQueue() {
   const busName = `ops-${randomUUID()}`;
   await client.send(new CreateEventBusCommand({ Name: busName }));
@@ -50,7 +50,7 @@ async function busAndQueue() {
   return { busName, QueueUrl };
 }
 
-test('EventBridge takes what an invocation tells, and its rules find it', async () => {
+test('EventBridge accepts the events of an invocation, and its rules match them', async () => {
   const { busName, QueueUrl } = await busAndQueue();
   const log = recordingLog();
   const bus = new EventBus({ client, busName, clock: systemClock, log });

@@ -23,7 +23,7 @@ import { eventually } from '../eventually.ts';
 import { aRef } from '../partition-builders.ts';
 import { timersContract } from '../timers-contract.ts';
 
-/** A queue, a schedule group, and timers on both that tell the time by the clock they are given. */
+/** Opens a queue, a schedule group, and timers on both that use the given clock. */
 async function openScheduler() {
   const endpoint = await awsEndpoint();
   const client = new SQSClient({ ...awsClientConfig(endpoint.url), useQueueUrlAsEndpoint: false });
@@ -64,7 +64,7 @@ describe('EventBridge Scheduler', () => {
   const scheduleOf = (name: string) =>
     world.scheduler.send(new GetScheduleCommand({ Name: name, GroupName: world.groupName }));
 
-  test('holds a timer further ahead than a message can be delayed, aimed two minutes early, and once', async () => {
+  test('holds a timer beyond the maximum message delay once, with a schedule two minutes early', async () => {
     const ref = aRef();
     const at = Math.ceil(Date.now() / 1000) * 1000 + 3_600_000;
     const timers = world.timersBy(systemClock);
@@ -85,10 +85,10 @@ describe('EventBridge Scheduler', () => {
     assert.equal((await countsOf(world.client, world.dueQueueUrl)).delayed, 0);
   });
 
-  test('sends the message when the schedule says, not before, and then removes the schedule', async (t) => {
+  test('sends the message at the scheduled time, not before, and then removes the schedule', async (t) => {
     if (await skippedOnLocalStack(t, world.url, 'scheduler')) return;
     const ref = aRef();
-    // A clock far enough behind has the timer on a schedule that is due in a moment.
+    // With a clock that is far enough behind, the timer uses a schedule that is due soon.
     const behind: Clock = { now: () => Date.now() - 900_000 };
     const aimAt = Math.ceil(Date.now() / 1000) * 1000 + 2000;
     const at = aimAt + SCHEDULE_LEAD_SECONDS * 1000;

@@ -55,18 +55,18 @@ describe('SQS', () => {
     { concurrency: true },
   );
 
-  describe('where there is no queue', () => {
+  describe('without the queue', () => {
     let queueUrl: string;
     before(async () => {
       const { url } = await createQueue(client, QUEUES.evictionsDue, `${randomUUID()}-`);
       queueUrl = `${url}-missing`;
     });
 
-    test('sending rejects', async () => {
+    test('rejects sending', async () => {
       await assert.rejects(new SqsSender({ client, queueUrl }).send([{ body: 'lost' }]), QueueError);
     });
 
-    test('changing visibility does not reject', async () => {
+    test('does not reject changes of visibility', async () => {
       const log = recordingLog();
       const nowhere = new SqsVisibility({ client, queueUrl, log });
       await nowhere.retryIn([{ receiptHandle: 'no such receipt', seconds: 1 }]);

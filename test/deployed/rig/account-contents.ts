@@ -5,7 +5,7 @@ import { queueName } from '#shared/aws/sqs-sender.ts';
 import { awsClientConfig } from '#test/aws/endpoint.ts';
 import { RawAws } from './raw-aws.ts';
 
-/** The names of all that an account holds, of those kinds that would cost money or stand in the way of a new stack. */
+/** Returns the names of an account's resources of those kinds that cost money or block a new stack. */
 export async function accountContents(url: string): Promise<readonly string[]> {
   const config = awsClientConfig(url);
   const [tables, queues, groups, others] = await Promise.all([

@@ -9,10 +9,10 @@ import { type DeployedStage, ENFORCE } from './deployed-stage.ts';
 import type { ManagedCluster } from './managed-cluster.ts';
 import { type Launch, RelayProcess } from './relay-process.ts';
 
-/** What `npm run agent` runs. */
+/** The entry point of `npm run agent`. */
 const MAIN = join(ROOT, 'functions/agent/main.ts');
 
-/** An agent of a cluster: what it has in the account, and its process, which a test starts, kills and starts again. */
+/** A cluster's agent: its resources in the account, and its process, which a test starts, kills, and starts again. */
 export class Agent {
   readonly id: string;
   readonly #stage: DeployedStage;
@@ -37,7 +37,7 @@ export class Agent {
     this.#closing = parts.closing;
   }
 
-  /** Deploys its stack, by which it is told everything. */
+  /** Deploys the agent's stack, whose outputs configure the agent. */
   static async open(id: string, stage: DeployedStage, cluster: ManagedCluster): Promise<Agent> {
     const closing = new AsyncDisposableStack();
     const { deployment } = stage;
@@ -59,14 +59,14 @@ export class Agent {
     return new Agent(id, stage, { cluster, launch, closing });
   }
 
-  /** Has the cluster be its, in place of whoever enters it. */
+  /** Registers the cluster with this agent instead of with direct access. */
   async takeOver(): Promise<void> {
     await this.#stage.unregister(this.#cluster);
     await this.#stage.cli('clusters', 'add', this.#cluster.name, '--agent', this.id);
     await this.#stage.cli('policy', 'apply', '--file', ENFORCE, this.#cluster.name, '--yes');
   }
 
-  /** Starts it, and waits until it speaks for its cluster. */
+  /** Starts the agent, and waits until it holds its cluster's lease. */
   async start(): Promise<RelayProcess> {
     const started = await RelayProcess.start(this.#stage.account.url, this.#launch);
     this.#process = started;
@@ -84,7 +84,7 @@ export class Agent {
     this.#process = undefined;
   }
 
-  /** Stops it, gives the cluster back to those who enter it, and takes all away. */
+  /** Stops the agent, registers the cluster with direct access again, and removes the agent's resources. */
   async close(): Promise<void> {
     await this.#process?.stop();
     await this.#stage.unregister(this.#cluster);

@@ -7,20 +7,20 @@ import { until } from '#test/cluster/rig/until.ts';
 import { TRACE_ATTRIBUTE } from './loops/counted.ts';
 import { type Lineage, lineageIn, lineageText } from './loops/lineage.ts';
 
-/** A request to AWS that passed. */
+/** A request to AWS that passed through the tap. */
 export interface AwsRequest {
   readonly at: number;
-  /** As it signs its requests: `dynamodb`, `sqs`, `scheduler`, … */
+  /** The service name in the request's signature: `dynamodb`, `sqs`, `scheduler`, … */
   readonly service: string;
-  /** `GetItem`; where the API is a REST one, method and resource: `POST /schedules`. */
+  /** `GetItem`; for a REST API the method and resource: `POST /schedules`. */
   readonly operation: string;
   readonly body: string;
-  /** Of the chain of requests that it belongs to, as the SDK says. */
+  /** The lineage of the chain of requests that it belongs to, from the SDK's header. */
   readonly lineage: Lineage;
-  /** The answer's status; `undefined` before it comes. */
+  /** The response's status; `undefined` before the response. */
   status?: number;
   answerBytes?: number;
-  /** What a DynamoDB request used, in request units, as the endpoint says. */
+  /** The request units that a DynamoDB request used, from the endpoint's response. */
   capacityUnits?: number;
 }
 
@@ -46,12 +46,13 @@ const Sent = z.looseObject({ MessageAttributes: z.record(z.string(), z.unknown()
 const SentBatch = z.looseObject({ Entries: z.array(Sent) });
 
 /**
- * A proxy between those who call AWS and what stands in for it. It notes what passes, asks DynamoDB for the capacity
- * that each request uses, passes chains of requests on to queues as SQS does, and can hold requests back. The stand-in does not check signatures.
+ * A proxy between clients of AWS and its stand-in. It records requests, asks DynamoDB for the capacity that each
+ * request uses, passes chains of requests on to queues as SQS does, and can hold requests back. The stand-in does not
+ * check signatures.
  */
 export class AwsTap {
   readonly requests: AwsRequest[] = [];
-  /** What requests that tell of no chain pass for the last of. */
+  /** The lineage of requests that have none. */
   chain: Lineage = new Map();
   readonly #upstream: URL;
   readonly #agent = new http.Agent({ keepAlive: true });
@@ -65,7 +66,7 @@ export class AwsTap {
     });
   }
 
-  /** `upstream`: the endpoint it leads to, which need not answer yet. */
+  /** `upstream`: the endpoint behind the tap, which need not answer yet. */
   static async open(upstream: string): Promise<AwsTap> {
     const tap = new AwsTap(new URL(upstream));
     tap.#server.listen(0, '127.0.0.1');
@@ -73,7 +74,7 @@ export class AwsTap {
     return tap;
   }
 
-  /** The endpoint to be given to an SDK. */
+  /** The endpoint for an SDK. */
   get url(): string {
     return `http://localhost:${(this.#server.address() as AddressInfo).port}`;
   }
@@ -82,7 +83,7 @@ export class AwsTap {
     return this.requests.filter((request) => request.at >= at);
   }
 
-  /** From now on keeps matching requests from AWS. */
+  /** Keeps matching requests from AWS from now on. */
   hold(matches: (request: AwsRequest) => boolean): HeldRequests {
     const { promise: released, resolve } = Promise.withResolvers<void>();
     const hold: Hold = { matches, requests: [], released };
@@ -151,7 +152,7 @@ const withoutHops = (headers: http.IncomingHttpHeaders): http.OutgoingHttpHeader
 const askForCapacity = (body: string): string =>
   JSON.stringify({ ...JSON.parse(body), ReturnConsumedCapacity: 'TOTAL' });
 
-/** A request that sends messages, with the chain that they belong to in an attribute of each. */
+/** Returns a request that sends messages, with its chain in an attribute of each message. */
 function chained({ operation, body, lineage }: AwsRequest, raw: Buffer): Buffer {
   if (lineage.size === 0 || !operation.startsWith('SendMessage')) return raw;
   const header = { DataType: 'String', StringValue: lineageText(lineage) };

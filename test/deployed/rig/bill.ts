@@ -4,7 +4,7 @@ import type { Invocation } from './raw-aws.ts';
 
 /** SQS bills a request once for every 64 KiB of its payload. */
 const SQS_CHUNK_BYTES = 64 * 1024;
-/** One read unit reads this much, strongly consistent. */
+/** A strongly consistent read unit reads this many bytes. */
 const READ_UNIT_BYTES = 4 * 1024;
 const WRITES = ['TransactWriteItems', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchWriteItem'];
 const MIB_PER_GB = 1024;
@@ -17,11 +17,14 @@ export interface BillLine {
   readonly calls: number;
   readonly units: string;
   readonly dollars: number;
-  /** The part of them that is for computing time. */
+  /** The part of `dollars` that is for computing time. */
   readonly computeDollars?: number;
 }
 
-/** What a function did for us, and which kind of queue its event source took its messages from and deleted them. */
+/**
+ * A function's invocations and log, and the kind of the queue from which its event source received and deleted
+ * messages.
+ */
 export interface FunctionWork {
   readonly name: string;
   readonly queue: 'fifo' | 'standard';
@@ -29,7 +32,7 @@ export interface FunctionWork {
   readonly logged: readonly string[];
 }
 
-/** What requests and invocations cost, line by line. Polls that found nothing are in none of them. */
+/** Returns the costs of requests and invocations, line by line. Polls that found nothing are not included. */
 export function bill(
   requests: readonly AwsRequest[],
   functions: readonly FunctionWork[],
@@ -84,7 +87,7 @@ function requestLine(what: string, requests: readonly AwsRequest[]): BillLine {
   }
 }
 
-/** The stand-in counts one unit whatever is read; an answer's JSON is longer than what DynamoDB counts. */
+/** The stand-in counts one unit per read. A response's JSON is longer than the size that DynamoDB counts. */
 const readUnits = ({ capacityUnits = 0, answerBytes = 0 }: AwsRequest): number =>
   Math.max(capacityUnits, Math.ceil(answerBytes / READ_UNIT_BYTES));
 
@@ -102,7 +105,7 @@ function invocationLine({ name, invocations }: FunctionWork): BillLine {
   };
 }
 
-/** For each batch its event source receives once and deletes once. */
+/** For each batch the event source receives once and deletes once. */
 function pollLine({ name, queue, invocations }: FunctionWork): BillLine {
   const calls = 2 * invocations.length;
   return {
@@ -113,7 +116,7 @@ function pollLine({ name, queue, invocations }: FunctionWork): BillLine {
   };
 }
 
-/** What it writes is no call, but costs. */
+/** Log lines are no calls, but cost money. */
 function logLine({ name, logged }: FunctionWork): BillLine {
   const bytes = sum(logged.map((line) => Buffer.byteLength(line)));
   return {

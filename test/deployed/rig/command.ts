@@ -9,7 +9,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs a program in the repository. Rejects, with all that it said, when it fails or takes too long. */
+/** Runs a program in the repository. Rejects, with all of its output, when it fails or takes too long. */
 export async function run(
   program: string,
   args: readonly string[],

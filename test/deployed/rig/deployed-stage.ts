@@ -17,12 +17,12 @@ import { type Invocation, RawAws } from './raw-aws.ts';
 import { type Launch, printedLaunch, RelayProcess } from './relay-process.ts';
 import { StoredState } from './stored-state.ts';
 
-/** What the guide calls `npx taintward`. */
+/** The program behind `npx taintward` in the guide. */
 const CLI = join(ROOT, 'functions/cli/taintward.js');
 const CLI_WITHIN_MS = 30_000;
 /** Without a policy a cluster is observed. */
 export const ENFORCE = join(import.meta.dirname, 'enforce.yaml');
-/** What the guide's names are called here. */
+/** The guide's names, and their names here. */
 export const GUIDE_NAMES = [
   ['staging', 'beta'],
   ['stage', 'beta'],
@@ -30,14 +30,14 @@ export const GUIDE_NAMES = [
   ['REGION', 'us-east-1'],
   ['ACCOUNT', '000000000000'],
 ] as const;
-/** What the stack calls the definition of its relays. */
+/** The stack's name for the task definition of its relays. */
 const RELAY_TASK = 'taintward-relay';
 /** Lines of each process that a failed test shows. */
 const SHOWN_LINES = 30;
 
 type QueueName = 'nodeDeltas' | 'nodeDeltasDead' | 'podDeltas' | 'evictionsDue' | 'evictionsDueDead';
 
-/** The service, deployed, with two clusters and whatever relays a test starts. */
+/** The deployed service, with two clusters and the relays that tests start. */
 export class DeployedStage {
   readonly account: EmulatedAccount;
   readonly deployment: Deployment;
@@ -47,10 +47,10 @@ export class DeployedStage {
   readonly queues: Readonly<Record<QueueName, DeployedQueue>>;
   readonly scheduler: SchedulerClient;
   readonly raw: RawAws;
-  /** Every relay started here that was not ended, the oldest first. */
+  /** Every running relay that was started here, the oldest first. */
   readonly relays: RelayProcess[] = [];
   readonly #openedAt = Date.now();
-  /** What is to be ended with the stage, the last first. */
+  /** Resources that are closed with the stage, the last first. */
   #opened: AsyncDisposableStack | undefined;
 
   private constructor(
@@ -69,7 +69,7 @@ export class DeployedStage {
     this.raw = parts.raw;
   }
 
-  /** From nothing to a service with two clusters, by what the guide says. */
+  /** Deploys a service with two clusters from scratch with the guide's commands. */
   static async open(): Promise<DeployedStage> {
     const opened = new AsyncDisposableStack();
     try {
@@ -89,12 +89,12 @@ export class DeployedStage {
     opened.defer(() => deployment.close());
     await deployment.bootstrap();
     await deployment.deploy();
-    // One that was given is there for the next run, too.
+    // A given account still exists in the next run.
     if (!account.isOurs) opened.defer(() => deployment.destroy());
     const config = awsClientConfig(account.url);
     const secrets = new SecretsManagerClient(config);
     const sqs = new SQSClient({ ...config, useQueueUrlAsEndpoint: false });
-    // One name for both: what is theirs is called the same in either.
+    // Both clusters use one name, so that their objects have equal names.
     const name = runName();
     const alpha = await ManagedCluster.open('alpha', 'KUBECONFIG', name, secrets);
     opened.defer(() => alpha.close());
@@ -112,22 +112,22 @@ export class DeployedStage {
     return stage;
   }
 
-  /** The environment of who follows the guide. */
+  /** The environment of a user who follows the guide. */
   get guideEnvironment(): NodeJS.ProcessEnv {
     return { ...this.deployment.environment, KUBECONFIG: process.env['KUBECONFIG'] };
   }
 
-  /** `npx taintward …`. Rejects when it fails. */
+  /** Runs `npx taintward …`. Rejects when it fails. */
   cli(...args: readonly string[]): Promise<CommandResult> {
     return this.cliIn({}, ...args);
   }
 
-  /** The same, of the service whose table is of that name. */
+  /** Runs the same for the service whose table has that name. */
   cliOf(table: string, ...args: readonly string[]): Promise<CommandResult> {
     return this.cliIn({ TAINTWARD_TABLE: table }, ...args);
   }
 
-  /** The same, with these environment variables beside. */
+  /** Runs the same with these environment variables added. */
   cliIn(more: NodeJS.ProcessEnv, ...args: readonly string[]): Promise<CommandResult> {
     const env = { ...accountEnvironment(this.account.url), TAINTWARD_TABLE: this.state.tableName, ...more };
     return run(process.execPath, [CLI, ...args], { env, withinMs: CLI_WITHIN_MS });
@@ -142,7 +142,10 @@ export class DeployedStage {
     await this.cli('clusters', 'remove', '--yes', name);
   }
 
-  /** Starts one more, by default as a task of the stack; where that runs none, by the command that it prints. */
+  /**
+   * Starts another relay, by default as a task of the stack; in a stack without relays, with the command that it
+   * prints.
+   */
   async startRelay(launch?: Launch): Promise<RelayProcess> {
     const relay = await RelayProcess.start(this.account.url, launch ?? (await this.#task()));
     this.relays.push(relay);
@@ -162,7 +165,7 @@ export class DeployedStage {
     });
   }
 
-  /** Sees to it that as many relays run as a test wants, and that both clusters are watched. */
+  /** Makes `count` relays run, and both clusters watched. */
   async withRelays(count: number): Promise<readonly RelayProcess[]> {
     while (this.relays.length < count) await this.startRelay();
     for (const surplus of this.relays.splice(count)) await surplus.stop();
@@ -176,12 +179,12 @@ export class DeployedStage {
     await relay.kill();
   }
 
-  /** A function's invocations since a moment. */
+  /** Returns a function's invocations since a time. */
   invocations(name: string, since: number): Promise<readonly Invocation[]> {
     return this.raw.invocations(this.deployment.logGroup(name), since);
   }
 
-  /** What a function has logged since a moment. */
+  /** Returns a function's log since a time. */
   logged(name: string, since: number): Promise<readonly string[]> {
     return this.raw.logged(this.deployment.logGroup(name), since);
   }
@@ -190,7 +193,7 @@ export class DeployedStage {
     for (const { cluster } of [this.alpha, this.beta]) cluster.check();
   }
 
-  /** The last that relays and functions said, for whoever looks into a failed test. */
+  /** Returns the last output of relays and functions, for the analysis of a failed test. */
   async lastWords(): Promise<readonly string[]> {
     const relays = this.relays.flatMap((relay, index) =>
       relay.lines.slice(-SHOWN_LINES).map((line) => `relay ${index}: ${JSON.stringify(line)}`),
@@ -236,7 +239,7 @@ after(async () => {
   await opened?.close();
 });
 
-/** The one stage of all files, to be asked for from within tests. */
+/** Returns the only stage of all files; call this function inside tests. */
 export function deployed(): DeployedStage {
   if (!opened) throw new Error('The service is deployed while tests run only.');
   return opened;

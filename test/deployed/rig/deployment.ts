@@ -8,33 +8,33 @@ import { accountEnvironment, type EmulatedAccount } from './emulated-account.ts'
 import { buildImage, type Image } from './image/build.ts';
 import { assigned } from './relay-process.ts';
 
-/** What the stack is called by default, and what the names of all that is in it start with. */
+/** The default name of the stack, and the prefix of all names in it. */
 const NAME = 'taintward';
 
 /** Context keys without their prefix. */
 type Settings = Readonly<Record<string, string>>;
 const COMMAND_WITHIN_MS = 180_000;
-/** What `npx cdk` is here. */
+/** The program behind `npx cdk` here. */
 const CDK = join(import.meta.dirname, 'cdk');
 
-/** Where the rig's `cdk` has outputs written, which keeps none of other stacks. */
+/** The file into which the rig's `cdk` has outputs written, which keeps no outputs of other stacks. */
 const OUTPUTS = 'outputs.json';
 const OUTPUTS_OF_AGENT = 'agent-outputs.json';
 
 const Outputs = z.record(z.string(), z.record(z.string(), z.string()));
 
-/** The stack in an emulated account, as it is by default unless settings say otherwise. */
+/** The stack in an emulated account, with the default settings unless others are given. */
 export class Deployment {
-  /** The environment in which `npx cdk`, which `CDK` names, leads to the account. */
+  /** The environment in which `npx cdk`, named by `CDK`, uses the account. */
   readonly environment: NodeJS.ProcessEnv;
   readonly #dir = mkdtempSync(join(tmpdir(), 'taintward-deployed-'));
   readonly #settings: Settings;
-  /** Images that were built, by the hash of what they were built from. */
+  /** Built images, by the hash of their sources. */
   readonly #images = new Map<string, Image>();
 
   constructor(account: EmulatedAccount, settings: Settings = {}) {
     this.#settings = settings;
-    // The user of a container looks into it.
+    // The user of a container must be able to read it.
     chmodSync(this.#dir, 0o755);
     this.environment = {
       ...accountEnvironment(account.url),
@@ -47,12 +47,12 @@ export class Deployment {
     };
   }
 
-  /** What the guide says to do once per account and region. */
+  /** Runs the guide's steps for an account and region. */
   async bootstrap(): Promise<void> {
     await this.#cdk('bootstrap');
   }
 
-  /** What the guide says, with options, if it says so. */
+  /** Runs the guide's deployment, with its optional settings. */
   async deploy(settings: Settings = {}, options: readonly string[] = []): Promise<void> {
     await this.#cdk('deploy', options, settings);
   }
@@ -61,7 +61,7 @@ export class Deployment {
     await this.#cdk('destroy');
   }
 
-  /** Deploys what an agent of that cluster has, as its guide says, and returns what it is to be told. */
+  /** Deploys the resources of a cluster's agent as the guide describes, and returns the agent's environment. */
   async deployAgent(id: string, cluster: string): Promise<Readonly<Record<string, string>>> {
     await this.#cdk('deploy', [`agents/${id}`], agentSettings(id, cluster));
     const stack = `${agentsPrefix(this.#name)}${id}`;
@@ -72,14 +72,14 @@ export class Deployment {
     await this.#cdk('destroy', [`agents/${id}`], agentSettings(id, cluster));
   }
 
-  /** What the last deployment has printed. */
+  /** Returns an output of the last deployment. */
   output(name: string): string {
     return this.#outputOf(this.#name, name);
   }
 
   /**
-   * The image that a task definition names, built from what `cdk deploy` gives to docker. It does not ask docker here: the stand-in has
-   * it believe that any image was pushed before.
+   * Returns the image that a task definition names, built from the context that `cdk deploy` passes to docker. Docker
+   * is not used here: the stand-in makes the CDK believe that any image was pushed before.
    */
   image(name: string): Image {
     const [hash = ''] = name.split(':').slice(-1);

@@ -7,24 +7,27 @@ import { AwsTap } from './aws-tap.ts';
 const REGION = 'us-east-1';
 const ACCOUNT = '000000000000';
 
-/** What stands in for an AWS account. */
+/** The stand-in for an AWS account. */
 export interface EmulatedAccount {
-  /** Where it is reached. */
+  /** The endpoint. */
   readonly url: string;
-  /** `aws://ACCOUNT/REGION`, as `cdk bootstrap` wants it. */
+  /** `aws://ACCOUNT/REGION`, the form that `cdk bootstrap` requires. */
   readonly environment: string;
-  /** What the deployed functions send to AWS; absent where the stand-in was given and runs them out of reach. */
+  /** The deployed functions' requests to AWS; absent where a given stand-in runs the functions without a tap. */
   readonly functionsTap?: AwsTap;
-  /** Whether it is a MiniStack that was started for this. */
+  /** True for a MiniStack that was started by this process. */
   readonly isOurs: boolean;
-  /** Whether it is LocalStack. */
+  /** True for LocalStack. */
   readonly isLocalStack: boolean;
-  /** That MiniStack's process. */
+  /** The process ID of that MiniStack. */
   readonly pid?: number;
   close(): Promise<void>;
 }
 
-/** The one that `AWS_ENDPOINT_URL` names, LocalStack for one (`npm run localstack`), or else a MiniStack of our own. */
+/**
+ * Opens the account that `AWS_ENDPOINT_URL` names, for example LocalStack (`npm run localstack`), or otherwise starts a
+ * MiniStack.
+ */
 export async function openEmulatedAccount(): Promise<EmulatedAccount> {
   const environment = `aws://${ACCOUNT}/${REGION}`;
   const given = process.env['AWS_ENDPOINT_URL'];
@@ -35,7 +38,7 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
   const port = await freePort();
   const functionsTap = await AwsTap.open(`http://localhost:${port}`);
   const endpoint = await startMiniStack(port, {
-    // MiniStack hands these on to the functions, which it runs with the first node on its PATH.
+    // MiniStack passes these to the functions, which it runs with the first node on its PATH.
     AWS_ENDPOINT_URL: functionsTap.url,
     PATH: nodeFirst(),
     NODE_OPTIONS: `--import ${new URL('loops/preload.ts', import.meta.url).href}`,
@@ -49,7 +52,7 @@ export async function openEmulatedAccount(): Promise<EmulatedAccount> {
   return { url, ...about, functionsTap, close, ...(pid === undefined ? {} : { pid }) };
 }
 
-/** The environment of a process that speaks to the account, by way of `url`. */
+/** Returns the environment of a process that uses the account, by way of `url`. */
 export function accountEnvironment(url: string): NodeJS.ProcessEnv {
   return {
     PATH: nodeFirst(),

@@ -3,7 +3,10 @@ import { CfnParameter } from 'aws-cdk-lib/aws-ssm';
 import { readConfig } from '../../../cdk/config.ts';
 import { TaintwardStack } from '../../../cdk/taintward-stack.ts';
 
-/* The app that the guide deploys, with something at the end of its stack that cannot be made: `cdk bootstrap` made it. */
+/*
+ * The app that the guide deploys, with a resource at the end of its stack that cannot be created: `cdk bootstrap`
+ * created it already.
+ */
 const app = new App();
 const config = readConfig(app.node);
 const stack = new TaintwardStack(app, config.name, { config });

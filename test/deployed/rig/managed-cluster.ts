@@ -9,12 +9,12 @@ import { TestCluster } from '#test/cluster/rig/test-cluster.ts';
 import { Wiretap } from '#test/cluster/rig/wiretap.ts';
 
 /**
- * A cluster with an account of least rights, whose kubeconfig lies in the emulated Secrets Manager. It leads through
- * a wiretap, by plain HTTP, because the stand-in runs functions whose https requests to the loopback interface it turns into
- * plain ones; TLS to API servers is what the cluster suite proves.
+ * A cluster with an account that has the least permissions, whose kubeconfig is in the emulated Secrets Manager. The
+ * kubeconfig refers to a wiretap, by plain HTTP: in functions, the stand-in turns https requests to the loopback
+ * interface into plain ones. The cluster suite covers TLS to API servers.
  */
 export class ManagedCluster {
-  /** As it is registered. */
+  /** The name under which it is registered. */
   readonly name: string;
   readonly cluster: TestCluster;
   readonly wiretap: Wiretap;

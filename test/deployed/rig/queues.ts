@@ -20,7 +20,7 @@ export interface QueueDepth {
   readonly delayed: number;
 }
 
-/** One deployed queue, as an operator reaches it. */
+/** One deployed queue, with the operations of an operator. */
 export class DeployedQueue {
   readonly url: string;
   readonly #client: SQSClient;
@@ -41,7 +41,7 @@ export class DeployedQueue {
     return { visible: number(''), inFlight: number('NotVisible'), delayed: number('Delayed') };
   }
 
-  /** Waits until nothing waits to be handled now. */
+  /** Waits until no message is visible or in flight. */
   async idle(): Promise<void> {
     await until(`${this.url} is handled`, async () => {
       const { visible, inFlight } = await this.depth();
@@ -59,19 +59,22 @@ export class DeployedQueue {
     );
   }
 
-  /** Forgets all messages, the delayed ones too. */
+  /** Removes all messages, including the delayed ones. */
   async purge(): Promise<void> {
     await this.#client.send(new PurgeQueueCommand({ QueueUrl: this.url }));
   }
 
-  /** A message, if one is there, that is seen by others again at once. */
+  /** Returns a message, if there is one, and makes it visible to others again immediately. */
   async peek(): Promise<Message | undefined> {
     const message = await this.#receive();
     if (message?.ReceiptHandle) await this.#show(message.ReceiptHandle);
     return message;
   }
 
-  /** Runs `action` while the queue gives messages up after fewer receives, so that the test need not wait for minutes. */
+  /**
+   * Runs `action` while the queue dead-letters messages after fewer receives, so that the test need not wait for
+   * minutes.
+   */
   async givingUpAfter(receives: number, action: () => Promise<void>): Promise<void> {
     const { RedrivePolicy: policy = '' } = await this.#attributes();
     const redrive = RedrivePolicy.parse(JSON.parse(policy));

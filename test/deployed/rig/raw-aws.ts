@@ -13,13 +13,13 @@ const Configuration = z.object({
   Environment: z.object({ Variables: z.record(z.string(), z.string()) }),
 });
 
-/** One invocation of a function, as its `REPORT` line tells it. */
+/** One invocation of a function, from its `REPORT` line. */
 export interface Invocation {
   readonly durationMs: number;
   readonly memoryMiB: number;
 }
 
-/** The few calls for which the service itself needs no SDK client. The stand-in takes them without a signature. */
+/** The few calls for which the service has no SDK client. The stand-in accepts them without a signature. */
 export class RawAws {
   readonly #url: string;
 
@@ -35,7 +35,7 @@ export class RawAws {
     return JSON.parse(text);
   }
 
-  /** The names of all functions and log groups of the account. */
+  /** Returns the names of all functions and log groups of the account. */
   async names(): Promise<readonly string[]> {
     const functions = await this.#fetch('lambda', '/2015-03-31/functions/');
     const logGroups = await this.#fetch('logs', '/', {}, { target: 'Logs_20140328.DescribeLogGroups' });
@@ -45,20 +45,20 @@ export class RawAws {
     ];
   }
 
-  /** A deployed function's environment variables. */
+  /** Returns a deployed function's environment variables. */
   async environment(functionName: string): Promise<Readonly<Record<string, string>>> {
     const path = `/2015-03-31/functions/${functionName}/configuration`;
     const response = await this.#fetch('lambda', path);
     return Configuration.parse(await response.json()).Environment.Variables;
   }
 
-  /** Says whether a function may be invoked again and again in a chain of requests. */
+  /** Sets whether a function may be invoked repeatedly in a chain of requests. */
   async setLoops(functionName: string, RecursiveLoop: 'Allow' | 'Terminate'): Promise<void> {
     const path = `/2024-08-31/functions/${functionName}/recursion-config`;
     await this.#fetch('lambda', path, { RecursiveLoop }, { method: 'PUT' });
   }
 
-  /** What ECS runs by that name. */
+  /** Returns the ECS task definition of that name. */
   async taskDefinition(taskDefinition: string): Promise<TaskDefinition> {
     const response = await this.#fetch(
       'ecs',
@@ -69,13 +69,13 @@ export class RawAws {
     return TaskDefinition.parse(await response.json());
   }
 
-  /** The ARN of the role that a function runs as. */
+  /** Returns the ARN of a function's role. */
   async role(functionName: string): Promise<string> {
     const response = await this.#fetch('lambda', `/2015-03-31/functions/${functionName}/configuration`);
     return Configuration.parse(await response.json()).Role;
   }
 
-  /** What a function has logged since a moment, in order. */
+  /** Returns a function's log since a time, in order. */
   async logged(logGroupName: string, since: number): Promise<readonly string[]> {
     const messages: string[] = [];
     let nextToken: string | undefined;
@@ -89,7 +89,7 @@ export class RawAws {
     return messages;
   }
 
-  /** A function's invocations since a moment. */
+  /** Returns a function's invocations since a time. */
   async invocations(logGroupName: string, since: number): Promise<readonly Invocation[]> {
     const lines = await this.logged(logGroupName, since);
     return lines.flatMap((line) => {

@@ -11,7 +11,7 @@ import { AwsTap } from './aws-tap.ts';
 import { ROOT } from './command.ts';
 import { accountEnvironment } from './emulated-account.ts';
 
-/** What `npm run relay` runs. */
+/** The entry point of `npm run relay`. */
 const MAIN = join(ROOT, 'functions/relay/main.ts');
 const ANSWERS_WITHIN_MS = 2_000;
 
@@ -19,25 +19,25 @@ const Line = z.looseObject({ level: z.string(), time: z.string(), event: z.strin
 /** A line of the relay's log. */
 export type RelayLine = z.infer<typeof Line> & { readonly at: number };
 
-/** How a relay is started. */
+/** The program, environment, and user of a relay. */
 export interface Launch {
   readonly program: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** As whom; absent: as who runs the tests. */
+  /** The user; absent: the user who runs the tests. */
   readonly uid?: number;
-  /** What is run to see whether it is well. */
+  /** The command of the health check. */
   readonly health?: { readonly program: string; readonly args: readonly string[] };
 }
 
-/** As whoever runs one by the command that the stack prints: `A=1 B=2 npm run relay`. */
+/** Returns the launch of a relay by the command that the stack prints: `A=1 B=2 npm run relay`. */
 export function printedLaunch(command: string): Launch {
   assert.match(command, /^([A-Z_]+=\S+ )+npm run relay$/);
   return { program: process.execPath, args: [MAIN], cwd: ROOT, env: assigned(command) };
 }
 
-/** The variables of a text that the stack prints: `A=1 B=2`, and whatever comes behind. */
+/** Returns the variables in a text that the stack prints: `A=1 B=2`, with any other words. */
 export function assigned(text: string): Readonly<Record<string, string>> {
   const assignments = text.split(' ').filter((word) => word.includes('='));
   return Object.fromEntries(assignments.map((each) => each.split(/=(.*)/, 2)));
@@ -95,14 +95,14 @@ export class RelayProcess {
     return relay;
   }
 
-  /** Where each cluster stands, as `/readyz` says: `standby`, `syncing`, `live` or `disconnected`. */
+  /** Returns the state of each cluster from `/readyz`: `standby`, `syncing`, `live`, or `disconnected`. */
   async states(): Promise<ReadonlyMap<string, string>> {
     const text = (await this.#get('/readyz?verbose')) ?? '';
     return new Map(
       text
         .split('\n')
         .filter((line) => line !== '')
-        // What else is told of a cluster comes after it.
+        // Further details of a cluster follow its state, so the first line must win.
         .toReversed()
         .map((line) => {
           const [cluster = '', state = ''] = line.split(' ');
@@ -111,17 +111,17 @@ export class RelayProcess {
     );
   }
 
-  /** The first line of an event since a moment, about a cluster. */
+  /** Returns the first line of an event since a time, about a cluster. */
   said(event: string, cluster: string, since = 0): RelayLine | undefined {
     return this.lines.find((line) => line.event === event && line['cluster'] === cluster && line.at >= since);
   }
 
-  /** The folder that it is started in. */
+  /** The folder in which it is started. */
   get folder(): string {
     return this.#launch.cwd;
   }
 
-  /** Whether what ECS asks of its health, but for the port, ends well. */
+  /** Reports whether ECS's health check succeeds, with only the port replaced. */
   async isHealthy(): Promise<boolean> {
     const { health } = this.#launch;
     assert.ok(health, 'nobody asks it for its health');
@@ -131,7 +131,7 @@ export class RelayProcess {
     return (await this.#beside(health.program, args)) === 0;
   }
 
-  /** Whether who runs as it does can make a file. */
+  /** Reports whether a process with the relay's user and permissions can create a file. */
   async canWrite(): Promise<boolean> {
     const write = "require('node:fs').writeFileSync('mark', '')";
     return (await this.#beside(this.#launch.program, ['-e', write])) === 0;
@@ -141,12 +141,12 @@ export class RelayProcess {
     return this.#ended;
   }
 
-  /** Stops it in its tracks: SIGSTOP. */
+  /** Suspends the process: SIGSTOP. */
   pause(): void {
     this.#child.kill('SIGSTOP');
   }
 
-  /** Lets it go on: SIGCONT. */
+  /** Resumes the process: SIGCONT. */
   resume(): void {
     this.#child.kill('SIGCONT');
   }
@@ -158,14 +158,14 @@ export class RelayProcess {
     await this.tap.close();
   }
 
-  /** As a supervisor ends it. */
+  /** Stops the relay as a supervisor does. */
   async stop(): Promise<void> {
     this.#child.kill('SIGTERM');
     await until('the relay ends after SIGTERM', () => this.#ended);
     await this.tap.close();
   }
 
-  /** Runs a program as the relay is run, and returns how it ended. */
+  /** Runs a program with the relay's folder, environment, and user, and returns its exit code. */
   async #beside(program: string, args: readonly string[]): Promise<unknown> {
     const { cwd, env, uid } = this.#launch;
     const identity = uid === undefined ? {} : { uid, gid: uid };
@@ -180,7 +180,7 @@ export class RelayProcess {
 
   async #get(path: string): Promise<string | undefined> {
     const url = `http://127.0.0.1:${this.#port}${path}`;
-    // A relay that is stopped takes the connection and never answers.
+    // A suspended relay accepts the connection and never answers.
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWERS_WITHIN_MS) }).catch(
       () => undefined,
     );

@@ -9,7 +9,7 @@ import { TTL_ATTRIBUTE } from '#shared/state/dynamodb/table-definition.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import type { PodLife } from '#test/cluster/rig/witness.ts';
 
-/** What the deployed table holds. */
+/** The contents of the deployed table. */
 export class StoredState {
   readonly tableName: string;
   readonly #table: DynamoDbTable;
@@ -30,40 +30,40 @@ export class StoredState {
     return until(`the eviction of ${pod.name} is scheduled`, () => this.record(cluster, pod));
   }
 
-  /** A pod's scheduled record. */
+  /** Returns a pod's scheduled record. */
   async record(cluster: string, pod: PodLife): Promise<EvictionRecord | undefined> {
     return (await this.partition(cluster, pod.node)).scheduled.get(podUid(pod.uid));
   }
 
-  /** How a pod's record ended, if it did lately. */
+  /** Returns the recent end of a pod's record, if there is one. */
   async ended(cluster: string, pod: PodLife): Promise<EndedPod | undefined> {
     return (await this.partition(cluster, pod.node)).ended.get(podUid(pod.uid));
   }
 
-  /** Who holds a cluster's lease, and under which epoch. */
+  /** Returns the item of a cluster's lease. */
   async lease(cluster: string): Promise<Record<string, unknown>> {
     return (await this.#table.get({ pk: `LEASE#${cluster}`, sk: 'LEASE' })) ?? {};
   }
 
-  /** Makes a node's item one that nobody can read, as a hand or a newer release might. */
+  /** Makes a node's item unreadable, as a manual change or a newer release might. */
   async spoilNode(cluster: string, node: string): Promise<void> {
     await this.#table.update({ key: nodeItemKey(refOf(cluster, node)), set: { revision: 'spoilt' } });
   }
 
-  /** Takes a node's item away. */
+  /** Deletes a node's item. */
   async forgetNode(cluster: string, node: string): Promise<void> {
     await this.#table.delete(nodeItemKey(refOf(cluster, node)));
   }
 
-  /** Has the time to live of a record be over. */
+  /** Sets the time to live of a record to the past. */
   async outlive(cluster: string, pod: PodLife): Promise<void> {
     const key = scheduledKey(refOf(cluster, pod.node), podUid(pod.uid));
     await this.#table.update({ key, set: { [TTL_ATTRIBUTE]: Math.floor(Date.now() / 1_000) - 1 } });
   }
 
   /**
-   * Removes a record as its time to live would, and returns what the table's stream would say of it. The stand-in neither
-   * removes it by itself in time nor marks what it removes.
+   * Removes a record as its time to live would, and returns the event of the table's stream. The stand-in neither
+   * removes records by itself in time nor marks removals.
    */
   async expire(cluster: string, pod: PodLife): Promise<object> {
     const key = scheduledKey(refOf(cluster, pod.node), podUid(pod.uid));

@@ -6,7 +6,7 @@ import { agentEnvironment } from '#shared/aws/environment.ts';
 
 const MAIN = fileURLToPath(import.meta.resolve('#functions/agent/main.ts'));
 
-/** Runs an agent without an environment, in no pod. */
+/** Runs an agent without an environment, outside of a pod. */
 function agent(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, ...args], {
     env: {},
@@ -15,7 +15,7 @@ function agent(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-test('help says what an agent is and what each variable of its environment is for', () => {
+test('help explains the agent and each variable of its environment', () => {
   const { status, stdout, stderr } = agent('--help');
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^Usage: npm run agent -- /);
@@ -25,7 +25,7 @@ test('help says what an agent is and what each variable of its environment is fo
   assert.match(stdout, /^ {2}PROBE_PORT +port for them \(default: 8080\)$/m);
 });
 
-test('what an agent cannot begin with is refused in one sentence', () => {
+test('invalid arguments and environments are rejected in one sentence', () => {
   for (const [args, sentence] of [
     [[], /^taintward agent: The environment variable AGENT is not set: .*\n$/],
     [['--table', 'taintward'], /^error: unknown option '--table'\n$/],

@@ -13,7 +13,7 @@ import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 const taintward = join(PROJECT_DIR, 'functions/cli/taintward.js');
 const kubectlComplete = join(PROJECT_DIR, 'bin/kubectl_complete-taintward');
 
-/** What is offered for the last word, and not what is said of it. */
+/** Returns the completions of the last word, without their descriptions. */
 const offered = (...words: readonly string[]) => offeredBy(taintward, 'complete', '--', ...words);
 
 const offeredBy = (program: string, ...args: readonly string[]) =>
@@ -22,14 +22,14 @@ const offeredBy = (program: string, ...args: readonly string[]) =>
     .map((line) => line.split('\t')[0] ?? '')
     .filter((word) => word !== '' && !word.startsWith(':'));
 
-test('commands and their options are completed', () => {
+test('completes commands and their options', () => {
   assert.ok(offered('').includes('pending'));
   assert.deepEqual(offered('hold', 'w'), ['workload']);
   assert.deepEqual(offered('pending', '--st'), ['--stuck']);
   assert.deepEqual(offered('pending', '-o', 'j'), ['json']);
 });
 
-test('names of clusters are completed, also for kubectl', async (t) => {
+test('completes names of clusters, also for kubectl', async (t) => {
   const state = mkdtempSync(join(tmpdir(), 'completion-'));
   const store = new SqliteStore({ path: join(state, STORE_FILE) });
   t.after(() => {
@@ -45,7 +45,7 @@ test('names of clusters are completed, also for kubectl', async (t) => {
   assert.deepEqual(offered('status', '--state-dir', '/nowhere', ''), []);
 });
 
-describe('each shell takes the script that is printed for it', () => {
+describe('each shell accepts its completion script', () => {
   for (const shell of ['bash', 'zsh', 'fish']) {
     test(shell, (t) => {
       const script = execFileSync(taintward, ['completion', shell], { encoding: 'utf8' });

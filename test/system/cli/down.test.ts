@@ -4,10 +4,10 @@ import { until } from '#test/cluster/rig/until.ts';
 import { npmStart } from '#test/transcripts/npm-start.ts';
 import { type Said, taintward } from '#test/transcripts/transcript.ts';
 
-/** So soon it is known. */
+/** Time within which the commands report it. */
 const WITHIN_MS = 15_000;
 
-/** An `npm start` of the simulated cluster, and what is said of it as soon as that ends with a code. */
+/** Starts `npm start` with the simulated cluster. `ending` waits until a command ends with one of these codes. */
 async function demo(t: Parameters<typeof npmStart>[0]) {
   const { state, signal } = await npmStart(t);
   const ending = (codes: readonly number[], ...words: readonly string[]): Promise<Said> =>
@@ -24,10 +24,11 @@ async function demo(t: Parameters<typeof npmStart>[0]) {
   return { signal, ending };
 }
 
-test('of an npm start that is frozen, status and doctor say so within 15 s, and no more once it goes on', async (t) => {
+test('status and doctor report a suspended npm start within 15 s, until it resumes', async (t) => {
   const { signal, ending } = await demo(t);
   signal('SIGSTOP');
-  // At first it only does not answer. The cluster that it simulates does not, either, and is waited for.
+  // At first only npm start does not answer. The commands also wait for the simulated cluster, which does not answer
+  // either.
   const silent = await ending([69, 2], 'status');
   assert.match(silent.out, /The running npm start does not respond on .*service\.sock/);
   assert.doesNotMatch(silent.out, /No action required/);
@@ -42,7 +43,7 @@ test('of an npm start that is frozen, status and doctor say so within 15 s, and 
   await ending([0], 'status');
 });
 
-test('of an npm start that was killed, status and doctor say so within 15 s', async (t) => {
+test('status and doctor report a killed npm start within 15 s', async (t) => {
   const { signal, ending } = await demo(t);
   signal('SIGKILL');
   const { out } = await ending([2], 'status');

@@ -17,10 +17,10 @@ const NO_AWS = {
   AWS_EC2_METADATA_DISABLED: 'true',
 };
 
-/** Runs the command line as its users do, without any AWS to talk to. */
+/** Runs the command line as its users do, without access to AWS. */
 const taintward = (...args: string[]) => taintwardIn({ ...REGION, ...KEY }, ...args);
 
-/** The same, where nothing but `aws` says which AWS is meant. */
+/** Runs the same with only `aws` as AWS configuration. */
 function taintwardIn(aws: Readonly<Record<string, string>>, ...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [LAUNCHER, ...args], {
     env: { PATH: process.env['PATH'], HOME: '/nobody', ...NO_AWS, ...aws },
@@ -29,13 +29,13 @@ function taintwardIn(aws: Readonly<Record<string, string>>, ...args: string[]) {
   return { status, stdout, stderr };
 }
 
-test('the launcher passes arguments on and gives the output back', () => {
+test('the launcher passes arguments on and returns the output', () => {
   const { status, stdout } = taintward('clusters', '--help');
   assert.equal(status, 0);
   assert.match(stdout, /^Usage: taintward clusters /);
 });
 
-test('arguments that do not say what is meant are one sentence and exit code 64', () => {
+test('rejects invalid arguments in one sentence with exit code 64', () => {
   assert.deepEqual(taintward('clusters', 'add', 'prod'), {
     status: 64,
     stdout: '',
@@ -63,12 +63,12 @@ const LACKS: readonly [string, Readonly<Record<string, string>>, RegExp][] = [
   ],
 ];
 for (const [what, aws, message] of LACKS) {
-  test(`without ${what} one sentence says what to set`, () => {
+  test(`names the missing setting in one sentence without ${what}`, () => {
     const { status, stdout, stderr } = taintwardIn(aws, 'clusters', 'list');
     assert.deepEqual([status, stdout], [1, '']);
     const [first = '', ...more] = stderr.split(/(?<=\n)/);
     assert.match(first, message);
-    // Who tries it meant another, perhaps.
+    // The user may have meant another installation.
     assert.match(
       more.join(''),
       /^No npm start runs in this directory, so the command used table taintward\. [^\n]*\n$/,
@@ -76,7 +76,7 @@ for (const [what, aws, message] of LACKS) {
   });
 }
 
-test('before npm ci, command line and npm start say in a sentence that it comes first', (t) => {
+test('command line and npm start require npm ci in one sentence', (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'clone-'));
   t.after(() => rmSync(dir, { recursive: true }));
   const installed = join(PROJECT_DIR, 'bin/installed.js');

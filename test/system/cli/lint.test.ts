@@ -27,7 +27,7 @@ async function lint(args: readonly string[], fleet?: ContextFleet) {
   return state;
 }
 
-describe('taintward lint, of manifests', () => {
+describe('taintward lint for manifests', () => {
   let dir: string;
   before(() => {
     dir = mkdtempSync(join(tmpdir(), 'manifests-'));
@@ -40,7 +40,7 @@ describe('taintward lint, of manifests', () => {
   });
   after(() => rmSync(dir, { recursive: true }));
 
-  test('it says where what is wrong, and exits 2', async () => {
+  test('prints the place and the rule of each finding, and exits with 2', async () => {
     const { printed, exitCode } = await lint(['-f', dir]);
     const file = relative('', join(dir, 'below', 'typo.yaml'));
     assert.match(printed, new RegExp(`\n${file}:6 +shop/Pod/typo +error +unknown-effect +tolerations`));
@@ -48,13 +48,13 @@ describe('taintward lint, of manifests', () => {
     assert.equal(exitCode, 2);
   });
 
-  test('it exits 0 where nothing is wrong', async () => {
+  test('exits with 0 without findings', async () => {
     const { printed, exitCode } = await lint(['-f', join(dir, 'fine.yml')]);
     assert.equal(printed, 'Checked 1 object: no findings.\n');
     assert.equal(exitCode, 0);
   });
 
-  test('as SARIF each result names its rule, a file and a line', async () => {
+  test('names the rule, the file, and the line of each result in SARIF', async () => {
     const { printed, exitCode } = await lint(['-f', dir, '-o', 'sarif']);
     const { version, runs } = JSON.parse(printed);
     assert.deepEqual([version, runs.length, exitCode], ['2.1.0', 1, 2]);
@@ -73,26 +73,26 @@ describe('taintward lint, of manifests', () => {
     assert.equal(logicalLocations[0].fullyQualifiedName, 'shop/Pod/typo');
   });
 
-  test('what is not there, or asked of a cluster as well, is refused', async () => {
+  test('rejects missing files, and files together with a cluster', async () => {
     await assert.rejects(lint(['-f', join(dir, 'nowhere.yaml')]), /nowhere\.yaml cannot be read/);
     await assert.rejects(lint(['prod', '-f', dir]), /--file checks manifests/);
   });
 });
 
-describe('taintward lint, in the simulated cluster', () => {
+describe('taintward lint in the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
     settled = await settledCluster();
   });
   after(() => settled.close());
 
-  test('prints what the documentation shows', async () => {
+  test('prints the example of the documentation', async () => {
     const { printed, exitCode } = await lint([], settled.fleet);
     assert.ok(GUIDE.includes(`\n${printed}\`\`\`\n`), printed);
     assert.equal(exitCode, 2);
   });
 
-  test('in SARIF has the objects, and no lines', async () => {
+  test('has objects, and no lines, in SARIF', async () => {
     const { printed } = await lint(['-o', 'sarif'], settled.fleet);
     const [{ results }] = JSON.parse(printed).runs;
     assert.deepEqual(results[0].locations, [
@@ -105,7 +105,7 @@ describe('taintward lint, in the simulated cluster', () => {
   });
 });
 
-test('the documentation has each rule, with its level', () => {
+test('the documentation lists each rule with its level', () => {
   const documented = [...RULES.matchAll(/^\| `([a-z-]+)` \| (error|warning|note) \|/gm)].map(
     ([, rule, level]) => [rule, level],
   );

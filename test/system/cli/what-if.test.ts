@@ -11,7 +11,7 @@ import { addBarePod, type SettledCluster, settledCluster } from '#test/world/set
 const DOC = readFileSync(new URL('../../../docs/how-to/preview-a-taint.md', import.meta.url), 'utf8');
 const ALL = 'node-1,node-2,node-3,node-4';
 
-describe('taintward what-if, in the simulated cluster', () => {
+describe('taintward what-if in the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
     settled = await settledCluster(addBarePod);
@@ -35,25 +35,25 @@ describe('taintward what-if, in the simulated cluster', () => {
     return { ...state, complaint };
   }
 
-  test('it prints what the documentation shows, and exits 2 because something breaks', async () => {
+  test('prints the example of the documentation, and exits with 2 because a budget breaks', async () => {
     const { printed, exitCode } = await run('--taint', 'maintenance=now:NoExecute', '--nodes', ALL);
     assert.ok(DOC.includes(`\n${printed}\`\`\`\n`), printed);
     assert.equal(exitCode, 2);
   });
 
-  test('wide, it tells of each pod', async () => {
+  test('prints each pod in wide output', async () => {
     const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-1', '-o', 'wide');
     assert.match(printed, /default\/debug +node-1 +evicted now +maintenance:NoExecute/);
   });
 
-  test('where nothing breaks it exits 0', async () => {
+  test('exits with 0 where nothing breaks', async () => {
     const { printed, exitCode } = await run('--taint', 'maintenance:NoExecute', '--nodes', 'node-4');
     assert.match(printed, /of 4 pods, 1 would be evicted immediately, 2 later, and 1 would stay/);
     assert.match(printed, /Nothing breaks\.\n$/);
     assert.equal(exitCode, 0);
   });
 
-  test('programs get it as JSON, or YAML, with moments as texts', async () => {
+  test('prints JSON or YAML with times as texts', async () => {
     const { printed } = await run('--taint', 'maintenance:NoExecute', '--nodes', ALL, '-o', 'json');
     const answer = JSON.parse(printed);
     assert.deepEqual([answer.pods, answer.now, answer.later, answer.keep], [17, 7, 6, 4]);
@@ -63,14 +63,14 @@ describe('taintward what-if, in the simulated cluster', () => {
     assert.match(yaml.printed, /^cluster: simulated\n/);
   });
 
-  test('a taint or nodes that cannot be read are refused', async () => {
+  test('rejects an invalid taint and an invalid node selection', async () => {
     const taint = await run('--taint', 'maintenance', '--nodes', ALL);
     assert.match(taint.complaint, /"maintenance" lacks an effect/);
     const nodes = await run('--taint', 'maintenance:NoExecute', '--nodes', 'zone=a,=');
     assert.match(nodes.complaint, /label selector part "="/);
   });
 
-  test('a taint that evicts nothing is refused', async () => {
+  test('rejects a taint that evicts nothing', async () => {
     const asked = run('--taint', 'maintenance:NoSchedule', '--nodes', ALL);
     await assert.rejects(asked, { message: /^Taint maintenance:NoSchedule evicts no pods\. Specify / });
   });

@@ -15,7 +15,7 @@ const NODE = nodeName('node-1');
 const LINK = /http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/;
 const TAINT = 'maintenance=now:NoExecute';
 
-/** An `npm start` of the simulated cluster, and the next link that it prints. */
+/** Starts `npm start` with the simulated cluster; `until` returns the next matching line, for example a link. */
 function started(t: TestContext, ...args: string[]) {
   const dir = mkdtempSync(join(tmpdir(), 'console-'));
   t.after(() => rmSync(dir, { recursive: true, force: true }));
@@ -37,7 +37,7 @@ function started(t: TestContext, ...args: string[]) {
   return { until, type: (line: string) => child.stdin?.write(`${line}\n`) };
 }
 
-/** Asks as the page does that a link opens. */
+/** Opens a link, and returns a function that makes the requests of its page. */
 async function opened(link: string) {
   const { origin } = new URL(link);
   const entered = await fetch(link);
@@ -60,7 +60,7 @@ async function opened(link: string) {
   return { ask, entered };
 }
 
-test('npm start gives a link to its console, where a taint by click evicts, and a stop keeps pods', async (t) => {
+test('npm start prints a link to its console, in which taints evict pods and a stop keeps them', async (t) => {
   const { until, type } = started(t);
   await until(/^To taint nodes in the console, type "console" for a link/);
   await until(/watching 4 nodes/);
@@ -82,7 +82,7 @@ test('npm start gives a link to its console, where a taint by click evicts, and 
   assert.deepEqual([node?.node, node?.taints.map(({ key }) => key)], ['node-1', ['maintenance']]);
 
   const resume = { kind: 'resume', cluster: CLUSTER, reason: 'it is over' } as const;
-  // What the console shows may be some seconds old where the machine is busy, and a preview that has changed is not acted on.
+  // The console's data may be seconds old on a busy machine, and an outdated preview is rejected.
   await eventually(async () => {
     const shown = await ask('POST api/preview', resume);
     assert.ok(shown.evicted > 0);
@@ -103,7 +103,7 @@ test('npm start gives a link to its console, where a taint by click evicts, and 
   assert.equal(another.entered.status, 200);
 });
 
-test('with --no-console there is none, which the prompt says', async (t) => {
+test('npm start --no-console has no console, and its prompt explains it', async (t) => {
   const { until, type } = started(t, '--no-console');
   const invited = await until(/^To taint nodes|^Type a command and press Enter/);
   assert.equal(invited, 'Type a command and press Enter');

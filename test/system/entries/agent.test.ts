@@ -5,7 +5,7 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startProgram, startWorld } from './entries.ts';
 
-test('the entry of an agent refuses what is due in a cluster that is not its own', async (context) => {
+test('the entry of an agent rejects due evictions of another cluster', async (context) => {
   const { aws, cluster, environment } = await startWorld(context);
   const agent = startProgram(
     context,

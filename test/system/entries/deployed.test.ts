@@ -16,7 +16,7 @@ type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse |
 const prod = clusterName('prod');
 const SECRET = 'arn:aws:secretsmanager:us-east-1:000000000000:secret:prod';
 
-/** The entry of a function as Lambda loads it: its environment is read then. */
+/** Loads the entry of a function as Lambda does: the entry reads its environment then. */
 async function load(entry: string, environment: Readonly<Record<string, string>>): Promise<Handler> {
   Object.assign(process.env, environment);
   const url = `${import.meta.resolve(entry)}?${environment['SOURCE_QUEUE_URL']}`;
@@ -24,7 +24,7 @@ async function load(entry: string, environment: Readonly<Record<string, string>>
   return handler;
 }
 
-/** Hands functions what comes into their queues, as Lambda does, until the test ends. */
+/** Passes the messages of a function's queue to it, as Lambda does, until the test ends. */
 async function feed(
   queue: string,
   entry: string,
@@ -49,7 +49,7 @@ async function feed(
   };
 }
 
-test('the entries of relay, deltas and evict evict the pods of a tainted node at once, or after their tolerationSeconds', async (context) => {
+test('the entries of relay, deltas, and evict evict the pods of a tainted node immediately, or after their tolerationSeconds', async (context) => {
   const world = await startWorld(context);
   const { aws, cluster, environment } = world;
   Object.assign(process.env, environment);

@@ -10,13 +10,13 @@ import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
 
-/** A simulated cluster and an AWS, for the entries of programs to work with; gone after the test. */
+/** A simulated cluster and an AWS account for the entries of programs; removed after the test. */
 export interface World {
   readonly aws: AwsOverHttp;
   readonly cluster: SimulatedCluster;
-  /** What every program is told of AWS, and of the installation in it. */
+  /** The environment of every program for AWS and the installation. */
   readonly environment: Readonly<Record<string, string>>;
-  /** What a queue is called by to which its name leads. */
+  /** Returns a queue's URL by its name. */
   readonly queueUrl: (name: string) => string;
 }
 
@@ -57,11 +57,11 @@ export async function startWorld(context: TestContext): Promise<World> {
 }
 
 export interface Program {
-  /** Asks it to stop; resolves with how it ended and what it said on standard error. */
+  /** Stops the program; resolves with its exit code and its standard error. */
   stop(): Promise<{ readonly code: number | null; readonly stderr: string }>;
 }
 
-/** Runs a program by its entry, with this environment and no other. It never outlives the test. */
+/** Runs a program by its entry, with this environment and no other. The program never outlives the test. */
 export function startProgram(
   context: TestContext,
   entry: string,

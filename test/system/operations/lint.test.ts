@@ -12,7 +12,7 @@ const lines = (text: string) =>
     ({ rule, at, object }) => `${at?.line} ${object.kind}/${object.name} ${rule}`,
   );
 
-/** Where a pod's spec stands in a manifest of a kind, which begins on line 1. */
+/** Returns a manifest of a kind, which begins on line 1, with one toleration in its pod template. */
 const deployment = (name: string, toleration: string) => `kind: Deployment
 metadata: { name: ${name} }
 spec:
@@ -25,8 +25,8 @@ spec:
 
 const FINITE = '{ key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 60 }';
 
-describe('in manifests', () => {
-  test('each toleration is found on its line, in each document', () => {
+describe('lint of manifests', () => {
+  test('reports each toleration on its line, in each document', () => {
     const text = `${deployment('one', FINITE)}---\n${deployment('two', FINITE)}`;
     assert.deepEqual(lines(text), [
       '8 Deployment/one replacement-loops',
@@ -34,7 +34,7 @@ describe('in manifests', () => {
     ]);
   });
 
-  test('also in a List, in JSON, and where CronJobs and pods have it', () => {
+  test('reports tolerations in a List, in JSON, and in CronJobs and pods', () => {
     const spec = { containers: [], tolerations: [{ key: 'a', operator: 'exists' }] };
     const pod = { kind: 'Pod', metadata: { name: 'p' }, spec };
     const jobTemplate = { spec: { template: { spec } } };
@@ -43,12 +43,12 @@ describe('in manifests', () => {
     assert.deepEqual(lines(json), ['1 Pod/p unknown-operator', '1 CronJob/c unknown-operator']);
   });
 
-  test('an alias is found where it is used', () => {
+  test('reports an alias where it is used', () => {
     const text = `${deployment('one', '*t')}`.replace('metadata:', `x: &t ${FINITE}\nmetadata:`);
     assert.deepEqual(lines(text), ['9 Deployment/one replacement-loops']);
   });
 
-  test('what makes no pods is passed over, and so is nothing at all', () => {
+  test('skips kinds without pods, and empty documents', () => {
     const text = '---\n---\nkind: ConfigMap\ndata: { a: b }\n---\nreplicaCount: 3\n';
     assert.deepEqual(lintManifests([{ name: 'a.yaml', text }], OFF), {
       objects: 0,
@@ -57,7 +57,7 @@ describe('in manifests', () => {
     });
   });
 
-  test('a template that was not rendered is a finding, and the other files are looked at', () => {
+  test('reports an unrendered template, and checks the other files', () => {
     const report = lintManifests(
       [
         { name: 'chart.yaml', text: 'replicas: 3\nname: {{ .Values.name }}\nlabels: [\n' },
@@ -74,12 +74,12 @@ describe('in manifests', () => {
     );
   });
 
-  test('the largest int64, which YAML rounds up, is for ever', () => {
+  test('treats the largest int64, which YAML rounds up, as no limit', () => {
     assert.deepEqual(lines(deployment('one', FINITE.replace('60', '9223372036854775807'))), []);
   });
 });
 
-describe('in the simulated cluster', () => {
+describe('lint of the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
     settled = await settledCluster(async ({ objects }) => {
@@ -116,7 +116,7 @@ describe('in the simulated cluster', () => {
   const texts = (findings: readonly LintFinding[]) =>
     findings.map(({ object, rule, level }) => `${object.kind}/${object.name} ${rule} ${level}`);
 
-  test('a workload is looked at once, however many pods it has, and so are pods of an owner that nobody knows', async () => {
+  test('checks a workload once regardless of its pods, and likewise the pods of an unknown owner', async () => {
     const { objects, findings, unknown } = await lint();
     assert.deepEqual(texts(findings), [
       'Deployment/checkout replacement-loops warning',
@@ -129,7 +129,7 @@ describe('in the simulated cluster', () => {
     assert.deepEqual([objects, unknown], [6, []]);
   });
 
-  test('only a namespace that is named', async () => {
+  test('checks only the given namespace', async () => {
     assert.deepEqual(texts((await lint('strict')).findings), [
       'Namespace/strict whitelist-refuses-takeover note',
     ]);

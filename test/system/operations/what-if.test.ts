@@ -15,7 +15,7 @@ import { addBarePod, type SettledCluster, settledCluster } from '#test/world/set
 const ALL: NodeChoice = { names: ['node-1', 'node-2', 'node-3', 'node-4'] };
 const TAINT = { key: 'maintenance', effect: 'NoExecute' };
 
-describe('in the simulated cluster', () => {
+describe('the forecast in the simulated cluster', () => {
   let settled: SettledCluster;
   before(async () => {
     settled = await settledCluster(addBarePod);
@@ -34,7 +34,7 @@ describe('in the simulated cluster', () => {
       { now: systemClock.now, progress: () => undefined },
     );
 
-  /** The same cluster, of whose API these calls are refused. */
+  /** Returns a fleet of the same cluster whose API rejects these calls. */
   const refusing = (refused: (path: string) => boolean): ContextFleet => {
     const check = (path: string) => {
       if (refused(path)) throw new ApiError(`${path} is forbidden`, 403, 'Forbidden');
@@ -58,7 +58,7 @@ describe('in the simulated cluster', () => {
     return { ...settled.fleet, cluster: async () => live };
   };
 
-  test('all pods of the nodes are told of, by what runs them', async () => {
+  test('groups all pods of the nodes by their workloads', async () => {
     const { workloads, pods, policy, unknown } = await ask(ALL);
     assert.deepEqual(
       workloads.map(({ kind, name, now, later, keep, replicas }) => ({
@@ -76,7 +76,7 @@ describe('in the simulated cluster', () => {
     assert.deepEqual([pods, policy, unknown], [17, 'default', []]);
   });
 
-  test('the Eviction API is asked, and what it says of each pod alone is added up', async () => {
+  test("sums up the Eviction API's answers for single pods", async () => {
     const { budgets, breaks } = await ask(ALL);
     assert.deepEqual(budgets, [
       {
@@ -90,20 +90,20 @@ describe('in the simulated cluster', () => {
     );
   });
 
-  test('the guard counts the nodes that would be down, and would hold what goes', async () => {
+  test('counts the nodes that would be down for the guard, which would hold their evictions', async () => {
     const taint = { key: NODE_UNREACHABLE, effect: 'NoExecute' };
     const three = await ask({ names: ['node-1', 'node-2', 'node-3'] }, settled.fleet, taint);
     assert.deepEqual(
       three.guard.trips.map(({ scope, nodes, total }) => [scope, nodes, total]),
       [['cluster', 3, 4]],
     );
-    // Pods that say nothing of it stay for the 300 s that the API server gives them.
+    // Pods without a toleration for it stay for the API server's default of 300 s.
     assert.deepEqual([three.now, three.guarded], [0, three.later]);
     const two = await ask({ names: ['node-1', 'node-2'] }, settled.fleet, taint);
     assert.deepEqual([two.guard.trips, two.guarded], [[], 0]);
   });
 
-  test('who may not ask it is told by what budgets say themselves', async () => {
+  test('uses the status of budgets without permission for the Eviction API', async () => {
     const { budgets, unknown } = await ask(
       ALL,
       refusing((path) => path.endsWith('/eviction')),
@@ -116,7 +116,7 @@ describe('in the simulated cluster', () => {
     assert.match(unknown[0] ?? '', /Eviction API cannot be used in namespace default.*forbidden/);
   });
 
-  test('where budgets cannot be read the Eviction API alone tells', async () => {
+  test('uses the Eviction API alone without permission for budgets', async () => {
     const { budgets, unknown } = await ask(
       ALL,
       refusing((path) => path.endsWith('budgets')),
@@ -125,7 +125,7 @@ describe('in the simulated cluster', () => {
     assert.match(unknown[0] ?? '', /Budgets in namespace default cannot be read/);
   });
 
-  test('of owners that may not be read, the name has to do', async () => {
+  test("uses the owner's name without permission to read owners", async () => {
     const answer = await ask(
       ALL,
       refusing((path) => path.includes('/replicasets/')),
@@ -135,14 +135,14 @@ describe('in the simulated cluster', () => {
     assert.match(answer.unknown[0] ?? '', /Some ReplicaSets cannot be read/);
   });
 
-  test('asking changes nothing', async () => {
+  test('changes nothing', async () => {
     const shown = () => settled.cluster.pods();
     const asItWas = shown();
     await ask(ALL);
     assert.deepEqual(shown(), asItWas);
   });
 
-  test('nodes are chosen by name or by labels, and those that are not there are refused', async () => {
+  test('selects nodes by name or by labels, and rejects missing ones', async () => {
     const zone = { matchLabels: { 'topology.kubernetes.io/zone': 'zone-a' } };
     assert.deepEqual((await ask({ labels: zone })).nodes, ['node-2', 'node-4']);
     assert.deepEqual((await ask({ names: ['node-2', 'node-2'] })).nodes, ['node-2']);
@@ -150,7 +150,7 @@ describe('in the simulated cluster', () => {
     await assert.rejects(ask({ labels: { matchLabels: { nobody: 'has' } } }), /No node matches these labels/);
   });
 
-  test('policy and holds of its fleet count', async (t) => {
+  test('applies the policy and the holds of its fleet', async (t) => {
     const cluster = clusterName(settled.cluster.context);
     const { fleet, rulesStore } = embeddedFleet(
       t,

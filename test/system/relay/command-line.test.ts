@@ -15,7 +15,7 @@ function relay(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-test('help says what a relay is and what each variable of its environment is for', () => {
+test('help explains the relay and each variable of its environment', () => {
   const { status, stdout, stderr } = relay('--help');
   assert.deepEqual([status, stderr], [0, '']);
   assert.match(stdout, /^Usage: npm run relay -- /);
@@ -25,7 +25,7 @@ test('help says what a relay is and what each variable of its environment is for
   assert.match(stdout, /^ {2}PROBE_PORT +port for them \(default: 8080\)$/m);
 });
 
-test('what a relay does not know is refused in one sentence', () => {
+test('unknown options are rejected in one sentence', () => {
   const unknown = relay('--table', 'taintward');
   assert.deepEqual(unknown, { status: 1, stdout: '', stderr: "error: unknown option '--table'\n" });
 });

@@ -17,7 +17,7 @@ const FILES = {
   'deploy/other.yaml': 'kind: Namespace\n',
 };
 
-/** A repository with one commit, and the release command on it. */
+/** Creates a repository with one commit, and the release command for it. */
 function repository(t: TestContext) {
   const root = mkdtempSync(join(tmpdir(), 'taintward-release-'));
   t.after(() => rmSync(root, { recursive: true }));
@@ -58,7 +58,7 @@ const recordIn = (put: (path: string, text: string) => void) => (version: string
   return [`written/${version}.json`];
 };
 
-test('a release writes the version where it stands, and the changelog its section, and commits and tags all of it', (t) => {
+test("a release writes the version into its files, moves the changelog's section, and commits and tags all of it", (t) => {
   const { release: make, read, git, said, state } = repository(t);
   make('0.2.0');
   for (const path of ['package.json', 'package-lock.json']) {
@@ -79,7 +79,7 @@ test('a release writes the version where it stands, and the changelog its sectio
   assert.match(said.join('\n'), /git push origin HEAD:main\n.*git push origin v0\.2\.0/);
 });
 
-test('a dry run says what would be written, and what the release says of itself, and changes nothing', (t) => {
+test('a dry run prints the files and the notes of the release, and changes nothing', (t) => {
   const { release: make, said, state } = repository(t);
   const before = state();
   make('0.2.0', { dryRun: true });
@@ -133,7 +133,7 @@ const REFUSED: readonly [
 ];
 
 for (const [what, version, message, begun] of REFUSED) {
-  test(`no release is made of ${what}, and a sentence says why`, (t) => {
+  test(`${what} is rejected with a reason`, (t) => {
     const repo = repository(t);
     begun?.(repo);
     const before = repo.state();
@@ -151,7 +151,7 @@ for (const [what, version, message, begun] of REFUSED) {
   });
 }
 
-test('a release that fails on its way leaves all as it was', (t) => {
+test('a release that fails midway changes nothing', (t) => {
   const { release: make, state } = repository(t);
   const before = state();
   const record = () => {

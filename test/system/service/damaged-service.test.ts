@@ -23,7 +23,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 
 const MAIN = join(PROJECT_DIR, 'functions/service/main.ts');
-/** Of its pods on each node some tolerate this for half a minute. */
+/** Some pods on each node tolerate this taint for half a minute. */
 const TAINT = 'maintenance=now:NoExecute';
 
 interface Line {
@@ -64,7 +64,7 @@ class Service {
       });
   }
 
-  /** The first line of its log that is so, at once or when it comes. */
+  /** Resolves with the first matching line of its log, past or future. */
   async line(isIt: (line: Line) => boolean): Promise<Line> {
     for (;;) {
       const found = this.#lines.find(isIt);
@@ -78,7 +78,7 @@ class Service {
     return this.line(({ event }) => event === name);
   }
 
-  /** Its exit code, and what it said last. */
+  /** Resolves with its exit code, and the last line of its standard error. */
   async ended(): Promise<readonly [number | null, string]> {
     const [code] =
       this.process.exitCode === null ? await once(this.process, 'exit') : [this.process.exitCode];
@@ -95,7 +95,7 @@ function mayWriteAnywhere(): string | false {
   return process.getuid?.() === 0 && 'root may write into any directory';
 }
 
-/** When the pods of a node are to go, by the store in a file. */
+/** Returns the deadlines of a node's pods in the store in a file. */
 async function timersIn(path: string): Promise<readonly number[]> {
   const store = new SqliteStore({ path });
   const ref = { cluster: clusterName('simulated'), node: nodeName('node-1') };
@@ -104,7 +104,7 @@ async function timersIn(path: string): Promise<readonly number[]> {
   return [...scheduled.values()].map(({ fireAt }) => fireAt);
 }
 
-describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
+describe('a running service', { timeout: 240_000 }, () => {
   let directory: string;
   let cluster: SimulatedCluster;
   let state: string;
@@ -118,7 +118,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     rmSync(directory, { recursive: true });
   });
 
-  /** A service with a pod that is to go in half a minute, and when that is. */
+  /** Starts a service with a pod that is due in half a minute; returns both. */
   async function withATimer(t: TestContext, name: string) {
     state = join(directory, name);
     path = join(state, 'store.sqlite');
@@ -137,7 +137,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     await again.stop();
   }
 
-  test('the directory is deleted writes it anew, and ends by saying so: no timer is lost', async (t) => {
+  test('restores a deleted state directory without losing timers, and ends with a message', async (t) => {
     const { service, fireAt } = await withATimer(t, 'deleted');
     rmSync(state, { recursive: true });
     const sentence = `taintward: the database ${path} was deleted while it was in use; its content is restored: start it again`;
@@ -147,7 +147,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     await goesOn(t);
   });
 
-  test('the log is deleted brings it in, and ends by saying so', async (t) => {
+  test('writes a deleted log into the database, and ends with a message', async (t) => {
     const { service, fireAt } = await withATimer(t, 'no-log');
     rmSync(`${path}-wal`);
     const sentence = `taintward: the log of the database ${path} was deleted while it was in use; its content was written to the database: start it again`;
@@ -155,7 +155,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     assert.ok((await timersIn(path)).includes(fireAt));
   });
 
-  test('the log is cut off ends before anything of that comes into the database', async (t) => {
+  test('ends before a truncated log reaches the database', async (t) => {
     const { service } = await withATimer(t, 'cut-log');
     truncateSync(`${path}-wal`, 0);
     const [code, said] = await service.ended();
@@ -167,7 +167,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     await goesOn(t);
   });
 
-  test('the database is replaced saves its own beside it, and ends by saying so', async (t) => {
+  test('saves its own database beside a replacement, and ends with a message', async (t) => {
     const { service, fireAt } = await withATimer(t, 'replaced');
     const other = join(directory, 'other.sqlite');
     new SqliteStore({ path: other }).close();
@@ -179,7 +179,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     assert.ok((await timersIn(`${path}.saved`)).includes(fireAt));
   });
 
-  test('the disk is full says so, loses nothing, and goes on when there is room', {
+  test('reports a full disk, loses nothing, and proceeds when there is room', {
     skip: cannotLimit(),
   }, async (t) => {
     const { service, fireAt } = await withATimer(t, 'full');
@@ -196,7 +196,9 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
     await service.stop();
   });
 
-  test('the directory is read-only does not begin, and says why', { skip: mayWriteAnywhere() }, async (t) => {
+  test('does not start with a read-only directory, and reports it', {
+    skip: mayWriteAnywhere(),
+  }, async (t) => {
     state = join(directory, 'read-only');
     mkdirSync(state);
     chmodSync(state, 0o500);
@@ -209,7 +211,7 @@ describe('a service that runs, of whose state', { timeout: 240_000 }, () => {
   });
 });
 
-/** How large files of a process may grow, in bytes. */
+/** Limits the size of a process's files, in bytes. */
 function limit({ pid }: ChildProcess, size: number | 'unlimited'): void {
   execFileSync('prlimit', ['--pid', String(pid), `--fsize=${size}:`]);
 }

@@ -7,7 +7,7 @@ import { startDemo } from '#functions/service/demo.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
-/** What whoever starts it is told. */
+/** Returns the invitation that is printed at the start. */
 async function invitation(t: TestContext, isToTerminal: boolean, link?: () => string): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'demo-'));
   t.after(() => rmSync(dir, { recursive: true }));
@@ -19,7 +19,7 @@ async function invitation(t: TestContext, isToTerminal: boolean, link?: () => st
   return said.join('\n');
 }
 
-test('a link to the console is told at once on a terminal only: whatever else it goes to may be a log', async (t) => {
+test('prints a link to the console at the start only on a terminal, because other outputs may be logs', async (t) => {
   const link = t.mock.fn(() => 'http://127.0.0.1:1/?key=secret');
   assert.match(await invitation(t, true, link), /To taint nodes .* type "console"\):\n.*key=secret/);
   assert.equal(link.mock.callCount(), 1);

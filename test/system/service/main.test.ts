@@ -28,7 +28,7 @@ test('npm start loads nothing of the AWS SDK', () => {
   );
 });
 
-test('with --log json standard output holds what the functions would log, and nothing else', async (context) => {
+test("npm start --log json prints only the functions' log lines on standard output", async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const main = join(PROJECT_DIR, 'functions/service/main.ts');
@@ -50,7 +50,7 @@ test('with --log json standard output holds what the functions would log, and no
   assert.match(await said, /^Managing simulated\. .*A simulated cluster of 4 nodes is running/s);
 });
 
-test('with --log json there is a console, too, and no line of the log lets anybody in', async (context) => {
+test('npm start --log json has a console, and its log contains no key to it', async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'main-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const main = join(PROJECT_DIR, 'functions/service/main.ts');

@@ -16,7 +16,7 @@ const SERVICE = join(PROJECT_DIR, 'functions/service/main.ts');
 const COMMANDS = join(PROJECT_DIR, 'functions/cli/main.ts');
 const run = promisify(execFile);
 
-/** `npm start --policy` in a process of its own, from its first line to the first of this event; then it is killed. */
+/** Runs `npm start --policy` in a process of its own, from its first line to the first of this event, and kills it. */
 async function started(t: TestContext, args: readonly string[], event: string) {
   const child = spawn(process.execPath, [SERVICE, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => child.kill('SIGKILL'));
@@ -38,7 +38,7 @@ async function started(t: TestContext, args: readonly string[], event: string) {
   };
 }
 
-test('a pause outlives kill -9 and a start with the same --policy, and an edited file does not wait', async (t) => {
+test('keeps a pause across kill -9 and a restart with the same --policy, and applies an edited file immediately', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'policy-file-'));
   const cluster = await startSimulatedCluster({ clock: systemClock, dir: join(dir, 'cluster') });
   t.after(async () => {

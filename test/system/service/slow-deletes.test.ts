@@ -13,17 +13,17 @@ import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { startProgram } from '../entries/entries.ts';
 
-/** Longer than a request may wait until it is sent. */
+/** Longer than the time that a request may be delayed before it is sent. */
 const SLOW_MS = 400;
 
-/** A cluster behind a load balancer that speaks HTTP/1.1, and that hands on the answer to a delete late. */
+/** Starts a cluster behind a load balancer that uses HTTP/1.1, and that forwards the response to a delete late. */
 async function slowCluster(context: TestContext, dir: string) {
   const cluster = await startSimulatedCluster({ clock: systemClock, dir: join(dir, 'cluster') });
   context.after(() => cluster.close());
   const kubeconfig = readFileSync(cluster.kubeconfig, 'utf8');
   const [, origin = ''] = /server: (\S+)/.exec(kubeconfig) ?? [];
   const [, token = ''] = /token: (\S+)/.exec(kubeconfig) ?? [];
-  /** Paths of pods, once for each request to delete them. */
+  /** The pods' paths, once for each request to delete them. */
   const deletes: string[] = [];
   const versions = new Set<string>();
   let cut = 0;
@@ -67,7 +67,7 @@ async function slowCluster(context: TestContext, dir: string) {
   return { cluster, kubeconfig: file, deletes, versions, cuts: () => cut };
 }
 
-test('each pod is evicted by one delete where a server takes 400 ms for its answer over HTTP/1.1', async (context) => {
+test('deletes each pod once with a server that takes 400 ms to answer over HTTP/1.1', async (context) => {
   const dir = mkdtempSync(join(tmpdir(), 'slow-deletes-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const { cluster, kubeconfig, deletes, versions, cuts } = await slowCluster(context, dir);

@@ -3,7 +3,7 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { aNode, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 
-/** Commits to the database it is given for as long as it lives, and tells of each commit when it is done. */
+/** Commits to the given database indefinitely, and prints each commit when it is done. */
 const [path = ''] = process.argv.slice(2);
 const store = new SqliteStore({ path });
 const ref = { cluster: clusterName('c'), node: nodeName('n') };

@@ -12,10 +12,10 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 
 const WRITER = fileURLToPath(new URL('./sqlite-durability-writer.ts', import.meta.url));
-/** The writer is killed when it has told of this many commits. */
+/** The writer is killed when it has printed this many commits. */
 const COMMITS = 50;
 
-test('a process killed in the middle of its work has lost no commit it told of, and left none in half', async () => {
+test('a killed process has lost no commit that it reported, and left none half done', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'store-'));
   const path = join(directory, 'taintward.db');
   const writer = spawn(process.execPath, [WRITER, path], { stdio: ['ignore', 'pipe', 'inherit'] });

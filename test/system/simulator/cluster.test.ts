@@ -77,7 +77,7 @@ describe('the simulated cluster', () => {
     assert.equal(pods.find(({ name }) => name === 'db-0')?.node, 'node-1');
   });
 
-  test('lets its nodes be tainted and untainted as with kubectl', () => {
+  test('supports tainting and untainting its nodes as with kubectl', () => {
     const taints = () => cluster.nodes()[0]?.taints;
     cluster.taint('node-1', 'maintenance=now:NoExecute');
     cluster.taint('node-1', 'maintenance=now:NoExecute');
@@ -90,7 +90,7 @@ describe('the simulated cluster', () => {
     assert.deepEqual(taints(), []);
   });
 
-  test('says what is wrong with a taint or a node', () => {
+  test('explains an invalid taint or node', () => {
     assert.throws(() => cluster.taint('node-9', 'a:NoExecute'), {
       message: 'Node "node-9" not found. Specify one of: node-1, node-2, node-3, node-4',
     });
@@ -100,25 +100,25 @@ describe('the simulated cluster', () => {
     });
   });
 
-  test('keeps its kubeconfig and its state from others', () => {
+  test('keeps its kubeconfig and its state private', () => {
     const dir = dirname(cluster.kubeconfig);
     assert.equal(statSync(dir).mode & 0o077, 0);
     for (const name of readdirSync(dir)) assert.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name);
   });
 });
 
-describe('the simulated cluster, to the service', () => {
+describe("the simulated cluster's API", () => {
   let api: RestApi;
   beforeEach(() => {
     api = connect();
   });
   afterEach(() => api.close());
 
-  test('grants the rights that the preflight asks for', async () => {
+  test('grants the permissions that the preflight requires', async () => {
     assert.deepEqual(await missingPermissions(api, NEEDED_PERMISSIONS), []);
   });
 
-  test('is listed and watched', async () => {
+  test('supports lists and watches', async () => {
     const { signal } = new AbortController();
     const first = await api.nodes.list({ limit: 3, signal });
     assert.deepEqual(
@@ -139,7 +139,7 @@ describe('the simulated cluster, to the service', () => {
     assert.deepEqual(change.object.taints, [{ key: 'maintenance', value: 'now', effect: 'NoExecute' }]);
   });
 
-  test('lets a pod be marked and deleted, but no other of its name', async () => {
+  test('marks and deletes a pod, but no other of the same name', async () => {
     await allScheduled();
     const pod = { namespace: 'default', name: 'db-0' };
     const live = await api.getPod(pod);
@@ -164,7 +164,7 @@ describe('the simulated cluster, to the service', () => {
 describe('a restart', () => {
   const identities = () => cluster.pods().map(({ name, uid, node }) => `${name} ${uid} ${node}`);
 
-  test('shows the same nodes, taints and pods', async () => {
+  test('keeps the same nodes, taints, and pods', async () => {
     await allScheduled();
     cluster.taint('node-3', 'gpu:NoSchedule');
     const before = identities();
@@ -174,7 +174,7 @@ describe('a restart', () => {
     assert.deepEqual(cluster.nodes()[2]?.taints, ['gpu:NoSchedule']);
   });
 
-  test('after kill -9 has lost nothing that was told', async () => {
+  test('loses nothing that was reported, after kill -9', async () => {
     await allScheduled();
     const before = identities();
     await cluster.close();

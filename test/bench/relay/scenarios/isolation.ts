@@ -15,9 +15,9 @@ const SIZE = { nodes: 500, podsPerNode: 30 };
 const TAINTS = 100;
 const EVERY_MS = 75;
 const AIM_MS = 100;
-/** Until the trouble is under way. */
+/** The time until the trouble is in progress. */
 const SPREAD_MS = 500;
-/** What is not told by then counts as never. */
+/** A delta that was not sent by then counts as never sent. */
 const LATE_MS = 10_000;
 /** More than getaddrinfo's threads in a process. */
 const NAMELESS = 8;
@@ -46,7 +46,10 @@ export const isolation: Scenario = {
   },
 };
 
-/** Taints of a healthy cluster while the trouble lasts; the others have to be synced first unless they never will be. */
+/**
+ * Measures taints of a healthy cluster while the trouble lasts. The other clusters must be synced first unless they
+ * never will be.
+ */
 async function beside(
   trouble: string,
   others: readonly RelayedCluster[],
@@ -90,10 +93,10 @@ async function beside(
   });
 }
 
-/** What a relay told; nothing when it does not answer. */
+/** Returns the deltas that a relay sent; an empty list when it does not answer. */
 const told = (relay: RelayProcess) => Promise.race([relay.ask('told').catch(() => []), delay(LATE_MS, [])]);
 
-/** Beside clusters the names of which a DNS server is asked for that never answers. */
+/** Measures a healthy cluster beside clusters whose DNS server never answers. */
 async function besideDeadDns(tell: (figure: Figure) => void, options: BenchOptions): Promise<void> {
   const trouble = `${NAMELESS} clusters whose DNS never answers`;
   const dns = createSocket('udp4');

@@ -6,7 +6,7 @@ import { SyntheticServer } from '../synthetic-server.ts';
 const NODES = 5_000;
 const SETTLE_MS = 10_000;
 const IDLE_MS = 20_000;
-/** The same whatever pods there are, within 5 %. */
+/** The memory is the same for any number of pods, within 5 %. */
 const AIM_MB = 110;
 
 async function idle(pods: number, tell: (figure: Figure) => void, options: BenchOptions): Promise<void> {

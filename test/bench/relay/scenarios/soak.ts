@@ -5,10 +5,10 @@ import { SyntheticServer } from '../synthetic-server.ts';
 
 const SIZE = { nodes: 1_000, podsPerNode: 30 };
 const POD_EVENTS_PER_SECOND = 50;
-/** Of nodes whose taints come and go, so many are tainted at a time: on both sides of what has watches of its own. */
+/** The limits of the number of tainted nodes, below and above the threshold for watches of their own. */
 const MIN_TAINTED = 20;
 const MAX_TAINTED = 160;
-/** For how long their number rises, and then falls. */
+/** The time for which the number rises, and then falls. */
 const TIDE_MS = 5 * 60_000;
 const STEP_MS = 1_000;
 /** Steps from one disturbance to the next. */
@@ -17,9 +17,9 @@ const FORGET_EVERY = 310;
 const REFUSE_EVERY = 170;
 const REFUSE_STEPS = 10;
 const REPORTS = 24;
-/** The share of the time in which memory may still find its size. */
+/** The share of the time in which memory may still grow to its size. */
 const WARM_UP = 0.25;
-/** What a run's memory may be told to have grown by at its end, beyond which it grows. */
+/** The growth of memory at the end of a run that is tolerated; more counts as growth. */
 const GROWTH = 0.05;
 const MB_OF_CHANCE = 5;
 
@@ -43,7 +43,7 @@ export const soak: Scenario = {
     const churning = disturb(server, Date.now() + options.soakMs, relay);
     const begunAt = Date.now();
     for (let report = 0; report < REPORTS && !relay.process.ended; report += 1) {
-      // The lowest of some, because garbage comes and goes.
+      // The lowest of several samples is used, because garbage comes and goes.
       const lowest = await sampled(relay, options.soakMs / REPORTS, begunAt);
       samples.push(lowest);
       process.stderr.write(
@@ -75,7 +75,7 @@ async function sampled(
   return { hours: (Date.now() - begunAt) / 3_600_000, rssMb, heapMb, sent };
 }
 
-/** Everything that happens to the cluster. */
+/** Makes all changes to the cluster. */
 async function disturb(server: SyntheticServer, untilAt: number, relay: RelayProcess): Promise<void> {
   const cluster = 'c0';
   const tainted: number[] = [];
@@ -100,7 +100,7 @@ async function disturb(server: SyntheticServer, untilAt: number, relay: RelayPro
   }
 }
 
-/** The slope of a line through the samples, and whether that is growth. */
+/** Returns the slope of a line through the samples, and whether it counts as growth. */
 function growth(of: string, samples: readonly Sample[], mbOf: (sample: Sample) => number): Figure {
   const mean = (numbers: readonly number[]) => numbers.reduce((sum, each) => sum + each, 0) / numbers.length;
   const hours = samples.map((sample) => sample.hours);

@@ -5,7 +5,7 @@ import { SyntheticServer } from '../synthetic-server.ts';
 
 const SIZE = { nodes: 5_000, podsPerNode: 30 };
 const MAX_RUNS = 3;
-/** What takes long is not tried again. */
+/** A measurement that takes longer is not repeated. */
 const ENOUGH_MS = 30_000;
 
 async function start(

@@ -9,10 +9,10 @@ import { delays, taintInTurn } from '../taints.ts';
 const SIZE = { nodes: 5_000, podsPerNode: 30 };
 const OTHER = { nodes: 500, podsPerNode: 30 };
 const EVERY_MS = 100;
-/** The other cluster's taints go on already when it begins. */
+/** The other cluster's taints are already in progress when the storm begins. */
 const LEAD_MS = 500;
 const POLL_MS = 250;
-/** What is sent after all nodes are told of, if anything, is a second word. */
+/** A delta that is sent after all nodes were reported is a repetition. */
 const QUIET_MS = 3_000;
 
 export const storm: Scenario = {
@@ -44,7 +44,7 @@ export const storm: Scenario = {
     });
     await delay(LEAD_MS);
     const begunAt = await server.tell({ kind: 'taint', cluster: 'big', nodes });
-    // Asked for no more than a count while it works: reading what it told is work of its own.
+    // The relay is asked only for a count while it works, because parsing its deltas costs CPU time, too.
     const samples: { readonly at: number; readonly cpu: number }[] = [];
     let [sent, grewAt] = [0, Date.now()];
     while (Date.now() < begunAt + options.capMs) {

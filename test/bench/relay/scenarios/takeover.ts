@@ -54,7 +54,7 @@ export const takeover: Scenario = {
   },
 };
 
-/** Milliseconds from `since` to the first right delta of a node; `undefined`: not in time. */
+/** Returns the milliseconds from `since` to the first correct delta of a node; `undefined`: not in time. */
 async function firstDelta(
   relay: RelayProcess,
   node: string,

@@ -4,29 +4,31 @@ import type { SyntheticCluster } from './cluster.ts';
 import type { Change, Collection } from './collection.ts';
 import { GzipStream } from './template.ts';
 
-/** What is wrong with a cluster's API server; nothing when empty. */
+/** The faults of a cluster's API server; none when empty. */
 export interface Faults {
-  /** This share of requests is refused. */
+  /** The share of requests that is rejected. */
   readonly refuse?: {
     readonly share: number;
     readonly status: number;
     readonly retryAfterSeconds?: number;
   };
-  /** `endless-line`: watches send bytes without a newline as fast as they are read. `silent`: nothing is answered. */
+  /**
+   * `endless-line`: watches send bytes without a newline as fast as they are read. `silent`: no request is answered.
+   */
   readonly speech?: 'endless-line' | 'silent';
-  /** Refuses streaming lists, as servers without them do. */
+  /** Rejects streaming lists, as servers without them do. */
   readonly noStreamingLists?: boolean;
 }
 
-/** Requests by what was asked for, since the counts were last taken. */
+/** The number of requests by kind, since the counts were last read. */
 export type Counts = Record<string, number>;
 
 const BOOKMARK_MS = 60_000;
-/** Objects in one write. */
+/** The number of objects in one write. */
 const BATCH = 50;
-/** A watch that leaves so much unread is ended. */
+/** A watch that leaves this many bytes unread is ended. */
 const UNREAD_BYTES = 512 * 2 ** 20;
-/** What a watch may leave unread in a storm, which goes as fast as it reads. */
+/** The unread bytes of a watch in a storm, which sends as fast as the watch reads. */
 const UNREAD_IN_STORM = 2 ** 20;
 const JUNK = Buffer.alloc(256 * 1024, 'a');
 const API_PATH = /^\/api\/v1\/(nodes|pods)$/;
@@ -49,7 +51,7 @@ export class SyntheticApi {
     this.#size = size;
   }
 
-  /** Answers a request for `path`, which begins behind what selects the cluster. */
+  /** Answers a request for `path`, which follows the cluster's part of the URL. */
   async answer(path: string, query: URLSearchParams, request: Request, response: Response): Promise<void> {
     response.once('close', () => gone.add(response));
     const resource = API_PATH.exec(path)?.[1];
@@ -69,23 +71,23 @@ export class SyntheticApi {
       : this.#list(collection, node, query, request, response));
   }
 
-  /** Ends all watches in the middle of whatever they do. */
+  /** Ends all watches abruptly. */
   cutWatches(): void {
     for (const watch of this.#watches) watch.destroy();
   }
 
-  /** Turns open watches into what the faults say. */
+  /** Applies the faults to open watches. */
   infect(): void {
     if (this.faults.speech === 'endless-line') for (const watch of this.#watches) babble(watch);
   }
 
-  /** Resolves when no watch has more than a little left to read. */
+  /** Resolves when no watch has more than {@link UNREAD_IN_STORM} bytes left to read. */
   async caughtUp(): Promise<void> {
     do await delay(1);
     while ([...this.#watches].some(({ writableLength }) => writableLength > UNREAD_IN_STORM));
   }
 
-  /** `-1`: a node that is not there. */
+  /** Returns the node in the field selector; `-1`: an unknown node. */
   #nodeAskedFor(query: URLSearchParams): number | undefined {
     const name = SPEC_NODE_NAME.exec(query.get('fieldSelector') ?? '')?.[1];
     return name === undefined ? undefined : (this.cluster.nodeNumber(name) ?? -1);
@@ -110,7 +112,7 @@ export class SyntheticApi {
     const from = token ? Number(token[2]) : 0;
     const [first, step] = node === undefined ? [from, 1] : [node + from * this.#size.nodes, this.#size.nodes];
     const places = node === -1 ? 0 : Math.ceil((kind.places - first) / step);
-    // A list from the cache takes no notice of a limit.
+    // A list from the cache ignores the limit.
     const limited = query.get('resourceVersion') !== '0' && query.has('limit');
     const count = limited ? Math.min(places, Number(query.get('limit')) || places) : places;
     const rest = places - count;
@@ -214,10 +216,10 @@ export class SyntheticApi {
   }
 }
 
-/** Answers that nobody listens to any more; HTTP/2's do not say so by themselves. */
+/** Responses whose clients have closed them; HTTP/2 responses do not report it by themselves. */
 const gone = new WeakSet<Response>();
 
-/** Writes and waits until it is read on; false: nobody listens any more. */
+/** Writes bytes and waits until the client reads on; false: the client has closed the response. */
 async function written(response: Response, bytes: Buffer): Promise<boolean> {
   if (gone.has(response)) return false;
   if (!response.write(bytes)) {
@@ -239,7 +241,7 @@ async function babble(response: Response): Promise<void> {
   while (await written(response, JUNK));
 }
 
-/** Answers with a Status, as the API server refuses. */
+/** Answers with a Status, as the API server rejects requests. */
 export function refuse(response: Response, code: number, reason: string, retryAfterSeconds?: number): void {
   response
     .writeHead(code, {

@@ -7,20 +7,20 @@ export interface ClusterSize {
   readonly podsPerNode: number;
 }
 
-/** Versions of what is there at the start are below this. */
+/** The versions of initial objects are below this. */
 const FIRST_VERSION = 10_000_000;
 const CREATED_AT = '2026-11-01T10:00:00Z';
-/** Kubelets report at least so often. */
+/** The interval at which kubelets report at least. */
 const HEARTBEAT_SECONDS = 300;
 const TICK_MS = 20;
-/** Of pod events: a pod goes, a pod comes where one has gone, else one changes. */
+/** The shares of pod events: a pod is deleted, or a deleted pod is created again; otherwise a pod changes. */
 const GOES = 0.25;
 const COMES = 0.5;
 
-/** Times as the API has them, cut to the second. */
+/** Returns a time in the API's format, truncated to the second. */
 const apiTime = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
 
-/** The objects of one cluster and what happens to them. */
+/** The objects of one cluster and their changes. */
 export class SyntheticCluster {
   readonly nodes: Collection<NodeState>;
   readonly pods: Collection<PodState>;
@@ -62,17 +62,17 @@ export class SyntheticCluster {
     every(size.nodes / HEARTBEAT_SECONDS, () => this.#heartbeat());
   }
 
-  /** Of the last change in the cluster. */
+  /** The version of the last change in the cluster. */
   get version(): number {
     return this.#version;
   }
 
-  /** The number of a node by its name. */
+  /** Returns the number of a node by its name. */
   nodeNumber(name: string): number | undefined {
     return this.#numbers.get(name);
   }
 
-  /** Writes the taints of nodes, one after the other at once. */
+  /** Writes the taints of nodes immediately, one after the other. */
   taint(nodes: readonly number[], taints: readonly Omit<Taint, 'timeAdded'>[]): void {
     const now = apiTime(Date.now());
     const written = taints.map((taint) => ({ ...taint, timeAdded: now }));
@@ -83,18 +83,18 @@ export class SyntheticCluster {
     }
   }
 
-  /** So many pods a second come, go or change from now on, anywhere. */
+  /** Creates, deletes, or changes this many pods per second from now on, anywhere. */
   churn(perSecond: number): void {
     clearInterval(this.#churn);
     this.#churn = every(perSecond, () => this.#podEvent());
   }
 
-  /** Nodes report so many times, as fast as that goes. */
+  /** Makes nodes report `count` times, as fast as possible. */
   heartbeats(count: number): void {
     for (let done = 0; done < count; done += 1) this.#heartbeat();
   }
 
-  /** Forgets what happened: whoever resumes a watch is told 410. */
+  /** Forgets the history: a watch that resumes is answered with 410. */
   forget(): void {
     const version = this.#next();
     this.nodes.forget(version);
@@ -134,7 +134,7 @@ export class SyntheticCluster {
 
 const randomBelow = (limit: number): number => Math.floor(Math.random() * limit);
 
-/** Does something so many times a second, evenly. */
+/** Calls `work` a number of times per second, evenly. */
 function every(perSecond: number, work: () => void): NodeJS.Timeout | undefined {
   if (perSecond <= 0) return undefined;
   let last = performance.now();

@@ -1,6 +1,6 @@
 import type { Template, Values } from './template.ts';
 
-/** What happened to an object, in the words of a watch. */
+/** The type of a watch event. */
 export type EventType = 'ADDED' | 'MODIFIED' | 'DELETED';
 
 /** One line of a watch. */
@@ -10,29 +10,29 @@ export interface Change {
   readonly line: () => Buffer;
 }
 
-/** How a kind of objects is numbered and written. */
+/** The numbering and the format of a kind of objects. */
 export interface Kind<State> {
   readonly name: 'Node' | 'Pod';
   /** Objects have numbers below this. */
   readonly places: number;
   initial(place: number): State;
   object(place: number, state: State): readonly [Template, Values];
-  /** The number of the node it is, or is bound to. */
+  /** Returns the number of the node that it is, or that it is bound to. */
   nodeOf(place: number): number;
 }
 
-/** Changes that a watch may still begin before; what is older is answered with 410. */
+/** The maximum length of the history; an older start is answered with 410. */
 const HISTORY = 50_000;
 
 /**
- * All objects of one kind in a cluster, of which only those are kept that differ from what their number says. Pages
- * of one list may be of different versions; what the later ones know too early is told by the watch once more.
+ * All objects of one kind in a cluster. Only objects that differ from their initial state are stored. Pages of one list
+ * may have different versions; the watch repeats changes that a later page showed too early.
  */
 export class Collection<State extends { readonly version: number; readonly present?: boolean }> {
   readonly kind: Kind<State>;
   readonly #changed = new Map<number, State>();
   #history: Change[] = [];
-  /** Whoever wants to begin before this has to list. */
+  /** A watch before this version is rejected, and the client has to list. */
   #forgotten: number;
   readonly #listeners = new Set<(change: Change) => void>();
   readonly #listenersByNode = new Map<number, Set<(change: Change) => void>>();
@@ -46,22 +46,22 @@ export class Collection<State extends { readonly version: number; readonly prese
     return this.#changed.get(place) ?? this.kind.initial(place);
   }
 
-  /** The template and values of an object; `undefined` when there is none at this place. */
+  /** Returns the template and values of an object; `undefined` when there is none at this place. */
   object(place: number): readonly [Template, Values] | undefined {
     const state = this.state(place);
     return state.present === false ? undefined : this.kind.object(place, state);
   }
 
-  /** What a watch that begins now tells of an object; `undefined` when there is none at this place. */
+  /** Returns the event of an object for a watch that begins now; `undefined` when there is none at this place. */
   added(place: number): Buffer | undefined {
     const state = this.state(place);
     return state.present === false ? undefined : watchLine('ADDED', this.kind, place, state);
   }
 
-  /** Changes an object and tells the watches. */
+  /** Changes an object and sends the change to the watches. */
   put(place: number, state: State, type: EventType): void {
     this.#changed.set(place, state);
-    // Written once for all who listen now, and anew for each that comes late: the history is to be small.
+    // The line is serialized once for all present listeners, and again for each late one, to keep the history small.
     let shared: Buffer | undefined;
     let telling = true;
     const node = this.kind.nodeOf(place);
@@ -82,13 +82,13 @@ export class Collection<State extends { readonly version: number; readonly prese
     shared = undefined;
   }
 
-  /** Forgets the history: watches can begin at `version` or later only. */
+  /** Forgets the history: watches can begin only at `version` or later. */
   forget(version: number): void {
     this.#history = [];
     this.#forgotten = version;
   }
 
-  /** The changes after `version`, of all objects or one node's; `undefined` when some are forgotten. */
+  /** Returns the changes after `version`, of all objects or one node's; `undefined` when some are forgotten. */
   since(version: number, node?: number): readonly Change[] | undefined {
     if (version < this.#forgotten) return undefined;
     let first = this.#history.length;
@@ -97,7 +97,10 @@ export class Collection<State extends { readonly version: number; readonly prese
     return node === undefined ? later : later.filter((change) => change.node === node);
   }
 
-  /** Tells each change from now on, of all objects or one node's, until the returned function is called. */
+  /**
+   * Passes each change from now on, of all objects or one node's, to the listener until the returned function is
+   * called.
+   */
   listen(listener: (change: Change) => void, node?: number): () => void {
     if (node === undefined) {
       this.#listeners.add(listener);
@@ -112,7 +115,7 @@ export class Collection<State extends { readonly version: number; readonly prese
   }
 }
 
-/** An event as a watch writes it: with what kind of object it is, which a list says once for all. */
+/** Returns the line of a watch event. It contains the object's kind, which a list states once for all. */
 function watchLine<State>(type: EventType, kind: Kind<State>, place: number, state: State): Buffer {
   const [template, values] = kind.object(place, state);
   const object = `{"kind":"${kind.name}","apiVersion":"v1",${template.text(values).slice(1)}`;

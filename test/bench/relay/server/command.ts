@@ -3,22 +3,22 @@ import * as z from 'zod';
 const cluster = z.string();
 const nodes = z.array(z.int().nonnegative());
 
-/** What the synthetic API server can be told, as JSON. */
+/** The commands of the synthetic API server, as JSON. */
 export const command = z.discriminatedUnion('kind', [
-  /** Writes a NoExecute taint on nodes, by their numbers, and no other. Answers when (`at`, epoch ms). */
+  /** Replaces the taints of nodes, by their numbers, by one NoExecute taint. Answers with the time (`at`, epoch ms). */
   z.object({
     kind: z.literal('taint'),
     cluster,
     nodes,
     key: z.string().default('node.kubernetes.io/unreachable'),
   }),
-  /** Takes all taints off. */
+  /** Removes all taints. */
   z.object({ kind: z.literal('untaint'), cluster, nodes }),
-  /** So many pods a second come, go or change; 0 ends it. */
+  /** Creates, deletes, or changes this many pods per second; 0 ends it. */
   z.object({ kind: z.literal('churn'), cluster, perSecond: z.number().nonnegative() }),
   /** Nodes report as fast as the slowest watch reads. */
   z.object({ kind: z.literal('storm'), cluster, on: z.boolean() }),
-  /** From now on, for new requests and open watches. */
+  /** Applies faults from now on, to new requests and open watches. */
   z.object({
     kind: z.literal('faults'),
     cluster,
@@ -32,9 +32,9 @@ export const command = z.discriminatedUnion('kind', [
   }),
   /** Ends all watches. */
   z.object({ kind: z.literal('cut-watches'), cluster }),
-  /** Ends all watches and forgets what they missed, so that each resumes into 410. */
+  /** Ends all watches and forgets the changes that they miss, so that each resumes into 410. */
   z.object({ kind: z.literal('forget'), cluster }),
-  /** Requests by what they asked for, since this was last asked. */
+  /** Returns the number of requests by kind, since the last such command. */
   z.object({ kind: z.literal('counts'), cluster }),
 ]);
 

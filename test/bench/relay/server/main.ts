@@ -9,9 +9,9 @@ import { SyntheticCluster } from './cluster.ts';
 import { type Command, command } from './command.ts';
 
 /*
- * The API servers of synthetic clusters in one process: cluster `c0` under /c0, and so on. https, HTTP/2 or 1.1 as the
- * client likes, any token. The only argument is the size of each cluster, as JSON. The first line on standard output
- * says where it listens, and with which certificate. POST / on the control port takes a command and answers JSON.
+ * The API servers of synthetic clusters in one process: cluster `c0` under /c0, and so on. They accept https, HTTP/2 or
+ * 1.1, and any token. The only argument is the size of each cluster, as JSON. The first line on standard output is the
+ * address and the certificate. POST / on the control port accepts a command and answers with JSON.
  */
 
 const sizes = z.record(z.string(), z.object({ nodes: z.int(), podsPerNode: z.int() }));
@@ -23,7 +23,7 @@ const apis = new Map(
     new SyntheticApi(new SyntheticCluster(size), size),
   ]),
 );
-/** Clusters in which nodes report as fast as that is read. */
+/** Clusters in which nodes report as fast as the reports are read. */
 const storming = new Set<string>();
 
 function serve(request: IncomingMessage, response: ServerResponse): void {
@@ -97,9 +97,9 @@ const { private: key, cert } = await generate([{ name: 'commonName', value: 'syn
   ],
 });
 const server = createSecureServer(
-  // As many streams to a connection as kube-apiserver allows.
+  // The limit of streams per connection is kube-apiserver's.
   { key, cert, allowHTTP1: true, settings: { maxConcurrentStreams: 100 } },
-  // Node's HTTP/2 requests and answers are made to be used as those of HTTP/1.1.
+  // Node's HTTP/2 requests and responses are compatible with those of HTTP/1.1.
   (request, response) => serve(request as unknown as IncomingMessage, response as unknown as ServerResponse),
 );
 const control = createServer((request, response) => {
@@ -119,5 +119,5 @@ server.listen(0, '127.0.0.1', () =>
     ),
   ),
 );
-// It never outlives who started it.
+// The process ends with its parent.
 process.stdin.resume().once('end', () => process.exit(0));

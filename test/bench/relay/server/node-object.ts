@@ -1,17 +1,17 @@
 import { hole, jsonHole, Template, type Values } from './template.ts';
 
-/** A taint as the API has it. */
+/** A taint in the API's format. */
 export interface Taint {
   readonly key: string;
   readonly effect: string;
   readonly timeAdded?: string;
 }
 
-/** What changes of a node; all else follows from its number. */
+/** The variable fields of a node; its number determines all others. */
 export interface NodeState {
   readonly version: number;
   readonly taints: readonly Taint[];
-  /** When the taints were last written; absent: never. */
+  /** The time at which the taints were last written; absent: never. */
   readonly taintedAt?: string;
   readonly heartbeatAt: string;
 }
@@ -23,11 +23,11 @@ const REGISTRY = '123456789012.dkr.ecr.eu-west-1.amazonaws.com';
 
 const hex = (value: number, width: number): string => value.toString(16).padStart(width, '0');
 
-/** The name of a node by its number, as EC2 gives it. */
+/** Returns the name of a node by its number, in EC2's format. */
 export const nodeNameOf = (node: number): string =>
   `ip-10-${(node >> 8) & 255}-${node & 255}-${(node * 7) % 251}.eu-west-1.compute.internal`;
 
-/** 13 KB, as a worker that has run for a month has them: half of it are images. */
+/** 13 KB, the size of a worker that has run for a month: half of it are images. */
 const TEMPLATE = new Template({
   metadata: {
     name: hole('name'),
@@ -99,7 +99,7 @@ const taintFields = (time: string) => ({
 
 const KUBELET_FIELDS_JSON = JSON.stringify([KUBELET_FIELDS]);
 
-/** The template of a node and what goes into it. */
+/** Returns the template of a node and its values. */
 export function nodeObject(
   node: number,
   { version, taints, taintedAt, heartbeatAt }: NodeState,

@@ -1,10 +1,10 @@
 import { nodeNameOf } from './node-object.ts';
 import { hole, Template, type Values } from './template.ts';
 
-/** What changes of a pod; all else follows from its place: the how-manieth pod of which node. */
+/** The variable fields of a pod; its place (its node and its number there) determines all others. */
 export interface PodState {
   readonly version: number;
-  /** How many pods have had this place before. */
+  /** The number of pods that had this place before. */
   readonly incarnation: number;
   readonly present: boolean;
   readonly createdAt: string;
@@ -51,7 +51,7 @@ function container(app: string, name: string, variables: number) {
 
 const owned = (fields: readonly string[]) => Object.fromEntries(fields.map((field) => [`f:${field}`, {}]));
 
-/** As the API server keeps them, and sends them with every list and watch. */
+/** The managed fields as the API server keeps them, and sends them with every list and watch. */
 function managedFields(containers: readonly ReturnType<typeof container>[]) {
   const entry = { operation: 'Update', apiVersion: 'v1', fieldsType: 'FieldsV1' };
   const containerFields = containers.map(({ name, env }) => [
@@ -110,7 +110,7 @@ function managedFields(containers: readonly ReturnType<typeof container>[]) {
   ];
 }
 
-/** Some 11 KB, as a service with a dozen variables and, every other one, a proxy beside it has them. */
+/** About 11 KB, the size of a service with a dozen variables; every other one has a proxy beside it. */
 function template(appNumber: number): Template {
   const app = `service-${appNumber}`;
   const containers = [container(app, 'app', 12 + appNumber)];
@@ -222,7 +222,9 @@ function template(appNumber: number): Template {
 
 const TEMPLATES = Array.from({ length: APPS }, (_, appNumber) => template(appNumber));
 
-/** The template of a pod and what goes into it. `place`: node's number plus the number of nodes times the pod's. */
+/**
+ * Returns the template of a pod and its values. `place`: the node's number plus the number of nodes times the pod's.
+ */
 export function podObject(
   place: number,
   nodes: number,

@@ -1,28 +1,28 @@
 import { constants, crc32, deflateRawSync } from 'node:zlib';
 
-/** Stands in a template object where a value goes in, inside a text. */
+/** Returns a placeholder in a template object for a value inside a text. */
 export const hole = (name: string): string => `@{${name}}@`;
-/** Stands in a template object as a whole value: JSON goes in. */
+/** Returns a placeholder in a template object for a whole JSON value. */
 export const jsonHole = (name: string): string => `@{!${name}}@`;
 
 const HOLE = /"@\{!(\w+)\}@"|@\{(\w+)\}@/;
 
-/** What goes into the holes: text that needs no escaping, or JSON. ASCII only. */
+/** The values of the holes: text that needs no escaping, or JSON. ASCII only. */
 export type Values = Readonly<Record<string, string>>;
 
 /**
- * An object's JSON with holes. Everything around the holes is made, and compressed, once: an object of 11 KB costs what
- * copying it costs, so a million of them need neither memory nor a day.
+ * An object's JSON with holes. The constant parts are serialized and compressed once. An object of 11 KB then costs
+ * only its copy, so a million of them need neither much memory nor much time.
  */
 export class Template {
-  /** Constant pieces and names of holes by turns, beginning with a piece. */
+  /** Alternating constant pieces and names of holes, beginning with a piece. */
   readonly #pieces: readonly string[];
   readonly #deflated: readonly Buffer[];
 
   constructor(object: unknown) {
     this.#pieces = JSON.stringify(object)
       .split(HOLE)
-      // Each match yields both groups, one of which took no part.
+      // Each match yields both groups, but only one of them matched.
       .filter((part) => part !== undefined);
     this.#deflated = this.#pieces.map((piece, index) =>
       index % 2 === 0 ? deflated(piece) : Buffer.alloc(0),
@@ -36,7 +36,7 @@ export class Template {
     return text;
   }
 
-  /** The same as raw deflate blocks, none of them the last. */
+  /** Returns the same as raw deflate blocks, none of them the last. */
   blocks(values: Values): readonly Buffer[] {
     return this.#pieces.map((piece, index) =>
       index % 2 === 0 ? (this.#deflated[index] ?? Buffer.alloc(0)) : stored(values[piece] ?? ''),
@@ -44,11 +44,11 @@ export class Template {
   }
 }
 
-/** Blocks that refer to nothing before them and end at a byte's end, so that any others may follow. */
+/** Returns blocks that refer to nothing before them and end at a byte boundary, so that any others may follow. */
 const deflated = (text: string): Buffer =>
   deflateRawSync(text, { level: 6, finishFlush: constants.Z_FULL_FLUSH });
 
-/** A block of type 0: as it is. */
+/** Returns a block of type 0, which is uncompressed. */
 function stored(text: string): Buffer {
   const block = Buffer.allocUnsafe(5 + text.length);
   block.writeUInt8(0, 0);
@@ -58,27 +58,27 @@ function stored(text: string): Buffer {
   return block;
 }
 
-/** One gzip stream made of blocks that are there already. */
+/** One gzip stream that consists of existing blocks. */
 export class GzipStream {
   #crc = 0;
   #length = 0;
 
-  /** What comes first. */
+  /** The header of the stream. */
   readonly head = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
 
-  /** Text that is no template's. */
+  /** Returns the block of a text outside of templates. */
   plain(text: string): Buffer {
     this.count(text);
     return stored(text);
   }
 
-  /** Counts text whose blocks are sent. */
+  /** Adds a sent text to length and checksum. */
   count(text: string): void {
     this.#crc = crc32(text, this.#crc);
     this.#length += text.length;
   }
 
-  /** What comes last: an empty last block and the checksum. */
+  /** Returns the end of the stream: an empty last block and the checksum. */
   tail(): Buffer {
     const tail = Buffer.alloc(10);
     tail.writeUInt8(3, 0);

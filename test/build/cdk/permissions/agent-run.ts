@@ -29,27 +29,27 @@ import { nodeDeltaOf, podName, TOLERATED } from './node-delta.ts';
 
 export interface AgentRun {
   readonly aws: AwsOverHttp;
-  /** The API server of its cluster, and how it is reached. */
+  /** The API server of the agent's cluster, and the kubeconfig for it. */
   readonly api: RestCluster;
   readonly kubeconfig: string;
   readonly table: DynamoDbTable;
-  /** Where it may write files. */
+  /** A directory for files. */
   readonly dir: string;
   readonly cluster: ClusterName;
-  /** What it is told by its stack, as the output `Environment` says it. */
+  /** The environment of the agent, from its stack's output `Environment`. */
   readonly told: string;
   readonly callFunction: (name: string, room: string, ...events: readonly object[]) => Promise<string>;
 }
 
-/** An agent at work: what it does is noted as `agent`'s. */
+/** A running agent; its calls are recorded under the name `agent`. */
 export interface RunningAgent extends AsyncDisposable {
-  /** Resolves as soon as it has made such a call. */
+  /** Resolves as soon as the agent has made such a call. */
   called(fits: (call: AwsCall) => boolean): Promise<unknown>;
 }
 
 /**
- * Has an agent tell of a tainted node in its cluster, which a delta function then decides, and evict what is due there. It goes on
- * until it is disposed of.
+ * Runs an agent that reports a tainted node in its cluster, for which a delta function schedules evictions, and that
+ * evicts the due pods. The agent runs until it is disposed of.
  */
 export async function runAgent(run: AgentRun): Promise<RunningAgent> {
   const environment = Object.fromEntries(
@@ -106,12 +106,15 @@ async function work(
     return (first?.terminating ?? true) || undefined;
   });
   await called(({ operation }) => operation === 'DeleteMessageBatch');
-  // One that comes before its moment, and one that nobody can read.
+  // A message that arrives before its due time, and an unreadable message.
   for (const body of [encodeDue({ ...ref, at: Date.now() + 60_000 }), 'nonsense']) aws.send(queue, body);
   for (const end of ['-evictions-due', '-evictions-due-dlq']) await sentTo(end);
 }
 
-/** What the agent does where something falls due a day later, cannot be handled because the table is away, or is cancelled. */
+/**
+ * Makes the agent's calls for an eviction that is due a day later, a message that fails because the table is
+ * unavailable, and a cancellation.
+ */
 async function inItsName({ aws, cluster }: AgentRun, told: NodeJS.ProcessEnv): Promise<void> {
   const { AWS_ENDPOINT_URL: endpoint = '' } = aws.environment('agent', REGION);
   const settings = { endpoint, region: REGION, credentials: { accessKeyId: 'agent', secretAccessKey: 's' } };

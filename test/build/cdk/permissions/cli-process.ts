@@ -6,7 +6,9 @@ import { openFleet } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { plainOutput } from '#test/unit/cli/plain-output.ts';
 
-/* One command line after the other from standard input, by somebody who says yes. Fails with the first that fails. */
+/*
+ * Runs one command line after the other from standard input, confirming all prompts. Fails with the first that fails.
+ */
 const lines: readonly (readonly string[])[] = JSON.parse(await text(process.stdin));
 const connect = connector({ aws: new AwsClients(), clock: systemClock });
 const fleetDeps = { clock: systemClock, connect, hint: () => undefined };
@@ -24,7 +26,7 @@ for (const argv of lines) {
     clock: systemClock,
     confirm: async () => true,
   });
-  // Status ends with 2 when something needs somebody.
+  // `status` ends with 2 when an action is required.
   if (code === 0 || code === 2) continue;
   process.stderr.write(`${argv.join(' ')}: ${complaint}\n`);
   process.exit(1);

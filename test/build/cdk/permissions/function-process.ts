@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
 
 /*
- * A function's process: the entry that is deployed, in the environment that it is given, handed one event after the
- * other from standard input. What it answers to the last is its last line; what it logs nobody reads.
+ * A function's process: the deployed entry in its environment, which receives one event after the other from standard
+ * input. Its last line of output is the response to the last event; its log is ignored.
  */
 const [, , entry = ''] = process.argv;
 const events: readonly unknown[] = JSON.parse(await text(process.stdin));

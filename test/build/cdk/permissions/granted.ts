@@ -20,25 +20,25 @@ export class Granted {
     this.#template = template;
   }
 
-  /** The variables of a function's environment. */
+  /** Returns the environment variables of a function. */
   environmentOf(functionName: string): Readonly<Record<string, string>> {
     const { Environment } = this.#function(functionName);
     return this.#resolved((Environment as { Variables: unknown }).Variables) as Record<string, string>;
   }
 
-  /** What a function may do. */
+  /** Returns the permissions of a function. */
   ofFunction(functionName: string): readonly Statement[] {
     return this.#ofRole(String(readable(this.#function(functionName)['Role'])).replace(/^<|\.Arn>$/g, ''));
   }
 
-  /** What the tasks of the relay's service may do. */
+  /** Returns the permissions of the tasks of the relay's service. */
   ofTasks(): readonly Statement[] {
     const [task] = this.#of('AWS::ECS::TaskDefinition');
     assert.ok(task);
     return this.#ofRole(String(readable(task['TaskRoleArn'])).replace(/^<|\.Arn>$/g, ''));
   }
 
-  /** What a role may do that bears this name. */
+  /** Returns the permissions of the role with this name. */
   ofRole(name: string): readonly Statement[] {
     const [id] =
       [...resourcesOf(this.#template, 'AWS::IAM::Role')].find(
@@ -48,7 +48,7 @@ export class Granted {
     return this.#ofRole(id);
   }
 
-  /** What an output of the stack says. */
+  /** Returns the value of an output of the stack. */
   output(name: string): string {
     const { Outputs } = this.#template.toJSON() as {
       Outputs: Record<string, { Value: unknown } | undefined>;
@@ -56,7 +56,7 @@ export class Granted {
     return String(this.#resolved(Outputs[name]?.Value ?? assert.fail(`there is no output ${name}`)));
   }
 
-  /** What a managed policy lets do. */
+  /** Returns the permissions in a managed policy. */
   ofPolicy(name: string): readonly Statement[] {
     const found = this.#of('AWS::IAM::ManagedPolicy').find(
       ({ ManagedPolicyName }) => this.#resolved(ManagedPolicyName) === `${name}-${REGION}`,
@@ -65,7 +65,7 @@ export class Granted {
     return this.#statements(found['PolicyDocument']);
   }
 
-  /** The policies of table and queues. */
+  /** The resource policies of table and queues. */
   get resourcePolicies(): readonly ResourcePolicy[] {
     const tables = this.#of('AWS::DynamoDB::Table').map(({ TableName, ResourcePolicy }) => ({
       resource: `arn:aws:dynamodb:${REGION}:${ACCOUNT}:table/${TableName}`,
@@ -78,7 +78,7 @@ export class Granted {
     return [...tables, ...queues];
   }
 
-  /** What feeds each function, by the function's name. */
+  /** Returns the event sources of functions, with the functions' names. */
   sources(): readonly { readonly functionName: string; readonly arn: string; readonly onFailure?: string }[] {
     return this.#of('AWS::Lambda::EventSourceMapping').map((mapping) => {
       const [, id = ''] = /<(\w+)>/.exec(String(readable(mapping['FunctionName']))) ?? [];
@@ -113,7 +113,7 @@ export class Granted {
     return statementsIn(document).map((statement) => this.#resolved(statement) as Statement);
   }
 
-  /** With each reference replaced by what CloudFormation fills in. */
+  /** Replaces each reference by the value that CloudFormation fills in. */
   #resolved(value: unknown): unknown {
     const text = JSON.stringify(readable(value));
     return JSON.parse(

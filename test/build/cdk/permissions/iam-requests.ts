@@ -8,10 +8,10 @@ type Attributes = Readonly<Record<string, { readonly S?: string }>>;
 const arnOf = (service: string, resource: string, region = REGION): string =>
   `arn:aws:${service}:${region}:${ACCOUNT}:${resource}`;
 
-/** What an action asks for that knows no resource. */
+/** The resource of an action that supports no resources. */
 const OF_ACCOUNT = '*';
 
-/** Over TLS, as every SDK calls. */
+/** All SDKs call over TLS. */
 const SECURE = { 'aws:SecureTransport': ['true'] };
 
 const request = (action: string, resource: string, context: IamRequest['context'] = {}): IamRequest => ({
@@ -21,8 +21,8 @@ const request = (action: string, resource: string, context: IamRequest['context'
 });
 
 /**
- * What a call asks IAM for (Service Authorization Reference; DynamoDB Developer Guide, "Using IAM policy conditions" and "Using
- * IAM with DynamoDB transactions"). Throws for a call that it does not know.
+ * Returns the IAM requests of a call (Service Authorization Reference; DynamoDB Developer Guide, "Using IAM policy
+ * conditions" and "Using IAM with DynamoDB transactions"). Throws for an unknown call.
  */
 export function iamRequests({ service, operation, input, region, path }: AwsCall): readonly IamRequest[] {
   switch (service) {
@@ -59,10 +59,10 @@ export function iamRequests({ service, operation, input, region, path }: AwsCall
         return [request(`lambda:${operation}`, arnOf('lambda', `function:${functionOf(path)}`))];
       return [request(`lambda:${operation}`, OF_ACCOUNT)];
     case 'monitoring':
-      // Whatever names it asks for.
+      // The request covers all alarms, regardless of the names in the call.
       return [request(`cloudwatch:${operation}`, arnOf('cloudwatch', 'alarm:*'))];
     case 'sts':
-      // Who one is, everybody may ask.
+      // Every principal may call GetCallerIdentity.
       return operation === 'AssumeRole' ? [request('sts:AssumeRole', String(input['RoleArn']))] : [];
     default:
       throw new Error(`nobody knows what ${service} ${operation} asks for`);
@@ -118,7 +118,7 @@ function tableRequests(operation: string, input: Fields): readonly IamRequest[] 
   }
 }
 
-/** By what IAM calls a batch. */
+/** IAM's actions for batch operations. */
 const OF_BATCH = {
   SendMessageBatch: 'SendMessage',
   ChangeMessageVisibilityBatch: 'ChangeMessageVisibility',
@@ -128,7 +128,7 @@ const OF_BATCH = {
 function queueRequests(operation: string, input: Fields): readonly IamRequest[] {
   const { QueueUrl, QueueName, SourceArn, DestinationArn } = input as Record<string, string | undefined>;
   if (operation === 'StartMessageMoveTask') {
-    // SQS moves as who asked for it.
+    // SQS moves messages with the caller's permissions.
     const moves = ['StartMessageMoveTask', 'ReceiveMessage', 'DeleteMessage', 'GetQueueAttributes'];
     return [
       ...moves.map((action) => request(`sqs:${action}`, SourceArn ?? '')),

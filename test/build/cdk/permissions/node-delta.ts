@@ -4,7 +4,10 @@ import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
 /** Seconds for which the pods of {@link nodeDeltaOf} tolerate the taint; `undefined`: they do not. */
 export const TOLERATED = [undefined, 60n, 86_400n];
 
-/** A node as a relay tells of it, with the taint `now`, and pods that go at once, in a minute and in a day. */
+/**
+ * Returns the delta that a relay sends for a node with the taint `now`, and pods that are due immediately, in a minute,
+ * and in a day.
+ */
 export function nodeDeltaOf(
   ref: NodeRef,
   uids: readonly string[],
@@ -32,5 +35,5 @@ export function nodeDeltaOf(
   };
 }
 
-/** The pods of a node, in the order of how long they stay. */
+/** Returns the name of a node's pod; the pods are ordered by their deadlines. */
 export const podName = ({ cluster }: NodeRef, index: number): string => `${cluster}-pod-${index}`;

@@ -1,15 +1,15 @@
 import type { Statement } from '#test/build/cdk/stack/resources.ts';
 
-/** What somebody asks IAM for, by making a call. */
+/** The IAM request of a call. */
 export interface IamRequest {
   readonly action: string;
   /** An ARN. */
   readonly resource: string;
-  /** Keys that are not there are absent, and never empty. */
+  /** Missing keys are absent; no list is empty. */
   readonly context: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Statements of a policy that is attached to a resource, and of which. */
+/** The statements of a policy that is attached to a resource, with that resource. */
 export interface ResourcePolicy {
   readonly resource: string;
   readonly statements: readonly Statement[];
@@ -20,7 +20,7 @@ type Operator = (value: string, wanted: string) => boolean;
 const equal: Operator = (value, wanted) => value === wanted;
 const like: Operator = (value, wanted) => patternOf(wanted).test(value);
 
-/** By their names; a negated one holds of a value that matches none of those that are given. */
+/** IAM's condition operators by name. A negated operator holds for a value that matches none of the given ones. */
 const OPERATORS: Readonly<Record<string, { readonly matches: Operator; readonly negated: boolean }>> = {
   ArnEquals: { matches: like, negated: false },
   ArnLike: { matches: like, negated: false },
@@ -33,9 +33,9 @@ const OPERATORS: Readonly<Record<string, { readonly matches: Operator; readonly 
 };
 
 /**
- * Whether IAM lets somebody of this account, by the statements of his policies and of the resource's. Who else asks, and what
- * organisations, boundaries and sessions take away, is left out: the stack has nothing of these. Throws for what a policy
- * says beyond that.
+ * Reports whether IAM allows a request by a principal of this account, given the statements of its policies and of the
+ * resource's. Other accounts' principals, and the limits of organizations, boundaries, and sessions are left out: the
+ * stack has none of these. Throws for policy elements beyond that.
  */
 export function allows(
   identity: readonly Statement[],
@@ -54,7 +54,7 @@ export function allows(
 function applies({ Action, Resource, Condition }: Statement, request: IamRequest): boolean {
   const conditions = Object.entries((Condition ?? {}) as Record<string, Record<string, string | string[]>>);
   return (
-    // Actions are the one thing in which case does not matter.
+    // Only actions are case-insensitive.
     Action.some((action) => like(request.action.toLowerCase(), action.toLowerCase())) &&
     Resource.some((resource) => like(request.resource, resource)) &&
     conditions.every(([operator, keys]) =>
@@ -64,8 +64,8 @@ function applies({ Action, Resource, Condition }: Statement, request: IamRequest
 }
 
 /**
- * IAM User Guide, "Condition operators" and "Single-valued vs. multivalued context keys". Of a key that is absent `Null`
- * alone and `ForAllValues` hold, and what is negated.
+ * IAM User Guide, "Condition operators" and "Single-valued vs. multivalued context keys". For an absent key only
+ * `Null`, `ForAllValues`, and negated operators hold.
  */
 function holds(name: string, values: readonly string[] | undefined, wanted: readonly string[]): boolean {
   if (name === 'Null') return wanted.includes(String(values === undefined));
@@ -81,7 +81,7 @@ function holds(name: string, values: readonly string[] | undefined, wanted: read
   return values.some(fits);
 }
 
-/** `*` and `?` stand for any characters, slashes and colons among them. */
+/** `*` and `?` match any characters, including slashes and colons. */
 function patternOf(text: string): RegExp {
   if (text.includes('${')) throw new Error(`the variable in ${text} is not understood`);
   const escaped = text.replace(/[.+^${}()|[\]\\]/g, '\\$&');

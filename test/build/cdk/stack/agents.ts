@@ -36,8 +36,8 @@ const outputOf = (of: Template, name: string): string => {
   return value;
 };
 
-describe('what an agent has', () => {
-  test('is named as those name it who send to it', () => {
+describe('the resources of an agent', () => {
+  test('have the names that their senders derive', () => {
     const names = agentNames(agentsPrefix('taintward'), 'edge-1', 'eu-west-1');
     const resources = readIn(IRELAND, agent)['Resources'] as Record<
       string,
@@ -50,7 +50,7 @@ describe('what an agent has', () => {
     assert.deepEqual(found.toSorted(), Object.values(all).toSorted());
   });
 
-  test('has names that AWS allows, whatever the region, with the longest ID', () => {
+  test('have names that AWS allows, in any region, with the longest ID', () => {
     const id = 'a'.repeat(21);
     synthesizedAgent(id, { 'taintward:agents': { [id]: { cluster: 'prod' } } });
     const { dueDeadLetters, scheduleRole, scheduleGroup } = agentNames(
@@ -61,12 +61,12 @@ describe('what an agent has', () => {
     assert.ok(dueDeadLetters.length <= 80 && scheduleRole.length <= 64 && scheduleGroup.length <= 64);
   });
 
-  test('changes nothing of the stack of the service', () => {
+  test('change nothing in the stack of the service', () => {
     assert.deepEqual(synthesized(AGENTS).toJSON(), synthesized().toJSON());
   });
 });
 
-describe('an agent is told', () => {
+describe("an agent's environment", () => {
   const variables = () =>
     Object.fromEntries(
       outputOf(agent, 'Environment')
@@ -74,9 +74,9 @@ describe('an agent is told', () => {
         .map((each) => each.split(/=(.*)/s).slice(0, 2) as [string, string]),
     );
 
-  test('the environment that it reads, and nothing besides', () => {
+  test('contains exactly the variables that the agent reads', () => {
     const { AWS_REGION, ...given } = Object.fromEntries(
-      // URLs of its own queues are not known before these are there.
+      // The URLs of its own queues are unknown until the queues exist.
       Object.entries(variables()).map(([name, value]) => [
         name,
         value.replace(/^<\w+>$/, 'https://example.com/1/q'),
@@ -93,8 +93,8 @@ describe('an agent is told', () => {
   });
 });
 
-describe('whoever deploys an agent is told', () => {
-  test('the values that the chart is installed with; of a role only where the pod has to name it', () => {
+describe("the outputs of an agent's stack", () => {
+  test('contain the values for the chart; a role only where the pod has to name it', () => {
     const of = (id: string) => JSON.parse(outputOf(synthesizedAgent(id, AGENTS), 'Values'));
     const account = { region: 'eu-west-1', account: '111122223333', installation: 'taintward' };
     assert.deepEqual(of('edge-1'), { mode: 'agent', agent: { ...account, cluster: 'prod', id: 'edge-1' } });
@@ -111,7 +111,7 @@ describe('alarms of an agent', () => {
       ).values(),
     ].map(readable) as Readonly<Record<string, unknown>>[];
 
-  test('tell those that alarms of the service tell', () => {
+  test('notify the same targets as the alarms of the service', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ops';
     const mail = 'arn:<AWS::Partition>:sns:<AWS::Region>:<AWS::AccountId>:taintward-alarms';
     const context = { 'taintward:alarmTopicArn': topic, 'taintward:alarmEmail': 'ops@example.com' };
@@ -128,8 +128,8 @@ describe('alarms of an agent', () => {
   });
 });
 
-test('cluster names are patterns of themselves alone', () => {
-  // As the schema of the setting lets none through that are more.
+test('cluster names match only themselves as patterns', () => {
+  // The setting's schema rejects names with wildcards.
   const odd = clusterName("it's!a+name=(with)%{all}<that>[IAM]|reads~as^it`is");
   const template = synthesizedAgent('odd', { 'taintward:agents': { odd: { cluster: odd } } });
   assert.ok(JSON.stringify(template.toJSON()).includes(JSON.stringify(`CLUSTER#${odd}`)));

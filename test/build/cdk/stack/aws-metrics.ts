@@ -4,7 +4,7 @@ interface AwsMetric {
   readonly statistics: readonly string[];
 }
 
-/** What a service writes, as far as the stack reads it, and the page of AWS that says so (read in November 2026). */
+/** The metrics of a service that the stack reads, and the AWS page that documents them (read in November 2026). */
 interface AwsNamespace {
   readonly source: string;
   readonly metrics: Readonly<Record<string, readonly AwsMetric[]>>;
@@ -17,7 +17,7 @@ const byFunction = (...statistics: readonly string[]): readonly AwsMetric[] => [
   { dimensions: ['FunctionName'], statistics },
 ];
 const ofTable: AwsMetric = { dimensions: ['TableName'], statistics: ['Sum', 'SampleCount'] };
-/** What the table's own metric does not count. */
+/** Metrics of the index, which the table's own metric does not include. */
 const ofIndex: AwsMetric = {
   dimensions: ['GlobalSecondaryIndexName', 'TableName'],
   statistics: ['Sum', 'SampleCount'],
@@ -25,15 +25,15 @@ const ofIndex: AwsMetric = {
 const byScheduleGroup: readonly AwsMetric[] = [{ dimensions: ['ScheduleGroup'], statistics: ['Sum'] }];
 
 /**
- * All metrics of AWS that alarms and dashboard may read. An alarm on a metric with a dimension too few or too many is
- * never refused and never rings.
+ * All AWS metrics that alarms and dashboard may read. CloudWatch accepts an alarm on a metric with a dimension too few
+ * or too many, but such an alarm never fires.
  */
 export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
   'AWS/SQS': {
     source:
       'https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html',
     metrics: {
-      // Once a minute while the queue holds anything, or was called within six hours.
+      // Written once a minute while the queue contains messages, or was called within six hours.
       ApproximateNumberOfMessagesVisible: byQueue,
       ApproximateAgeOfOldestMessage: byQueue,
       NumberOfEmptyReceives: byQueue,
@@ -45,9 +45,9 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
       Invocations: byFunction('Sum'),
       Errors: byFunction('Sum'),
       Throttles: byFunction('Sum'),
-      // Only where a function does not allow loops.
+      // Written only where a function does not allow loops.
       RecursiveInvocationsDropped: byFunction('Sum'),
-      // Of a stream's records, when the function gets them.
+      // The age of a stream's records when the function receives them.
       IteratorAge: byFunction('Average', 'Maximum'),
       Duration: byFunction('Average', 'Maximum', 'p99'),
     },
@@ -55,7 +55,7 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
   'AWS/ECS': {
     source: 'https://docs.aws.amazon.com/AmazonECS/latest/developerguide/service_utilization.html',
     metrics: {
-      // One sample a minute of each task that runs.
+      // One sample a minute for each running task.
       CPUUtilization: [{ dimensions: ['ClusterName', 'ServiceName'], statistics: ['SampleCount'] }],
     },
   },
@@ -73,7 +73,7 @@ export const AWS_METRICS: Readonly<Record<string, AwsNamespace>> = {
     metrics: {
       InvocationAttemptCount: byScheduleGroup,
       TargetErrorThrottledCount: byScheduleGroup,
-      // When the retry policy of a schedule is exhausted, and not before.
+      // Written when the retry policy of a schedule is exhausted, and not before.
       InvocationDroppedCount: byScheduleGroup,
     },
   },

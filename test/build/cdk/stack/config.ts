@@ -18,7 +18,7 @@ const refusal = (context: Readonly<Record<string, unknown>>): string => {
 };
 
 describe('the configuration', () => {
-  test('works without a word said', () => {
+  test('works without any setting', () => {
     assert.deepEqual(read({}), {
       name: 'taintward',
       relay: 'fargate',
@@ -45,7 +45,7 @@ describe('the configuration', () => {
     } satisfies Config);
   });
 
-  test('is the same from the command line, where everything is text, and from cdk.json', () => {
+  test('is the same from the command line, where every value is text, and from cdk.json', () => {
     const text = {
       'taintward:relayCount': '3',
       'taintward:retainTable': 'false',
@@ -61,7 +61,7 @@ describe('the configuration', () => {
   });
 });
 
-test('accepts each size that Fargate has, and any size of a relay that somebody else starts', () => {
+test('accepts each size that Fargate has, and any size of a relay that is run elsewhere', () => {
   for (const [cpu, memory] of [
     ...[256, 512, 1024, 2048].map((cpu) => [cpu, cpu * 4]),
     ...[256, 512, 1024, 2048, 4096, 8192, 16384].map((cpu) => [cpu, cpu * 2]),
@@ -77,18 +77,18 @@ test('accepts each size that Fargate has, and any size of a relay that somebody 
   assert.equal(read(external).relayMemoryMiB, 600);
 });
 
-test('keys of others are none of its business', () => {
+test('ignores keys of others', () => {
   assert.equal(read({ region: 'eu-west-1', 'acme:name': 'x', 'availability-zones:x': [] }).name, 'taintward');
 });
 
-test('relays by name are an object in cdk.json, and JSON on the command line', () => {
+test('reads relays by name from an object in cdk.json, and from JSON on the command line', () => {
   const relays = { edge: { clusters: ['edge-*'] }, core: { clusters: ['prod', 'stage'] } };
   const external = { 'taintward:relay': 'external' };
   assert.deepEqual(read({ ...external, 'taintward:relays': relays }).relays, relays);
   assert.deepEqual(read({ ...external, 'taintward:relays': JSON.stringify(relays) }).relays, relays);
 });
 
-test('agents by ID are an object in cdk.json, and JSON on the command line', () => {
+test('reads agents by ID from an object in cdk.json, and from JSON on the command line', () => {
   const clusterArns = ['arn:aws:eks:eu-west-1:123456789012:cluster/prod'];
   const agents = { 'edge-1': { cluster: 'prod', podIdentity: { clusterArns } } };
   const read1 = read({ 'taintward:agents': agents }).agents?.['edge-1'];
@@ -99,7 +99,7 @@ test('agents by ID are an object in cdk.json, and JSON on the command line', () 
   assert.deepEqual(read({ 'taintward:agents': JSON.stringify(agents) }).agents?.['edge-1'], read1);
 });
 
-describe('a mistake is one sentence that names the key:', () => {
+describe('a mistake is reported in one sentence that names the key:', () => {
   const agent = (of: object, id = 'edge-1') => ({ 'taintward:agents': { [id]: of } });
   const mistakes: readonly [string, Readonly<Record<string, unknown>>, RegExp][] = [
     [

@@ -25,7 +25,7 @@ const ENVIRONMENTS: Readonly<Record<FunctionName, z.ZodObject>> = {
 };
 
 let template: Template;
-/** Of LocalStack's account. */
+/** A queue of LocalStack's account. */
 const QUEUE_ARN = 'arn:aws:sqs:us-east-1:000000000000:q';
 
 before(() => {
@@ -45,13 +45,13 @@ function mappingOf(name: FunctionName, of = template): Properties {
 }
 
 describe('each function', () => {
-  test('is given exactly the environment that it reads', () => {
+  test('has exactly the environment variables that it reads', () => {
     const whole = synthesized({ 'taintward:eventBus': 'ops', 'taintward:endpoint': 'localstack' });
     for (const name of FUNCTION_NAMES) {
       const { properties } = functionNamed(name, whole);
       const { Variables: given } = properties['Environment'] as { Variables: Properties };
       assert.deepEqual(Object.keys(given).sort(), Object.keys(ENVIRONMENTS[name].shape).sort());
-      // What CloudFormation fills in is a URL, or an ARN, where one is asked for.
+      // CloudFormation fills in a URL, or an ARN where the variable requires one.
       const filled = Object.entries(given).map(([key, value]) => [
         key,
         typeof value === 'string' ? value : key.endsWith('_ARN') ? QUEUE_ARN : 'https://example.com/1/q',
@@ -60,7 +60,7 @@ describe('each function', () => {
     }
   });
 
-  test('is the code of its room', () => {
+  test('has the code of its directory', () => {
     const codeOf = (name: FunctionName) => JSON.stringify(functionNamed(name).properties['Code']);
     assert.equal(new Set(FUNCTION_NAMES.map(codeOf)).size, new Set(FUNCTION_NAMES.map(roomOf)).size);
     assert.equal(codeOf('node-delta'), codeOf('pod-delta'));
@@ -74,7 +74,7 @@ describe('a function that a queue feeds', () => {
     { name: 'evict', spec: QUEUES.evictionsDue, batch: EVICT_BATCH_SIZE, concurrency: 50 },
   ] as const;
 
-  test('has nothing reserved by default, and else no less than its source invokes at a time', () => {
+  test("reserves no concurrency by default, and otherwise at least its source's maximum", () => {
     const reserved = (name: FunctionName, of?: Template) =>
       functionNamed(name, of).properties['ReservedConcurrentExecutions'];
     for (const name of FUNCTION_NAMES) assert.equal(reserved(name), undefined, name);
@@ -85,15 +85,15 @@ describe('a function that a queue feeds', () => {
       };
       assert.ok(Number(reserved(name, chosen)) >= MaximumConcurrency, name);
     }
-    // Whether it reaches a cluster it is asked beside its queue.
+    // Beside its queue, evict is invoked to test whether it reaches a cluster.
     assert.ok(Number(reserved('evict', chosen)) > 200);
     for (const name of ['expiry', 'heartbeat'] as const)
       assert.equal(reserved(name, chosen), undefined, name);
   });
 });
 
-describe('Lambda stops a chain of 16 invocations of one function, as a loop,', () => {
-  /** The functions to which a message of a function leads, by way of a queue that it may send to. */
+describe('Lambda stops a chain of 16 invocations of one function as a loop,', () => {
+  /** Returns the functions that receive a function's messages, by way of a queue that it may send to. */
   const wakes = (name: FunctionName): readonly FunctionName[] => {
     const [roleId] = (functionNamed(name).properties['Role'] as { 'Fn::GetAtt': string[] })['Fn::GetAtt'];
     const sendsTo = [...resourcesOf(template, 'AWS::IAM::Policy').values()]
@@ -110,7 +110,7 @@ describe('Lambda stops a chain of 16 invocations of one function, as a loop,', (
       (next) => next === to || (!passed.includes(next) && reaches(next, to, [...passed, next])),
     );
 
-  test('unless a function is meant to have itself called again, and those alone say so', () => {
+  test('except for functions that are meant to invoke themselves, which alone allow loops', () => {
     assert.deepEqual(wakes('node-delta'), ['evict']);
     const loops = FUNCTION_NAMES.filter((name) => reaches(name, name));
     assert.deepEqual(loops, ['evict']);

@@ -11,7 +11,7 @@ const LOCALSTACK = { 'taintward:endpoint': 'localstack' };
 const read = (account: string | undefined, more: Readonly<Record<string, string>> = {}) =>
   readConfig(new App({ context: { ...LOCALSTACK, ...more } }).node, account);
 
-/** The values of an environment variable in a template, wherever it is set. */
+/** Returns the values of an environment variable in a template, wherever it is set. */
 const valuesOf = (name: string, context: Readonly<Record<string, unknown>>) =>
   [...resourcesOf(synthesized(context), 'AWS::Lambda::Function').values()].flatMap(({ Environment }) => {
     const { Variables } = Environment as { readonly Variables: Readonly<Record<string, unknown>> };
@@ -19,7 +19,7 @@ const valuesOf = (name: string, context: Readonly<Record<string, unknown>>) =>
   });
 
 describe('a stack for LocalStack', () => {
-  test('is refused for every account but that of LocalStack', () => {
+  test("is rejected for every account except LocalStack's", () => {
     for (const account of ['123456789012', '000000000001']) {
       assert.throws(
         () => read(account),
@@ -31,14 +31,14 @@ describe('a stack for LocalStack', () => {
     assert.equal(read('000000000000').endpoint, 'localstack');
   });
 
-  test('names the account of LocalStack, so that the CDK deploys it to no other, whose credentials it has', () => {
+  test("names LocalStack's account, so that the CDK deploys it to no other account for which it has credentials", () => {
     const agents = { 'taintward:agents': '{"edge-1": {"cluster": "prod"}}' };
     const stacks = addStacks(new App(), read(undefined, agents));
     assert.equal(stacks.service.account, '000000000000');
     assert.equal(stacks.agents.get('edge-1')?.account, '000000000000');
   });
 
-  test('runs no relays, and refuses to', () => {
+  test('runs no relays, and rejects settings for them', () => {
     assert.equal(resourcesOf(synthesized(LOCALSTACK), 'AWS::ECS::Service').size, 0);
     assert.throws(
       () => read(undefined, { 'taintward:relay': 'fargate' }),
@@ -46,7 +46,7 @@ describe('a stack for LocalStack', () => {
     );
   });
 
-  test('tells its functions, relays and agents where they are, which no other stack does', () => {
+  test('sets the endpoint of its functions, relays, and agents, unlike any other stack', () => {
     const agents = { 'taintward:agents': '{"edge-1": {"cluster": "prod"}}' };
     assert.deepEqual(valuesOf('ENDPOINT', LOCALSTACK), ['localstack', 'localstack', 'localstack']);
     assert.match(JSON.stringify(synthesized(LOCALSTACK).toJSON()), / ENDPOINT=localstack .*npm run relay/);
@@ -58,12 +58,12 @@ describe('a stack for LocalStack', () => {
     assert.doesNotMatch(JSON.stringify(synthesizedAgent('edge-1', agents).toJSON()), /ENDPOINT/);
   });
 
-  test('names no page of the console of AWS', () => {
+  test('links to no page of the AWS console', () => {
     assert.equal('Dashboard' in synthesized(LOCALSTACK).findOutputs('*'), false);
     assert.ok('Dashboard' in synthesized({ 'taintward:relay': 'external' }).findOutputs('*'));
   });
 
-  test('has the same queues, table, functions and event sources as one for AWS', () => {
+  test('has the same queues, table, functions, and event sources as a stack for AWS', () => {
     const external = synthesized({ 'taintward:relay': 'external' });
     const types = [
       'AWS::SQS::Queue',

@@ -20,7 +20,7 @@ const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ops';
 
 let template: Template;
 let alarms: ReadonlyMap<string, Properties>;
-/** Those, and an agent's. */
+/** The alarms of the service and of an agent. */
 let everyAlarm: readonly Properties[];
 before(() => {
   template = synthesized();
@@ -42,7 +42,7 @@ interface Graph {
   readonly metrics: readonly (readonly (string | { readonly stat?: string; readonly period?: number })[])[];
 }
 
-/** The graphs of the dashboard. A metric is its namespace, name and dimensions, and how it is shown. */
+/** Returns the graphs of the dashboard. A metric is its namespace, name, dimensions, and rendering options. */
 function graphsOf(of: Template): readonly Graph[] {
   const [dashboard] = resourcesOf(of, 'AWS::CloudWatch::Dashboard').values();
   const { widgets } = JSON.parse(String(readable(dashboard?.['DashboardBody']))) as {
@@ -57,7 +57,7 @@ const alarmNamed = (name: string): Properties => {
   return alarm;
 };
 
-test('each alarm on what the service counts itself has a rule for Prometheus of the same name', () => {
+test('each alarm on a metric of the service has a Prometheus rule of the same name', () => {
   const own = [...alarms.values()].filter(({ Namespace }) => Namespace === 'taintward');
   const summaries = alertRules().map(({ annotations }) => annotations.summary);
   for (const { AlarmName } of own) {
@@ -65,8 +65,8 @@ test('each alarm on what the service counts itself has a rule for Prometheus of 
   }
 });
 
-describe('an alarm rings', () => {
-  test('for messages that keep failing, although tries may be as far apart as can be', () => {
+describe('an alarm fires', () => {
+  test('for messages that keep failing, even at the longest retry interval', () => {
     const { Namespace, MetricName, Statistic, Period, EvaluationPeriods } = alarmNamed(
       'Messages failing repeatedly',
     );
@@ -75,21 +75,21 @@ describe('an alarm rings', () => {
     assert.equal(EvaluationPeriods, 2);
   });
 
-  test('for an API server that refuses or is silent at each try, although tries may be as far apart as can be', () => {
+  test('for an API server that rejects or ignores each attempt, even at the longest retry interval', () => {
     for (const [name, metric] of [
       ['Eviction requests failing', names.API_REFUSALS],
       ['API server unreachable', names.OUT_OF_REACH],
     ] as const) {
       const { MetricName, Period, EvaluationPeriods } = alarmNamed(name);
       assert.deepEqual([MetricName, EvaluationPeriods], [metric, 2]);
-      // And the time that a try itself takes.
+      // The period also covers the duration of an attempt.
       assert.ok(Number(Period) > (MAX_RETRY_MS + EVICT_RECORD_DEADLINE_MS) / 1000);
     }
   });
 });
 
 describe('every alarm', () => {
-  test('says what it means, and leads to its paragraph on what to do; every paragraph has an alarm', () => {
+  test('describes its meaning and links to its runbook section; every section has an alarm', () => {
     const sections = readFileSync(join(PROJECT_DIR, 'docs/how-to/runbooks.md'), 'utf8')
       .split(/^## /m)
       .slice(1);
@@ -109,18 +109,18 @@ describe('every alarm', () => {
     for (const [anchor, text] of anchors) assert.match(text, /\*\*It means\*\* .*\*\*Do\*\* /s, anchor);
   });
 
-  test('looks back for no more than a day, as CloudWatch demands', () => {
+  test('looks back at most a day, as CloudWatch requires', () => {
     for (const { Period, EvaluationPeriods } of everyAlarm)
       assert.ok(Number(Period) * Number(EvaluationPeriods) <= 86_400);
   });
 });
 
-describe('alarms tell', () => {
+describe('alarms notify', () => {
   const told = (of: Template) =>
     [...resourcesOf(of, ALARM).values()].map(({ AlarmActions, OKActions }) => ({ AlarmActions, OKActions }));
   const output = (of: Template) => of.findOutputs('AlarmsTell')['AlarmsTell']?.['Value'];
 
-  test('nobody by default, and the deployment says so loudly', () => {
+  test('nobody by default, and the deployment warns about it', () => {
     for (const each of told(template))
       assert.deepEqual(each, { AlarmActions: undefined, OKActions: undefined });
     assert.match(output(template), /^nobody: set taintward:alarmEmail/);
@@ -132,7 +132,7 @@ describe('alarms tell', () => {
     assert.deepEqual(others, []);
   });
 
-  test('the topic that is chosen, both ways', () => {
+  test('the chosen topic, both on alarm and on recovery', () => {
     const given = synthesized({ 'taintward:alarmTopicArn': TOPIC });
     for (const each of told(given)) assert.deepEqual(each, { AlarmActions: [TOPIC], OKActions: [TOPIC] });
     assert.equal(output(given), TOPIC);
@@ -141,7 +141,7 @@ describe('alarms tell', () => {
   });
 });
 
-describe('alarms and dashboard read what is written:', () => {
+describe('alarms and dashboard read existing metrics:', () => {
   interface Read {
     readonly where: string;
     readonly namespace: string;
@@ -170,7 +170,7 @@ describe('alarms and dashboard read what is written:', () => {
     ),
   ];
 
-  test('the metrics of AWS are those that its services write, under all their dimensions', () => {
+  test('AWS metrics are metrics that its services write, under all their dimensions', () => {
     const ofAws = read().filter(({ namespace }) => namespace !== 'taintward');
     assert.ok(ofAws.length > 0);
     for (const { where, namespace, name, dimensions, statistic } of ofAws) {
@@ -182,7 +182,7 @@ describe('alarms and dashboard read what is written:', () => {
     }
   });
 
-  test('each metric of AWS that is listed is read', () => {
+  test('each listed AWS metric is read', () => {
     const found = new Set(
       read().map(({ namespace, name, dimensions }) => [namespace, name, ...dimensions].join()),
     );
@@ -192,7 +192,7 @@ describe('alarms and dashboard read what is written:', () => {
           assert.ok(found.has([namespace, name, ...dimensions].join()), name);
   });
 
-  test('our own metrics are those that the service writes into its log, without dimensions', async () => {
+  test('metrics of the service are those that it writes into its log, without dimensions', async () => {
     const written = new Map((await metricsCatalogue()).map(({ name, cloudWatch }) => [name, cloudWatch]));
     for (const { where, name, dimensions, statistic, period } of read().filter(
       ({ namespace }) => namespace === 'taintward',
@@ -205,7 +205,7 @@ describe('alarms and dashboard read what is written:', () => {
   });
 });
 
-test('the dashboard shows all alarms, and every metric of our own', () => {
+test('the dashboard shows all alarms, and every metric of the service', () => {
   const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
   const body = String(readable(dashboard?.['DashboardBody']));
   const { widgets } = JSON.parse(body) as { widgets: { type: string; properties: { alarms?: unknown[] } }[] };
@@ -213,7 +213,7 @@ test('the dashboard shows all alarms, and every metric of our own', () => {
   for (const name of Object.values(names)) assert.ok(body.includes(`"${name}"`), name);
 });
 
-test('with metrics by cluster the dashboard finds them, under the names that evict writes', async () => {
+test('the dashboard finds metrics by cluster under the names that evict writes', async () => {
   const graphs = graphsOf(synthesized({ 'taintward:metricsByCluster': 'true' }));
   const searched = JSON.stringify(graphs).match(/SEARCH\('\{taintward,cluster\} MetricName=\\*"\w+/g) ?? [];
   const found = searched.map((text) => /\w+$/.exec(text)?.[0] ?? '');
@@ -226,7 +226,7 @@ test('with metrics by cluster the dashboard finds them, under the names that evi
   assert.doesNotMatch(JSON.stringify(graphsOf(template)), /SEARCH/);
 });
 
-test('the dashboard tells of each cluster what the log does', () => {
+test('the dashboard queries the log for each cluster', () => {
   const [dashboard] = resourcesOf(template, 'AWS::CloudWatch::Dashboard').values();
   const { widgets } = JSON.parse(String(readable(dashboard?.['DashboardBody']))) as {
     widgets: { type: string; properties: { query?: string; view?: string } }[];

@@ -2,7 +2,7 @@ import { describe, test } from 'node:test';
 import { checked } from './synthesized.ts';
 
 describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () => {
-  test('in what is deployed by default', () => checked());
+  test('in the default deployment', () => checked());
 
   test('with a relay of your own', () => checked({ 'taintward:relay': 'external' }));
 
@@ -10,7 +10,7 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
     checked({ 'taintward:endpoint': 'localstack', 'taintward:agents': { brought: { cluster: 'third' } } });
   });
 
-  test('behind addresses that stay, with keys of yours', () => {
+  test('with static addresses, and with KMS keys of your own', () => {
     checked({
       'taintward:staticEgressIps': 'true',
       'taintward:secretKmsKeys':
@@ -37,7 +37,7 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
     });
   });
 
-  test('with an image that is released', () => {
+  test('with a released image', () => {
     const digest = `sha256:${'0'.repeat(64)}`;
     checked({ 'taintward:relayImage': `ghcr.io/taintward/taintward@${digest}` });
     checked({
@@ -49,7 +49,7 @@ describe('cdk-nag finds nothing that is not acknowledged, with a reason,', () =>
 
   test('with traces', () => checked({ 'taintward:tracing': 'true' }));
 
-  test('in a VPC of yours, with narrower and wider rights', () => {
+  test('in a VPC of your own, with narrower and wider permissions', () => {
     checked({
       'taintward:name': 'fleet-2',
       'taintward:vpcId': 'vpc-0123456789abcdef0',

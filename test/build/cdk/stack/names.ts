@@ -4,7 +4,7 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import { type Place, readIn } from './place.ts';
 import { synthesized, synthesizedAgent } from './synthesized.ts';
 
-/** What an account has once in each region, by the property that names it. */
+/** Resource types whose names are unique in an account's region, with the property that names them. */
 const NAMED_IN_REGION: Readonly<Record<string, string>> = {
   'AWS::CloudWatch::Alarm': 'AlarmName',
   'AWS::DynamoDB::Table': 'TableName',
@@ -19,8 +19,8 @@ const NAMED_IN_REGION: Readonly<Record<string, string>> = {
 };
 
 /**
- * What an account has once in all regions. IAM knows no regions; "all dashboards in your account are global"
- * (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutDashboard.html).
+ * Resource types whose names are unique in an account across all regions. IAM has no regions; "all dashboards in your
+ * account are global" (https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutDashboard.html).
  */
 const NAMED_IN_ACCOUNT: Readonly<Record<string, string>> = {
   'AWS::CloudWatch::Dashboard': 'DashboardName',
@@ -28,7 +28,7 @@ const NAMED_IN_ACCOUNT: Readonly<Record<string, string>> = {
   'AWS::IAM::Role': 'RoleName',
 };
 
-/** What has no name, a part of something else, or is named by CloudFormation. */
+/** Resource types without a name: parts of something else, or named by CloudFormation. */
 const UNNAMED = [
   'AWS::EC2::InternetGateway',
   'AWS::EC2::Route',
@@ -59,7 +59,7 @@ const OHIO: Place = { ...IRELAND, region: 'us-east-2' };
 const resourcesIn = (place: Place, template: Template): readonly Resource[] =>
   Object.values(readIn(place, template)['Resources'] as Readonly<Record<string, Resource>>);
 
-/** The names that a deployment takes, with their types. */
+/** Returns the names that a deployment takes, with their types. */
 function taken(place: Place, template: Template, named: Readonly<Record<string, string>>): readonly string[] {
   return resourcesIn(place, template).flatMap(({ Type, Properties }) => {
     const name = named[Type] === undefined ? undefined : Properties[named[Type]];
@@ -70,7 +70,7 @@ function taken(place: Place, template: Template, named: Readonly<Record<string, 
 const common = (some: readonly string[], others: readonly string[]) =>
   some.filter((name) => others.includes(name));
 
-describe('what the stack names', () => {
+describe('the resources of the stack', () => {
   const AGENTS = {
     'edge-1': { cluster: 'a', podIdentity: { clusterArns: 'arn:aws:eks:eu-west-1:123456789012:cluster/a' } },
     'edge-2': { cluster: 'b' },
@@ -84,7 +84,7 @@ describe('what the stack names', () => {
     ...[synthesized({ 'taintward:alarmEmail': 'ops@example.com' }), ...agentsOf('taintward')],
   ];
 
-  test('is known here, type by type', () => {
+  test('are known here, type by type', () => {
     const known = [...Object.keys(NAMED_IN_REGION), ...Object.keys(NAMED_IN_ACCOUNT), ...UNNAMED];
     const found = new Set(
       deployments().flatMap((each) => resourcesIn(IRELAND, each).map(({ Type }) => Type)),
@@ -95,7 +95,7 @@ describe('what the stack names', () => {
     );
   });
 
-  test('in all regions at once has another name in each, so that one account can hold it twice', () => {
+  test('have a region-specific name if the name is global, so that one account can hold the stack twice', () => {
     for (const template of deployments()) {
       const here = taken(IRELAND, template, NAMED_IN_ACCOUNT);
       assert.ok(here.length > 1);
@@ -103,7 +103,7 @@ describe('what the stack names', () => {
     }
   });
 
-  test('is named otherwise in a stage of another name, so that one region can hold both', () => {
+  test('have different names in a stage of another name, so that one region can hold both', () => {
     const all = { ...NAMED_IN_REGION, ...NAMED_IN_ACCOUNT };
     const takenBy = (...templates: readonly Template[]) =>
       templates.flatMap((template) => taken(IRELAND, template, all));
@@ -112,7 +112,7 @@ describe('what the stack names', () => {
     assert.deepEqual(common(staging, takenBy(synthesized(), ...agentsOf('taintward'))), []);
   });
 
-  test('is named otherwise for each agent', () => {
+  test('have different names for each agent', () => {
     const all = { ...NAMED_IN_REGION, ...NAMED_IN_ACCOUNT };
     const names = [synthesized(), ...agentsOf('taintward')].flatMap((each) => taken(IRELAND, each, all));
     assert.equal(new Set(names).size, names.length);

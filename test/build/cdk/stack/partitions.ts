@@ -40,13 +40,13 @@ const DEPLOYMENTS = {
   },
 };
 
-/** What services are called, in policies and in what they write, is the same in all partitions. */
+/** The names of service principals, in policies and in the services' output, are the same in all partitions. */
 const PRINCIPALS = [
   ...['cloudformation', 'dynamodb', 'ecs-tasks', 'events', 'lambda', 'scheduler'],
   ...['pods.eks', 'sts'],
 ].map((service) => `${service}.amazonaws.com`);
 
-/** Agents that become their roles in either way, in a cluster of that place. */
+/** Returns agents that assume their roles in each of the two ways, in a cluster of that partition. */
 const agentsIn = ({ partition, region, urlSuffix }: Place) => ({
   pods: {
     cluster: 'a',
@@ -62,7 +62,7 @@ const agentsIn = ({ partition, region, urlSuffix }: Place) => ({
 
 for (const place of PLACES) {
   describe(`in the partition ${place.partition}`, () => {
-    test('every ARN and host of agents is of that partition', () => {
+    test('every ARN and host of agents belongs to that partition', () => {
       const agents = agentsIn(place);
       for (const id of Object.keys(agents)) {
         const said = JSON.stringify(readIn(place, synthesizedAgent(id, { 'taintward:agents': agents })));
@@ -82,17 +82,17 @@ for (const place of PLACES) {
     for (const [how, context] of Object.entries(DEPLOYMENTS)) {
       const template = () => readIn(place, synthesized(context));
 
-      test(`every ARN is of that partition, ${how}`, () => {
+      test(`every ARN belongs to that partition, ${how}`, () => {
         const arns = JSON.stringify(template()).match(/arn:[^:]*:/g) ?? [];
         assert.ok(arns.length > 0);
         assert.deepEqual([...new Set(arns)], [`arn:${place.partition}:`]);
       });
 
-      test(`every host is one of that partition, ${how}`, () => {
+      test(`every host belongs to that partition, ${how}`, () => {
         const { region, urlSuffix, consoleHost } = place;
         const hosts = JSON.stringify(template()).match(/[\w.-]*amazon[\w-]*(\.[\w-]+)+/g) ?? [];
         const others = hosts.filter((host) => !PRINCIPALS.includes(host));
-        // VPC endpoints are named from the end, in every partition.
+        // VPC endpoints have reversed names, in every partition.
         const isOurs = (host: string) =>
           host === `${region}.${consoleHost}` ||
           host === `com.amazonaws.${region}.dynamodb` ||

@@ -18,7 +18,7 @@ before(() => {
   external = synthesized({ 'taintward:relay': 'external' });
 });
 
-/** Actions that know no resource. */
+/** Actions that support no resources. */
 const OF_THE_ACCOUNT = [
   'dynamodb:DescribeLimits',
   'ecr:GetAuthorizationToken',
@@ -33,7 +33,7 @@ function statementsOf(template: Template): readonly Statement[] {
     .flatMap(({ PolicyDocument }) => statementsIn(PolicyDocument));
 }
 
-test('a condition on keys holds of no request that names none', () => {
+test('a condition on keys rejects requests without keys', () => {
   const conditions = [fargate, external]
     .flatMap(statementsOf)
     .map(({ Condition }) => Condition as Record<string, object> | undefined)
@@ -42,8 +42,8 @@ test('a condition on keys holds of no request that names none', () => {
   for (const each of conditions) assert.deepEqual(each?.['Null'], { 'dynamodb:LeadingKeys': 'false' });
 });
 
-describe('what is allowed', () => {
-  test('names every action, and every resource but where AWS knows none', () => {
+describe('an Allow statement', () => {
+  test('names every action, and every resource except where AWS supports none', () => {
     for (const { Action, Resource } of [fargate, external].flatMap(statementsOf)) {
       for (const action of Action) assert.doesNotMatch(action, /\*/);
       if (Resource.includes('*'))
@@ -52,7 +52,7 @@ describe('what is allowed', () => {
   });
 });
 
-test('functions write nodes alone, and evict besides what says how fast pods went', async () => {
+test('functions write nodes alone, and evict also eviction rates', async () => {
   const fake = new FakeDynamoDb({ now: () => 0 });
   const written = new Set<string>();
   fake.onWritten = ({ pk }) => written.add(pk?.S ?? '');
@@ -79,7 +79,7 @@ test('functions write nodes alone, and evict besides what says how fast pods wen
   assert.deepEqual([...patterns].toSorted(), ['CLUSTER#*', 'FLEET', 'LEASE#*', 'RATE#*']);
 });
 
-test('the keys of secrets may be used for what Secrets Manager was asked for, by whoever may read those secrets', () => {
+test('allows the keys of secrets only through Secrets Manager, for readers of those secrets', () => {
   const key = 'arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab';
   const template = synthesized({ 'taintward:secretKmsKeys': key });
   const uses = (action: string) => statementsOf(template).filter(({ Action }) => Action.includes(action));
@@ -94,7 +94,7 @@ test('the keys of secrets may be used for what Secrets Manager was asked for, by
   assert.ok(!statementsOf(fargate).some(({ Action }) => Action.includes('kms:Decrypt')));
 });
 
-describe('people', () => {
+describe('permissions of users', () => {
   const lines = (size: string) => {
     const [, policy] =
       [...resourcesOf(fargate, 'AWS::IAM::ManagedPolicy')].find(
@@ -109,7 +109,7 @@ describe('people', () => {
   const WRITES =
     /:(Put|Update|Delete|BatchWrite)Item|:Send|:ReceiveMessage|:DeleteMessage|:StartMessageMoveTask/;
 
-  test('who views changes nothing', () => {
+  test('let viewers change nothing', () => {
     const actions = lines('viewer').flatMap(({ Action }) => Action);
     assert.ok(actions.includes('dynamodb:Query') && actions.includes('sqs:GetQueueAttributes'));
     assert.deepEqual(
@@ -118,7 +118,7 @@ describe('people', () => {
     );
   });
 
-  test('who administers, and nobody else, may ask evict whether it reaches a cluster', () => {
+  test('let only administrators ask evict whether it reaches a cluster', () => {
     const asks = (size: string) =>
       lines(size)
         .filter(({ Action }) => Action.includes('lambda:InvokeFunction'))
@@ -128,7 +128,7 @@ describe('people', () => {
     assert.deepEqual([asks('operator'), asks('viewer')], [[], []]);
   });
 
-  test('who administers writes policies and registers clusters, and no lease or node', () => {
+  test('let administrators write policies and register clusters, and write no lease or node', () => {
     const [condition] = conditionsOf('admin', 'dynamodb:UpdateItem');
     const attributes = condition?.['ForAllValues:StringEquals']?.['dynamodb:Attributes'] ?? [];
     assert.ok(attributes.includes('policy'));

@@ -1,18 +1,18 @@
 import type { Template } from 'aws-cdk-lib/assertions';
 
-/** Where a stack is deployed. */
+/** The partition and region of a stack. */
 export interface Place {
   readonly partition: string;
   readonly region: string;
-  /** What the names of the service endpoints end with. */
+  /** The suffix of the service endpoints' names. */
   readonly urlSuffix: string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * The template as CloudFormation reads it in a place: what it knows beforehand is filled in; what it learns of a resource
- * once that is there is `<Id>` or `<Id.Attribute>`.
+ * Returns the template as CloudFormation reads it in a place. Values that CloudFormation knows beforehand are filled
+ * in; attributes of resources that do not exist yet are `<Id>` or `<Id.Attribute>`.
  */
 export function readIn({ partition, region, urlSuffix }: Place, template: Template): Fields {
   const { Conditions: conditions = {}, ...rest } = template.toJSON() as { Conditions?: Fields };

@@ -19,7 +19,7 @@ describe('the table', () => {
       a.AttributeName < b.AttributeName ? -1 : 1,
     );
 
-  test('has the keys, the sparse index and the billing that the code is written for', () => {
+  test('has the keys, the sparse index, and the billing mode that the code requires', () => {
     const definition = tableDefinition('taintward');
     const table = properties();
     assert.deepEqual(table['KeySchema'], definition.KeySchema);
@@ -41,7 +41,7 @@ describe('destroying the stack', () => {
       .filter(({ DeletionPolicy = 'Delete' }) => DeletionPolicy !== 'Delete')
       .map(({ Type, DeletionPolicy, UpdateReplacePolicy }) => [Type, DeletionPolicy, UpdateReplacePolicy]);
 
-  test('leaves nothing at all when that is wanted', () => {
+  test('leaves no resources when configured so', () => {
     const all = synthesized({ 'taintward:retainTable': 'false' });
     assert.deepEqual(retained(all), []);
     assert.doesNotMatch(JSON.stringify(all.toJSON()), /DeletedByDeploymentsOnly/);

@@ -30,8 +30,8 @@ describe('the relay on Fargate', () => {
     return found ?? {};
   };
 
-  describe('is asked for its health', () => {
-    /** The exit code of the check, asked of what answers at a port of its own. */
+  describe('has a health check', () => {
+    /** Returns the exit code of the check against a server at a port of its own. */
     async function checked(answer: RequestListener): Promise<unknown> {
       const server = createServer(answer).listen(0, '127.0.0.1');
       try {
@@ -55,7 +55,7 @@ describe('the relay on Fargate', () => {
       return code;
     }
 
-    test('and is well while it answers as its probes do', async () => {
+    test('that succeeds while the relay answers as its probes do', async () => {
       const probes = await startProbeServer(
         { host: '127.0.0.1', port: 0, setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' } },
         {
@@ -71,7 +71,7 @@ describe('the relay on Fargate', () => {
       }
     });
 
-    test('and is not when it answers with a failure, or nobody is there', async () => {
+    test('that fails when it answers with a failure, or nothing listens', async () => {
       assert.equal(await checked((_, response) => response.writeHead(503).end('200')), 1);
       const server = createServer().listen(0, '127.0.0.1');
       await once(server, 'listening');
@@ -81,13 +81,13 @@ describe('the relay on Fargate', () => {
       assert.equal(await run(port), 1);
     });
 
-    test('and is not when it says nothing, which the check itself finds before ECS ends it', async () => {
+    test('that fails when it does not answer, before ECS ends the check', async () => {
       const code = await checked(() => undefined);
       assert.ok(typeof code === 'number' && code > 0, `it ended with ${code}`);
     });
   });
 
-  test('is given the environment that it reads', () => {
+  test('has the environment that it reads', () => {
     const given = container()['Environment'] as readonly { Name: string; Value: unknown }[];
     const variables = given.map(({ Name, Value }) => [
       Name,
@@ -96,7 +96,7 @@ describe('the relay on Fargate', () => {
     readEnvironment(relayEnvironment, Object.fromEntries(variables));
   });
 
-  describe('and its surroundings:', () => {
+  describe('has surroundings:', () => {
     interface Resource {
       readonly Type: string;
       readonly DependsOn?: readonly string[];
@@ -109,7 +109,7 @@ describe('the relay on Fargate', () => {
       return ids.filter((id) => !service(of)?.DependsOn?.includes(id));
     };
 
-    test('its network is there before it starts, and until its last task has drained', () => {
+    test('its network exists before it starts, and until its last task has drained', () => {
       assert.deepEqual(awaited(template, /^AWS::EC2::/), []);
       const imported = synthesized({
         'taintward:vpcId': 'vpc-0123456789abcdef0',
@@ -118,11 +118,11 @@ describe('the relay on Fargate', () => {
       assert.deepEqual(awaited(imported, /^AWS::EC2::SecurityGroup$/), []);
     });
 
-    test('functions that read what it sends are there, and replaced, before it', () => {
+    test('the functions that read its messages are created, and replaced, before it', () => {
       assert.deepEqual(awaited(template, /^AWS::Lambda::Function$/), []);
     });
 
-    test('its cluster waits for nothing: ECS makes its service-linked role with the first one of an account', () => {
+    test('its cluster waits for nothing: ECS creates its service-linked role with the first cluster of an account', () => {
       const [[, cluster] = []] = resources(template).filter(([, { Type }]) => Type === 'AWS::ECS::Cluster');
       assert.equal(cluster?.DependsOn, undefined);
       assert.doesNotMatch(JSON.stringify(cluster), /"Ref"|Fn::|CapacityProviders/);
@@ -130,7 +130,7 @@ describe('the relay on Fargate', () => {
   });
 });
 
-describe('where clusters let in a network or addresses alone,', () => {
+describe('with clusters that admit only a network or addresses,', () => {
   const evictIn = (template: Template) =>
     readable(
       resourceWith(template, 'AWS::Lambda::Function', 'FunctionName', 'taintward-evict').properties[
@@ -138,7 +138,7 @@ describe('where clusters let in a network or addresses alone,', () => {
       ],
     ) as { SubnetIds: readonly string[]; SecurityGroupIds: readonly string[] };
 
-  test('evict goes by them also where relays run elsewhere', () => {
+  test('evict uses them, even where relays run elsewhere', () => {
     const template = synthesized({ 'taintward:relay': 'external', 'taintward:staticEgressIps': 'true' });
     assert.equal(resourcesOf(template, 'AWS::EC2::NatGateway').size, 2);
     assert.equal(evictIn(template).SubnetIds.length, 2);
@@ -151,7 +151,7 @@ describe('a relay of your own', () => {
     template = synthesized({ 'taintward:relay': 'external' });
   });
 
-  test('is told by the outputs what it may do and how it is started', () => {
+  test('has outputs with its policy and its start command', () => {
     const outputs = template.toJSON()['Outputs'] as Record<string, { Value: unknown }>;
     const [policy = ''] = resourcesOf(template, 'AWS::IAM::ManagedPolicy').keys();
     assert.equal(readable(outputs['RelayPolicy']?.Value), `<${policy}>`);

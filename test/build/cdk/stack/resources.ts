@@ -8,13 +8,13 @@ const Resource = z.looseObject({
 });
 export type Properties = Readonly<Record<string, unknown>>;
 
-/** The properties of all resources of a type, by logical id. */
+/** Returns the properties of all resources of a type, by logical ID. */
 export function resourcesOf(template: Template, type: string): ReadonlyMap<string, Properties> {
   const found = Object.entries(template.findResources(type));
   return new Map(found.map(([id, resource]) => [id, Resource.parse(resource).Properties]));
 }
 
-/** The one resource of a type whose property has this value. */
+/** Returns the only resource of a type whose property has this value. */
 export function resourceWith(template: Template, type: string, name: string, value: unknown) {
   const found = [...resourcesOf(template, type)].filter(([, properties]) => properties[name] === value);
   assert.equal(found.length, 1, `${found.length} resources ${type} with ${name} ${String(value)}`);
@@ -23,8 +23,8 @@ export function resourceWith(template: Template, type: string, name: string, val
 }
 
 /**
- * What the template says, with each reference to something that CloudFormation fills in as one readable text:
- * `<Id>`, `<Id.Arn>`, `<AWS::Region>`.
+ * Returns a value of the template with each reference that CloudFormation fills in as a readable text: `<Id>`,
+ * `<Id.Arn>`, `<AWS::Region>`.
  */
 export function readable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(readable);
@@ -45,7 +45,7 @@ export function readable(value: unknown): unknown {
 
 const texts = z.union([z.string(), z.array(z.string())]).transform((value) => [value].flat());
 
-/** Both forms mean the same. */
+/** Both forms have the same meaning. */
 const everybody = z.literal('*').transform((): Record<string, string> => ({ AWS: '*' }));
 
 const Policy = z.object({
@@ -61,6 +61,6 @@ const Policy = z.object({
 });
 export type Statement = z.output<typeof Policy>['Statement'][number];
 
-/** What a policy document says, readable. */
+/** Returns the statements of a policy document in readable form. */
 export const statementsIn = (document: unknown): readonly Statement[] =>
   Policy.parse(readable(document)).Statement;

@@ -39,17 +39,17 @@ function templatesOf(context: Context): Templates {
   return templates;
 }
 
-/** The template of a deployment with this context, as `cdk synth` makes it but for the functions' code. */
+/** Returns the template of a deployment with this context, as `cdk synth` makes it except for the functions' code. */
 export const synthesized = (context: Context = {}): Template => templatesOf(context).service;
 
-/** That of an agent's stack. */
+/** Returns the template of an agent's stack. */
 export function synthesizedAgent(id: string, context: Context): Template {
   const template = templatesOf(context).agents.get(id);
   assert.ok(template, `there is no agent ${id}`);
   return template;
 }
 
-/** What such a deployment warns of. */
+/** Returns the warnings of such a deployment. */
 export function warningsOf(context: Context = {}): readonly string[] {
   return inApp(context, (app) =>
     Annotations.fromStack(stacksOf(app).service)
@@ -58,7 +58,7 @@ export function warningsOf(context: Context = {}): readonly string[] {
   );
 }
 
-/** Throws what cdk-nag finds. */
+/** Throws the findings of cdk-nag. */
 export function checked(context: Context = {}): void {
   inApp(context, (app) => {
     stacksOf(app);
@@ -72,7 +72,7 @@ const stacksOf = (app: App): Stacks => addStacks(app, readConfig(app.node));
 function inApp<T>(context: Context, use: (app: App) => T): T {
   const outdir = mkdtempSync(join(tmpdir(), 'taintward-cdk-'));
   try {
-    // What the functions consist of is another test's matter, and takes seconds.
+    // Bundling is skipped: another test covers the functions' code, and it takes seconds.
     return use(new App({ outdir, context: { ...ALWAYS, ...context, 'aws:cdk:bundling-stacks': [] } }));
   } finally {
     rmSync(outdir, { recursive: true });

@@ -10,23 +10,23 @@ const Body = z.looseObject({
   Outputs: z.record(z.string(), z.object({ Value: z.unknown() })).default({}),
 });
 
-/** What other tests judge, or what says nothing to a reviewer. */
+/** Fields that other tests cover, or that are meaningless to a reviewer. */
 const LEFT_OUT: readonly string[] = [
   ...['AlarmDescription', 'DashboardBody', 'DependsOn', 'Metadata', 'PolicyDocument', 'PolicyName'],
   ...['Properties', 'Queues', 'Roles', 'Type'],
 ];
 
-/** A part of a template: what it belongs to, and what it says. */
+/** A part of a template: the resource that it belongs to, and its text. */
 interface Part {
   readonly owner: string;
   readonly text: string;
-  /** Stands on one line with the others of its owner. */
+  /** True if the part is printed on one line with the others of its owner. */
   readonly isProperty?: boolean;
 }
 
 /**
- * What a template deploys, as a reviewer reads it: each resource with its properties, each statement of a policy, each output.
- * Hashes of code and images are left out, and the release.
+ * Returns the deployed parts of a template, as a reviewer reads it: each resource with its properties, each statement
+ * of a policy, each output. Hashes of code and images, and the release are left out.
  */
 function partsOf(template: Template): readonly Part[] {
   const { Resources, Outputs } = Body.parse(readable(template.toJSON()));
@@ -70,7 +70,7 @@ const listed = (parts: readonly Part[]): string =>
     })
     .join('\n');
 
-/** What another deployment has that the default one has not; of what it lacks, the names. */
+/** Returns the parts that a deployment has in addition to the default one, and the names of the parts that it lacks. */
 function changes(template: Template): string {
   const before = partsOf(synthesized());
   const after = partsOf(template);
@@ -83,7 +83,7 @@ function changes(template: Template): string {
   ].join('\n');
 }
 
-/** Settings, by what they are for, of which one deployment can have all. */
+/** Settings by their purpose; one deployment can have all settings of an entry. */
 const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'relays of your own': { 'taintward:relay': 'external' },
   'relays of your own for some clusters': {
@@ -124,18 +124,18 @@ const VARIANTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-describe('what is deployed', () => {
-  test('by default is what was last reviewed', (t) => {
+describe('the deployed template', () => {
+  test('matches the reviewed default', (t) => {
     t.assert.snapshot(listed(partsOf(synthesized())), { serializers: [String] });
   });
 
   for (const [name, context] of Object.entries(VARIANTS)) {
-    test(`otherwise with ${name} is what was last reviewed`, (t) => {
+    test(`matches the reviewed changes with ${name}`, (t) => {
       t.assert.snapshot(changes(synthesized(context)), { serializers: [String] });
     });
   }
 
-  test('to tell an address of alarms is what was last reviewed', (t) => {
+  test('matches the reviewed notification of an address for alarms', (t) => {
     const told = partsOf(synthesized({ 'taintward:alarmEmail': 'ops@example.com' }));
     const topic = told.filter(({ owner, text }) => / SNS::/.test(owner) || text.startsWith('AlarmsTell='));
     t.assert.snapshot(listed(topic), { serializers: [String] });
@@ -160,12 +160,12 @@ describe('an agent', () => {
   };
   const partsOfAgent = (id: string) => partsOf(synthesizedAgent(id, { 'taintward:agents': AGENTS }));
 
-  test('whose pods EKS names is what was last reviewed', (t) => {
+  test('matches the reviewed template with EKS Pod Identity', (t) => {
     t.assert.snapshot(listed(partsOfAgent('pods')), { serializers: [String] });
   });
 
   for (const id of ['tokens', 'brought']) {
-    test(`of another kind is who was last reviewed: ${id}`, (t) => {
+    test(`matches the reviewed identity of another kind: ${id}`, (t) => {
       const who = partsOfAgent(id).filter(({ owner, isProperty }) => /^Identity/.test(owner) && isProperty);
       t.assert.snapshot(listed(who), { serializers: [String] });
     });

@@ -3,7 +3,7 @@ import { chmodSync, cpSync, mkdirSync, readFileSync, statSync, symlinkSync } fro
 import { basename, dirname, join } from 'node:path';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 
-/** An image that was built without Docker: folders in place of a file system, which a container has as its own. */
+/** An image that was built without Docker: its file system consists of folders. */
 export interface Image {
   /** The folder that stands for `/`. */
   readonly root: string;
@@ -16,15 +16,15 @@ export interface Image {
 
 type Stage = { -readonly [Key in keyof Image]: Image[Key] };
 
-/** What a stage may begin with: a Node of this release, which stands in for what the base image brings along. */
+/** The allowed base of a stage: a Node image of this release, for whose contents the running Node stands in. */
 const BASE = new RegExp(`/node:${process.versions.node.split('.')[0]}\\.[\\d.]+-slim@sha256:[0-9a-f]{64}$`);
 
-/** Where the base image has Node. */
+/** The folder of Node in the base image. */
 export const NODE_DIR = 'usr/local/bin';
 
 /**
- * Builds the stages of a Dockerfile in folders below `dir`: `COPY` copies, `RUN` runs, from the context that `docker build` is given.
- * Throws where a command fails, or an instruction is used whose meaning would be lost.
+ * Builds the stages of a Dockerfile in folders below `dir`: `COPY` copies, `RUN` runs, from the context of `docker
+ * build`. Throws where a command fails, or where an instruction is not supported.
  */
 export function buildImage(context: string, dir: string): Image {
   const stages = new Map<string, Stage>();
@@ -42,7 +42,7 @@ export function buildImage(context: string, dir: string): Image {
   return stage;
 }
 
-/** Instructions and what is said with each; lines that are continued, in one. */
+/** Returns the instructions with their arguments; continued lines are joined. */
 function instructionsOf(dockerfile: string): readonly (readonly [string, string])[] {
   const lines = dockerfile
     .split('\n')
@@ -115,7 +115,7 @@ function copy(stage: Stage, rest: string, rootOf: (from: string | undefined) => 
   const isFolder = to.endsWith('/') || sources.length > 1;
   for (const path of sources) {
     const source = join(rootOf(from), path);
-    // Of a folder Docker copies what is in it.
+    // Docker copies the contents of a folder, not the folder.
     const into = isFolder && statSync(source).isFile() ? join(target, basename(path)) : target;
     mkdirSync(dirname(into), { recursive: true });
     cpSync(source, into, { recursive: true });
@@ -140,7 +140,7 @@ function runIn({ root, workdir, env }: Stage, command: string): void {
   if (status !== 0) throw new Error(`RUN ${command} ended with ${status}:\n${stdout}${stderr}`);
 }
 
-/** What `npm ci` makes of the same lockfile is in the repository; half a gigabyte need not be fetched again. */
+/** The repository has the result of `npm ci` for the same lockfile; half a gigabyte need not be downloaded again. */
 function linkInstalled(dir: string): void {
   const lock = (of: string) => readFileSync(join(of, 'package-lock.json'), 'utf8');
   if (lock(dir) !== lock(PROJECT_DIR)) throw new Error('The image is built by another package-lock.json.');

@@ -4,10 +4,10 @@ import { z } from 'zod';
 import type { Launch } from '../relay-process.ts';
 import { type Image, NODE_DIR } from './build.ts';
 
-/** Users of the base image, by the numbers that they have there. */
+/** Users of the base image, by their numeric IDs there. */
 const USERS: Readonly<Record<string, number>> = { node: 1000 };
 
-/** The stand-in hands this part on as CloudFormation spells it, with capital initials. */
+/** The stand-in returns this part in CloudFormation's spelling, with capital initials. */
 const asEcsSpells = (value: unknown): unknown =>
   Object.fromEntries(
     Object.entries(value ?? {}).map(([name, each]) => [name.slice(0, 1).toLowerCase() + name.slice(1), each]),
@@ -21,15 +21,16 @@ const Container = z.object({
   healthCheck: z.preprocess(asEcsSpells, z.object({ command: z.array(z.string()) })),
 });
 
-/** What is looked at of a task definition, as ECS describes it. */
+/** The fields that are read of a task definition, as ECS describes it. */
 export const TaskDefinition = z.object({
   taskDefinition: z.object({ containerDefinitions: z.tuple([Container]) }),
 });
 export type TaskDefinition = z.infer<typeof TaskDefinition>;
 
 /**
- * How a task of a definition is started where nothing runs containers: the image's command, in its folders, with the environment and,
- * where we may, the user that both say. In place of a file system that is read only, Node lets it write nowhere.
+ * Returns the launch of a definition's task without containers: the image's command in its folders, with the
+ * environment and, where permitted, the user of definition and image. In place of a read-only file system, Node's
+ * permissions deny all writes.
  */
 export function taskLaunch({ taskDefinition }: TaskDefinition, imageOf: (name: string) => Image): Launch {
   const [{ image: name, user, readonlyRootFilesystem, environment, healthCheck }] =

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 
 /*
- * `apply.ts CDK_OUT`: sets deployed functions to what their templates say of loops (`RecursiveLoop`). CloudFormation does so; the
- * stand-in's knows nothing of that property, though its Lambda does.
+ * `apply.ts CDK_OUT`: sets the loop setting of deployed functions (`RecursiveLoop`) from their templates.
+ * CloudFormation does so; the stand-in's ignores that property, though its Lambda supports it.
  */
 
 const Template = z.object({

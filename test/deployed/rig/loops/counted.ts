@@ -2,14 +2,18 @@ import { randomBytes } from 'node:crypto';
 import type { Context, SQSRecord } from 'aws-lambda';
 import { hashOf, joined, lineageIn, lineageText, MAX_CHAIN } from './lineage.ts';
 
-/** In which attribute of a message its trace header travels here: the stand-in loses the system attribute of that name in batches. */
+/**
+ * The message attribute that carries the trace header here: the stand-in loses the system attribute of that name in
+ * batches.
+ */
 export const TRACE_ATTRIBUTE = 'AWSTraceHeader';
 
 type Handler = (event: { readonly Records?: readonly Partial<SQSRecord>[] }, context: Context) => unknown;
 
 /**
- * A function's handler, invoked as Lambda does it: the chain of requests that led here is counted on, and passed to the SDK. Where the
- * function does not allow loops, what goes beyond the longest chain is not invoked: its messages stay hidden, as those of a function that fails.
+ * Returns a function's handler that is invoked as Lambda does it: it continues the chain of requests, and passes the
+ * chain to the SDK. Where the function does not allow loops, invocations beyond the longest chain are skipped: their
+ * messages stay hidden, as those of a failing function.
  */
 export const counted =
   (handler: Handler): Handler =>
@@ -28,7 +32,7 @@ export const counted =
     return handler(event, context);
   };
 
-/** Moves the trace header of a message to where Lambda has it, and returns it. */
+/** Moves the trace header of a message to Lambda's attribute, and returns it. */
 function takeHeader({ attributes, messageAttributes }: Partial<SQSRecord>): string | undefined {
   const { [TRACE_ATTRIBUTE]: sent } = messageAttributes ?? {};
   if (messageAttributes && sent) delete messageAttributes[TRACE_ATTRIBUTE];

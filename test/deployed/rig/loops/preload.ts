@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /*
- * Loaded by each process of Node that the stand-in starts (`NODE_OPTIONS`): where it runs one of our functions, the chain of requests
- * that leads to an invocation is counted, which the stand-in itself does for direct invocations alone.
+ * Loaded by each Node process that the stand-in starts (`NODE_OPTIONS`). In a process with one of the project's
+ * functions, it counts the chain of requests that leads to an invocation. The stand-in itself does so for direct
+ * invocations alone.
  */
 
 const { LAMBDA_TASK_ROOT } = process.env;

@@ -10,7 +10,7 @@ import { leavesOf } from '#functions/cli/reference.ts';
 
 const SIMULATED_DIR = 'test/system/cli/transcripts';
 
-/** Where sessions are kept, and why some commands are not said there. */
+/** The places of recorded sessions, and the reasons for which some commands are missing there. */
 const PLACES: readonly {
   readonly place: string;
   readonly files: readonly string[];
@@ -48,7 +48,7 @@ const PLACES: readonly {
   },
 ];
 
-/** Why some are said nowhere. */
+/** The reasons for which some commands are missing everywhere. */
 const NOWHERE: Readonly<Record<string, string>> = {
   console: 'it goes on until it is stopped: test/unit/cli/console.test.ts',
   completion: 'it prints the script of a shell: test/system/cli/completion.test.ts',
@@ -65,7 +65,7 @@ function nameOf(command: Command): string {
 }
 
 for (const { place, files, notSaid } of PLACES) {
-  describe(`each command is said at ${place}`, () => {
+  describe(`each command is run at ${place}`, () => {
     const sessions = files.map((file) => readFileSync(join(PROJECT_DIR, file), 'utf8')).join('\n');
     const excused = { ...NOWHERE, ...notSaid };
     for (const command of commands) {
@@ -75,7 +75,7 @@ for (const { place, files, notSaid } of PLACES) {
         assert.equal(isSaid, reason === undefined);
       });
     }
-    test('what is left out is a command', () => {
+    test('only existing commands are excused', () => {
       assert.deepEqual(
         Object.keys(excused).filter((name) => !commands.includes(name)),
         [],

@@ -6,7 +6,7 @@ import { Transcript, taintward } from '#test/transcripts/transcript.ts';
 const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 const DB = ['explain', 'pod', 'default/db-0'];
 
-test('a pod of the simulated cluster is explained before it is tainted, while it counts down, and while it is held', async (t) => {
+test('explain shows a pod of the simulated cluster before its node is tainted, during its countdown, and while it is held', async (t) => {
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
   await at.until(({ out }) => out.includes('stays'), DB);
@@ -28,7 +28,7 @@ test('a pod of the simulated cluster is explained before it is tainted, while it
   at.compare(t, golden('explain'));
 });
 
-test('a pod is explained by a bare context, without any service', async (t) => {
+test('explain works with a bare context, without a service', async (t) => {
   const { state, type } = await npmStart(t);
   const kubeconfig = join(state, 'cluster', 'simulated-cluster.kubeconfig');
   const at = new Transcript({ always: ['--kubeconfig', kubeconfig, '--context', 'simulated'] });

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { npmStart } from '#test/transcripts/npm-start.ts';
 import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 
-/** What is said once all of their pods are ready. */
+/** The output of what-if once all pods are ready. */
 const ALL_READY = [
   / of 16 pods, /,
   /all 6 are evicted together/,
@@ -14,7 +14,7 @@ const ALL_READY = [
   /checkout +1 +4/,
 ];
 
-/** Its second toleration counts for nothing. */
+/** Its second toleration has no effect. */
 const SHADOWED = `apiVersion: v1
 kind: Pod
 metadata: { name: web }
@@ -32,10 +32,10 @@ const untilAllReady = (at: Transcript): Promise<void> =>
 
 const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 
-test('what waits on the simulated cluster is shown, held, stopped and resumed', async (t) => {
+test('pending evictions of the simulated cluster are shown, held, stopped, and resumed', async (t) => {
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
-  // A pod that is bound to the node once it is tainted has a later deadline.
+  // A pod that is bound to the node after the taint has a later deadline.
   await untilAllReady(at);
   await at.say('doctor');
   await at.say('pending');
@@ -61,7 +61,7 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
   await at.say('status', '-o', 'yaml');
   await at.say('resume', 'simulated', '--reason', 'go on');
   await at.say('stop', '--all', '--reason', 'an incident', '--for', '1h');
-  // A decision may still be on its way.
+  // A decision can still be in progress.
   await at.until(({ out }) => /^Backlog: +none$/m.test(out), ['status']);
   await at.say('resume', '--all', '--reason', 'over');
   await at.say('audit');
@@ -72,9 +72,9 @@ test('what waits on the simulated cluster is shown, held, stopped and resumed', 
   at.compare(t, golden('waiting'));
 });
 
-test('what would happen on the simulated cluster is told, and what cannot happen there', async (t) => {
+test('forecasts for the simulated cluster are shown, with the checks that are impossible there', async (t) => {
   const { state } = await npmStart(t);
-  // Where it lies from here.
+  // Removes the path of the manifest from the output.
   const at = new Transcript({ always: ['--state-dir', state], names: [[/\S*\/(?=pod\.yaml)/g, '']] });
   await untilAllReady(at);
   await at.say('lint');
@@ -84,7 +84,7 @@ test('what would happen on the simulated cluster is told, and what cannot happen
   at.compare(t, golden('asked'));
 });
 
-test('what rules the simulated cluster is said, and taken back', async (t) => {
+test('rules of the simulated cluster are shown, and canceled', async (t) => {
   const { state } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
   const there = ['--cluster', 'simulated', '--reason', 'it is being mended'];
@@ -110,7 +110,7 @@ test('what rules the simulated cluster is said, and taken back', async (t) => {
   at.compare(t, golden('ruled'));
 });
 
-test('what went from the simulated cluster is told', async (t) => {
+test('past evictions of the simulated cluster are shown', async (t) => {
   const { state, type } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state], names: LATENESS });
   type('taint node-1 gone=yes:NoExecute');
@@ -121,7 +121,7 @@ test('what went from the simulated cluster is told', async (t) => {
   at.compare(t, golden('history'));
 });
 
-test('a cluster is looked at by a bare context', async (t) => {
+test('a cluster is inspected with a bare context', async (t) => {
   const { state } = await npmStart(t);
   const at = new Transcript({
     always: ['--kubeconfig', join(state, 'cluster', 'simulated-cluster.kubeconfig')],
@@ -131,7 +131,7 @@ test('a cluster is looked at by a bare context', async (t) => {
   at.compare(t, golden('bare-context'));
 });
 
-test('what cannot be done is refused in a sentence', async (t) => {
+test('impossible operations are rejected in one sentence', async (t) => {
   const { state } = await npmStart(t);
   const at = new Transcript({ always: ['--state-dir', state] });
   await at.say('status', 'nowhere');

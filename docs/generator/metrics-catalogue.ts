@@ -4,7 +4,7 @@ import { localContext } from '#functions/agent/lambda-context.ts';
 import { createHandler as createHeartbeat } from '#functions/heartbeat/handler.ts';
 import { Emf, emfEvictionMetrics } from '#shared/aws/emf.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
-import { DELTA_QUEUES } from '#shared/engine/watch/outbox.ts';
+import { DELTA_QUEUES } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { logTo } from '#shared/telemetry/log.ts';

@@ -1,7 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
+import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import {
   EVICT_PERMISSIONS,

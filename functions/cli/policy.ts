@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import { released } from '#shared/operations/acts/effect.ts';

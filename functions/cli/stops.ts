@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
+import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { released } from '#shared/operations/acts/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
 import { pendingLook } from '#shared/operations/look/pending.ts';

@@ -20,8 +20,8 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { renewable } from '#shared/time/cache.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
-import { renewable } from '#shared/time/renewable.ts';
 import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(deltaEnvironment, process.env);

@@ -1,6 +1,6 @@
 import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
-import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/outbox.ts';
 import { PendingDeltas, subjectOf } from '#shared/engine/watch/pending-deltas.ts';
+import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/ports.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';

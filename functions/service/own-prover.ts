@@ -1,6 +1,6 @@
-import type { EvictDeps } from '#shared/engine/evict/evict-node.ts';
-import { whyNotEvicting } from '#shared/engine/evict/probe.ts';
-import type { Prover } from '#shared/engine/watch/prover.ts';
+import type { EvictDeps } from '#shared/engine/evict/ports.ts';
+import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
+import type { Prover } from '#shared/engine/watch/ports.ts';
 
 /**
  * Proves evictions by a call, in the process that decides and evicts. There, the relay, deciding, and

@@ -1,6 +1,5 @@
-import { clusterGate } from '#shared/eviction/gate.ts';
+import { clusterGate, isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { isOn } from '#shared/eviction/in-force.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';

@@ -11,13 +11,13 @@ import {
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
-import { announce } from '#shared/engine/evict/announce.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
-import { type EvictDeps, evictNode } from '#shared/engine/evict/evict-node.ts';
+import { announce } from '#shared/engine/evict/events.ts';
+import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
+import type { EvictDeps } from '#shared/engine/evict/ports.ts';
 import { ReportingStore } from '#shared/engine/evict/reporting-store.ts';
-import { tryAgain } from '#shared/engine/evict/try-again.ts';
 import type { News } from '#shared/engine/news.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';

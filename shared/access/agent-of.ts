@@ -1,6 +1,6 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import { cached } from '#shared/time/cached.ts';
+import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /**

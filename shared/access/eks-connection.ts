@@ -1,11 +1,11 @@
 import { DescribeClusterCommand, type EKSClient } from '@aws-sdk/client-eks';
 import { SignatureV4 } from '@smithy/signature-v4';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
+import { type Obtained, RefreshingCache } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients, EksWay } from './aws-clients.ts';
-import { type Obtained, RefreshingCache } from './refreshing-cache.ts';
 
 /** Lifetime of a token: 15 minutes from its signing, less one for clock skew. */
 const TOKEN_LIFE_MS = 14 * 60_000;

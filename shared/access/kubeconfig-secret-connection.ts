@@ -8,10 +8,10 @@ import {
 } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { staticAccess } from '#shared/kubernetes/kubeconfig/static-access.ts';
 import type { KubeconfigSecretAccess } from '#shared/state/registry.ts';
+import { RefreshingCache } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { AccessError, awsAccessError } from './access-error.ts';
 import type { AwsClients } from './aws-clients.ts';
-import { RefreshingCache } from './refreshing-cache.ts';
 
 /** A kubeconfig in a secret, as one part of the service reads it. */
 export type SecretWay = Omit<KubeconfigSecretAccess, 'secretArn'> & { readonly secretArn: string };

@@ -1,6 +1,5 @@
 import type * as z from 'zod';
-import { firstFault } from '#shared/text/first-fault.ts';
-import { readAs } from '#shared/text/read-as.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
 
 /**
  * A message that must not be processed. Another attempt cannot succeed, so the message belongs in the dead-letter

@@ -1,6 +1,6 @@
 import type * as z from 'zod';
+import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
@@ -10,9 +10,9 @@ import { auditOutput, EVENTS, entryOutput } from '#shared/operations/look/output
 import { statusOf } from '#shared/operations/look/status.ts';
 import type { HistoryEntry } from '#shared/state/history.ts';
 import { policyText } from '#shared/state/policy-document.ts';
+import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { once } from '#shared/time/once.ts';
 import { VERSION } from '#shared/version.ts';
 import { performAct, previewAct } from './acts.ts';
 import {

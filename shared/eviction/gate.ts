@@ -3,12 +3,11 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterGate, EvictionGate, OfTaints } from './eviction-gate.ts';
 import type { PodFacts } from './facts.ts';
 import type { NodeName } from './identity.ts';
-import { isOn, modeOf } from './in-force.ts';
-import type { LabelExpression, LabelSelector } from './label-selector.ts';
-import { matchesPattern } from './namespace-pattern.ts';
 import type { Lapse, NodeLife } from './node-life.ts';
-import type { Hold, HoldTarget, Rules, Selection, Trip } from './policy.ts';
+import type { Hold, HoldTarget, Mode, Policy, Rules, Selection, Trip } from './policy.ts';
 import type { EvictionRecord } from './records.ts';
+import type { LabelExpression, LabelSelector } from './selectors.ts';
+import { matchesPattern } from './selectors.ts';
 
 type Owner = NonNullable<PodFacts['owner']>;
 
@@ -279,3 +278,10 @@ function holdsBy(
   const before = downSince !== undefined && trippedAt - downSince >= DOWN_BEFORE_MS;
   return down && !before && (scope === 'cluster' || zone === undefined || zone === tripped);
 }
+
+/** Reports whether something that ends at `until` is still in force at `now`. An absent `until` never ends. */
+export const isOn = (until: EpochMs | undefined, now: EpochMs): boolean => until === undefined || now < until;
+
+/** Returns the mode of a policy at `now`. Once a pause is over, the mode is `enforce`. */
+export const modeOf = ({ mode, pausedUntil }: Pick<Policy, 'mode' | 'pausedUntil'>, now: EpochMs): Mode =>
+  mode === 'paused' && !isOn(pausedUntil, now) ? 'enforce' : mode;

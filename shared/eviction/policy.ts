@@ -3,8 +3,7 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { duration } from '#shared/time/written.ts';
 import type { NodeName, PodUid } from './identity.ts';
-import { contradiction, type LabelSelector } from './label-selector.ts';
-import { isPattern } from './namespace-pattern.ts';
+import { contradiction, isPattern, type LabelSelector } from './selectors.ts';
 import {
   byTaintKey,
   count,

@@ -1,5 +1,5 @@
 import { matchesLabels } from '#shared/eviction/gate.ts';
-import type { LabelSelector } from '#shared/eviction/label-selector.ts';
+import type { LabelSelector } from '#shared/eviction/selectors.ts';
 
 /** A disruption budget, with the status that its controller set. */
 export interface Budget {

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
-import { cached } from '#shared/time/cached.ts';
+import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Fault } from './fault.ts';

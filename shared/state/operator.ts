@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';

@@ -3,8 +3,7 @@ import { podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
 import type { EndedPod, EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
-import { firstFault } from '#shared/text/first-fault.ts';
-import { readAs } from '#shared/text/read-as.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { StoreError } from './store.ts';
 

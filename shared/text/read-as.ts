@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { escapeForDisplay } from './escape-for-display.ts';
 
 /**
  * Parses a foreign value like the schema's `safeParse`, which itself throws for some values. To check whether a text or
@@ -15,4 +16,36 @@ export function readAs<T>(schema: z.ZodType<T>, value: unknown): z.ZodSafeParseR
       error: new z.ZodError([{ code: 'custom', path: [], message, input: value }]) as z.ZodError<T>,
     };
   }
+}
+
+/** Maximum characters of a fault's field and of its description. */
+const MAX_LENGTH = 200;
+
+/** The first fault that a schema found, for a sentence. */
+export interface Fault {
+  /** Place of the fault: names and indexes with dots between; empty: the whole value. */
+  readonly field: string;
+  /** The fault, without a full stop. */
+  readonly fault: string;
+}
+
+/**
+ * Returns the first fault that a schema found. Both texts are short and safe to display, however large or odd the value
+ * is.
+ */
+export function firstFault({ issues: [issue] }: z.ZodError): Fault {
+  const field = issue?.path.join('.') ?? '';
+  return {
+    field: escapeForDisplay(field, MAX_LENGTH),
+    fault: escapeForDisplay(issue ? faultOf(issue) : '', MAX_LENGTH),
+  };
+}
+
+function faultOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys')
+    return `has no field ${escapeForDisplay(issue.keys[0] ?? '', 100)}: leave it out`;
+  // An issue doesn't contain the value itself.
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received undefined')) return 'is missing';
+  if (issue.code === 'invalid_type' && issue.message.endsWith('received NaN')) return 'is no number';
+  return issue.message;
 }

@@ -1,4 +1,4 @@
-import { isNewer } from '#shared/engine/watch/resource-version.ts';
+import { isNewer } from '#shared/engine/watch/list-pages.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** A change of an object. `state`: the state of a node after the change, by its number in the truth. */

@@ -190,7 +190,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'a pause never ends by itself': {
     area: 'policy',
     shows: { climate: 'fair', governed: true },
-    file: 'shared/eviction/in-force.ts',
+    file: 'shared/eviction/gate.ts',
     instead: "mode === 'paused' && !isOn(pausedUntil, now) ? 'enforce' : mode",
     says: 'mode',
   },
@@ -225,14 +225,14 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'a probe asks for no permission': {
     area: 'relay',
     shows: { kind: 'takeovers' },
-    file: 'shared/engine/evict/probe.ts',
+    file: 'shared/engine/evict/proofs.ts',
     instead: 'if (missing.length > 0) return',
     says: 'if (missing.length < 0) return',
   },
   'a probe asks nobody for the time': {
     area: 'relay',
     shows: { kind: 'takeovers' },
-    file: 'shared/engine/evict/probe.ts',
+    file: 'shared/engine/evict/proofs.ts',
     instead: 'return areApart(api.skews) ? heldText(api.skews) : undefined;',
     says: 'return undefined;',
   },

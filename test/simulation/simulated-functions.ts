@@ -3,7 +3,7 @@ import { createHandler as createExpiryHandler } from '#functions/expiry/handler.
 import { createHandler as createEvictHandler, EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
 import type { QueueKey } from '#shared/aws/queue-set.ts';
-import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';

@@ -5,7 +5,7 @@ import type { ClusterView } from '#shared/engine/watch/cluster-view.ts';
 import { ClusterWatch } from '#shared/engine/watch/cluster-watch.ts';
 import { PodFollowLimits } from '#shared/engine/watch/follow-pods.ts';
 import { GuardController, type GuardControllerDeps } from '#shared/engine/watch/guard-controller.ts';
-import type { Outbox } from '#shared/engine/watch/outbox.ts';
+import type { Outbox } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { RulesListener } from '#shared/engine/watch/rules-watch.ts';
 import type { Rules } from '#shared/eviction/policy.ts';

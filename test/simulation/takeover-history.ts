@@ -184,7 +184,8 @@ class TakeoverHistory {
     });
     // The evict function logs these once it has stored them.
     this.#story.onLogged = (event) => {
-      if (/^(eviction\.(held|released|canceled)|pod\.(evicted|already-gone))$/.test(event)) this.#judge.passed();
+      if (/^(eviction\.(held|released|canceled)|pod\.(evicted|already-gone))$/.test(event))
+        this.#judge.passed();
     };
     this.#cluster.renewed = (at) => {
       this.#story.tell('heartbeat', { at });

@@ -1,7 +1,7 @@
 import { deltaMessage } from '#shared/aws/delta-message.ts';
 import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
-import { DELTA_QUEUES, type DeltaQueue } from '#shared/engine/watch/outbox.ts';
 import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
+import { DELTA_QUEUES, type DeltaQueue } from '#shared/engine/watch/ports.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import type { NodeName } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -1,4 +1,4 @@
-import type { Prover } from '#shared/engine/watch/prover.ts';
+import type { Prover } from '#shared/engine/watch/ports.ts';
 
 /** A prover that always finds evictions working. */
 export const PROVEN: Prover = { prove: async () => ({ asOf: Date.now() }) };

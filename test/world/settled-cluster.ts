@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
-import { contextFleet } from '#shared/operations/fleet/context-fleet.ts';
 import type { ContextFleet } from '#shared/operations/fleet/fleet.ts';
 import type { LiveCluster } from '#shared/operations/fleet/live-cluster.ts';
+import { contextFleet } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
 

@@ -12,7 +12,7 @@ import type {
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
-import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
@@ -21,7 +21,7 @@ import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
-import { renewable } from '#shared/time/renewable.ts';
+import { renewable } from '#shared/time/cache.ts';
 import { createHandler, type EvictHandlerDeps } from './handler.ts';
 
 /** The environment variables that the handler needs. */

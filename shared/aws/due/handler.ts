@@ -1,11 +1,10 @@
 import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
 import type { Again } from '#shared/engine/again.ts';
-import { announce } from '#shared/engine/evict/announce.ts';
-import { type EvictDeps, evictNode } from '#shared/engine/evict/evict-node.ts';
-import type { SetAside } from '#shared/engine/evict/ports.ts';
-import { whyNotEvicting } from '#shared/engine/evict/probe.ts';
-import { tryAgain } from '#shared/engine/evict/try-again.ts';
+import { announce } from '#shared/engine/evict/events.ts';
+import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
+import type { EvictDeps, SetAside } from '#shared/engine/evict/ports.ts';
+import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';

@@ -3,8 +3,8 @@ import { deduplicationId, deltaMessage, messageGroupId } from '#shared/aws/delta
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/aws/limits.ts';
 import { messageBytes } from '#shared/aws/message-fault.ts';
 import type { Subject } from '#shared/engine/watch/cluster-view.ts';
-import type { DeltaQueue } from '#shared/engine/watch/outbox.ts';
 import { type PendingDeltas, subjectOf } from '#shared/engine/watch/pending-deltas.ts';
+import type { DeltaQueue } from '#shared/engine/watch/ports.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { type Delta, deltaId, onlyPod } from '#shared/eviction/facts.ts';

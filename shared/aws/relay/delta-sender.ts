@@ -1,6 +1,6 @@
 import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
-import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/outbox.ts';
 import { PendingDeltas } from '#shared/engine/watch/pending-deltas.ts';
+import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/ports.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';

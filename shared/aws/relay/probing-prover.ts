@@ -1,5 +1,5 @@
 import { deduplicationId, encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
-import type { Proof, Prover } from '#shared/engine/watch/prover.ts';
+import type { Proof, Prover } from '#shared/engine/watch/ports.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { probeDelta, probeRef } from '#shared/eviction/probe.ts';
 import type { ProofReader, StoredProofs } from '#shared/state/proofs.ts';

@@ -1,11 +1,18 @@
 import pMap from 'p-map';
+import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import { type Because, becauseOf, type Countdown, type News } from '#shared/engine/news.ts';
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { deltaId, type Version } from '#shared/eviction/facts.ts';
-import type { PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { NodeRef, PodRef, PodUid } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { gateText } from '#shared/explain/gate-text.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import type { EvictDeps } from './ports.ts';
 
 /** The built-in controller's reason for all its Events, so that alerts on it keep working. */
 export const EVENT_REASON = 'TaintManagerEviction';
@@ -79,3 +86,87 @@ export async function postEvents(
 export function logLost({ pod, message }: PodEvent, reason: unknown, log: Log): void {
   log.warn('event.dropped', { namespace: pod.namespace, pod: pod.name, message, error: reason });
 }
+
+/**
+ * Posts the Events of decisions on a node. For a cluster that is no longer managed, the Events are logged as dropped.
+ */
+export async function announce(
+  { cluster }: NodeRef,
+  { cancelled, countdowns }: News,
+  deps: Pick<EvictDeps, 'clusters' | 'clock' | 'log' | 'rules'>,
+): Promise<void> {
+  const { policy } = countdowns.length > 0 ? await deps.rules(cluster) : {};
+  const events = [
+    ...cancelled.flatMap(({ version, pods }) => pods.map((pod) => cancellingDeletion(pod, version))),
+    ...countdowns.map((pod) => countingDown(pod, policy?.mode === 'observe')),
+  ];
+  try {
+    await postEvents(await deps.clusters.api(cluster), events, deps);
+  } catch (error) {
+    if (!(error instanceof UnknownClusterError)) throw error;
+    for (const event of events) logLost(event, error, deps.log);
+  }
+}
+
+/*
+ * Events about countdowns, in addition to the built-in controller's Events, whose texts and reason stay as they are. Each of
+ * these has a reason of its own. One per pod and change.
+ */
+
+/** Returns the Event for a countdown that started, or whose deadline changed. `observed`: the pod won't be evicted. */
+export function countingDown({ moved, ...pod }: Countdown, observed: boolean): PodEvent {
+  const what = observed ? 'In enforce mode, the pod would' : 'The pod will';
+  return about(pod, {
+    key: `countdown/${pod.fireAt}`,
+    reason: moved ? 'TaintwardEvictionRescheduled' : 'TaintwardEvictionScheduled',
+    message: `${moved ? 'Eviction rescheduled. ' : ''}${what} be evicted at ${timeText(pod.fireAt)} because it ${becauseText(pod.because)}`,
+  });
+}
+
+/** Returns the Event for a due pod that is held, or would have been evicted. */
+export function heldBack(record: EvictionRecord, by: EvictionGate): PodEvent {
+  if (by.kind === 'observe') {
+    const because = becauseText(record.reasons.map(becauseOf));
+    return about(record, {
+      key: `would/${record.fireAt}`,
+      reason: 'TaintwardWouldEvict',
+      message: `In enforce mode, the pod would have been evicted at ${timeText(record.fireAt)} because it ${because}`,
+    });
+  }
+  return about(record, {
+    key: `held/${by.kind}/${record.fireAt}`,
+    reason: 'TaintwardEvictionHeld',
+    message: `Eviction held by ${gateText({ by }, timeText)}. ${dueText(record)}`,
+  });
+}
+
+/** Returns the Event for a due pod whose eviction the Eviction API temporarily rejects. */
+export function blockedEviction(record: EvictionRecord, by: 'budget' | 'admission'): PodEvent {
+  return about(record, {
+    key: `blocked/${record.fireAt}`,
+    reason: 'TaintwardEvictionBlocked',
+    message: `Eviction ${BLOCKED_BY[by]} and will be retried. ${dueText(record)}`,
+  });
+}
+
+const BLOCKED_BY = {
+  budget: 'blocked by a disruption budget',
+  admission: 'rejected by an admission webhook or policy',
+};
+
+const dueText = ({ fireAt, reasons }: EvictionRecord): string =>
+  `The pod has been due since ${timeText(fireAt)} because it ${becauseText(reasons.map(becauseOf))}`;
+
+const about = (
+  { uid, namespace, name }: Pick<EvictionRecord, 'uid' | 'namespace' | 'name'>,
+  { key, reason, message }: Pick<PodEvent, 'key' | 'reason' | 'message'>,
+): PodEvent => ({ pod: { namespace, name }, key: `${uid}/${key}`, type: 'Normal', reason, message });
+
+const becauseText = (because: readonly Because[]): string =>
+  because
+    .map(({ taint, toleration, seconds }) =>
+      toleration === undefined
+        ? `does not tolerate ${taint}`
+        : `tolerates ${taint} for ${seconds} s (tolerations[${toleration}])`,
+    )
+    .join(' and ');

@@ -1,30 +1,17 @@
-import { type ClusterAccess, UnknownClusterError } from '#shared/access/registered-clusters.ts';
+import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import type { Again } from '#shared/engine/again.ts';
-import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import { isComplete } from '#shared/eviction/outcome.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { isTainted } from '#shared/eviction/records.ts';
 import { dueOf, nextMomentOf } from '#shared/eviction/retry.ts';
 import type { KubernetesApi } from '#shared/kubernetes/api.ts';
+import { commitUnderLock } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { markingForDeletion, postEvents } from './events.ts';
-import type { NotedProofs } from './noted-proofs.ts';
 import { Pass } from './pass.ts';
-import type { PassDeps } from './ports.ts';
+import type { EvictDeps } from './ports.ts';
 import { endRetry, endUnregistered, recordPass } from './record-pass.ts';
-
-/** Dependencies of evicting pods. */
-export interface EvictDeps extends PassDeps {
-  readonly clusters: ClusterAccess;
-  /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
-  readonly proofs?: Pick<NotedProofs, 'probed' | 'passed'>;
-  /**
-   * Posts Events while other work continues. Absent: a pass ends with its Events, because a function is frozen
-   * afterwards.
-   */
-  readonly laterEvents?: {
-    post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
-  };
-}
 
 /**
  * Processes a node: evicts the due pods that still must be evicted, corrects records that the live state contradicts,
@@ -109,4 +96,22 @@ function byDeadline(records: readonly EvictionRecord[], now: EpochMs): readonly 
     .map((record) => ({ record, rank: rank(record) }))
     .sort((a, b) => a.rank - b.rank)
     .map(({ record }) => record);
+}
+
+/** Retries failed evictions on request: they count as never tried. A repeated request finds none. */
+export async function tryAgain(
+  ref: NodeRef,
+  uids: readonly PodUid[],
+  { store, clock }: Pick<EvictDeps, 'store' | 'clock'>,
+): Promise<void> {
+  await commitUnderLock(store, ref, uids, clock, ({ node, scheduled }) => {
+    const schedule = [...scheduled.values()]
+      .filter(({ gaveUpAt }) => gaveUpAt !== undefined)
+      .map(({ failure: _failure, gaveUpAt: _gaveUpAt, ...record }) => record);
+    if (schedule.length === 0) return { result: undefined };
+    const change = { schedule, end: [], live: isTainted(node) };
+    if (!node?.retry) return { result: undefined, change };
+    const { retry: _retry, ...rested } = node;
+    return { result: undefined, change: { ...change, node: rested } };
+  });
 }

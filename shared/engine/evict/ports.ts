@@ -1,5 +1,6 @@
+import type { ClusterAccess } from '#shared/access/registered-clusters.ts';
 import type { Timers } from '#shared/engine/timers.ts';
-import type { NodeRef, PodUid } from '#shared/eviction/identity.ts';
+import type { ClusterName, NodeRef, PodUid } from '#shared/eviction/identity.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
 import type { RulesReader } from '#shared/state/rules-store.ts';
@@ -7,21 +8,44 @@ import type { Store } from '#shared/state/store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { EvictionMetrics } from '#shared/telemetry/metrics.ts';
 import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** Keeps a copy of evictions of a node that failed, with the error. */
 export type SetAside = (ref: NodeRef, pods: readonly PodUid[], reason: string) => Promise<void>;
 
-/** What a pass needs of the world. */
+/** Dependencies of a pass over the due pods of a node. */
 export interface PassDeps {
   readonly store: Store;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: EvictionMetrics;
-  /** What governs a cluster; with a look's age, at most a second old. */
+  /** Reads a cluster's rules, which together with the look at its node are at most a second old. */
   readonly rules: RulesReader;
   readonly rates: RateLimiter;
   readonly permits: Permits;
   readonly timers: Timers;
   /** Keeps a copy of failed evictions for an operator to redrive. Absent: the store alone keeps them. */
   readonly setAside?: SetAside;
+}
+
+/** Notes proofs that evictions work, for a relay in another process. Never rejects. */
+export interface Proofs {
+  /** A probe was carried out. `failure`: why evictions don't work; `undefined`: they do. */
+  probed(cluster: ClusterName, sentAt: EpochMs, failure: string | undefined): Promise<void>;
+  /** A pass was complete. */
+  passed(cluster: ClusterName): Promise<void>;
+}
+
+/** Dependencies of evicting pods. */
+export interface EvictDeps extends PassDeps {
+  readonly clusters: ClusterAccess;
+  /** Absent: the relay is in this process, and calls `whyNotEvicting` for a proof. */
+  readonly proofs?: Proofs;
+  /**
+   * Posts Events while other work continues. Absent: a pass ends with its Events, because a function is frozen
+   * afterwards.
+   */
+  readonly laterEvents?: {
+    post(cluster: ClusterName, events: number, post: () => Promise<void>): Promise<void>;
+  };
 }

@@ -15,8 +15,7 @@ import { dueOf } from '#shared/eviction/retry.ts';
 import type { PodEvent } from '#shared/kubernetes/announcement.ts';
 import { commitUnderLock } from '#shared/state/store.ts';
 import { evictionFields, evictionRef } from '#shared/telemetry/log-events.ts';
-import { blockedEviction, countingDown, heldBack } from './countdown-events.ts';
-import { cancellingDeletion, gaveUpDeletion } from './events.ts';
+import { blockedEviction, cancellingDeletion, countingDown, gaveUpDeletion, heldBack } from './events.ts';
 import type { PassDeps } from './ports.ts';
 
 /**

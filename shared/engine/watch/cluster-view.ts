@@ -32,8 +32,8 @@ import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { PodRoom } from './memory-limits.ts';
 import { NodeTally } from './node-tally.ts';
-import { PodRoom } from './pod-room.ts';
 import { TerminatingPods } from './terminating-pods.ts';
 
 /** The subject of a delta: a node with all its pods or, with a UID, one existing pod. */

@@ -2,9 +2,8 @@ import type { Change, LiveNode, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import { listPages } from './list-pages.ts';
-import { NodeList, NodeRoom } from './node-room.ts';
-import { isNewer, versionOf } from './resource-version.ts';
+import { isNewer, listPages, versionOf } from './list-pages.ts';
+import { NodeList, NodeRoom } from './memory-limits.ts';
 import { isExpired, retryMs, WatchTimeoutError, watchWithTimeout } from './watch-with-timeout.ts';
 
 /**

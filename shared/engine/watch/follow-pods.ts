@@ -6,11 +6,10 @@ import { Age } from '#shared/time/age.ts';
 import { type Clock, stopwatchMs } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import type { Request } from './follow-nodes.ts';
-import { listPages } from './list-pages.ts';
+import { isNewer, listPages, newest, versionOf } from './list-pages.ts';
 import { ListSlots } from './list-slots.ts';
+import { PassingPods, tooManyPassing } from './memory-limits.ts';
 import { PodMerge } from './pod-merge.ts';
-import { PassingPods, tooManyPassing } from './pod-room.ts';
-import { isNewer, newest, versionOf } from './resource-version.ts';
 import { isExpired, isLost, retryMs, watchWithTimeout } from './watch-with-timeout.ts';
 
 /** Maximum for one cluster. An API server takes the resources for a fifth list from the other four. */

@@ -2,7 +2,7 @@ import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import type { NodeName, PodUid } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ClusterView, Subject } from './cluster-view.ts';
-import type { DeltaQueue } from './outbox.ts';
+import type { DeltaQueue } from './ports.ts';
 
 /**
  * Maximum pods that are marked by themselves; further pods are sent with their nodes. The names of removed pods take

@@ -1,6 +1,6 @@
 import type { Change, LivePod } from '#shared/kubernetes/api.ts';
-import type { PassingPods } from './pod-room.ts';
-import { isNewer } from './resource-version.ts';
+import { isNewer } from './list-pages.ts';
+import type { PassingPods } from './memory-limits.ts';
 
 /** Maximum events that wait for a list; beyond that, another list is cheaper. */
 const MAX_BUFFERED = 10_000;

@@ -15,7 +15,7 @@ import {
 } from '#shared/telemetry/metrics.ts';
 import type { ClusterRelayState, ModeInForce } from './cluster-state.ts';
 import type { ViewCounts } from './cluster-view.ts';
-import { DELTA_QUEUES } from './outbox.ts';
+import { DELTA_QUEUES } from './ports.ts';
 import type { TakeoverState } from './takeover-heartbeat.ts';
 
 const RESOURCES = ['nodes', 'pods'] as const;

@@ -10,7 +10,7 @@ import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
-import type { Proof } from './prover.ts';
+import type { Proof } from './ports.ts';
 
 /** Interval between heartbeats. Four fit into the usual heartbeat timeout. */
 export const HEARTBEAT_MS = 20_000;

@@ -4,8 +4,7 @@ import { delimiter, dirname, join, resolve, sep } from 'node:path';
 import { load, YAMLException } from 'js-yaml';
 import * as z from 'zod';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
-import { firstFault } from '#shared/text/first-fault.ts';
-import { readAs } from '#shared/text/read-as.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
 
 /** A kubeconfig, or a file that it refers to, is unusable. The message describes the remediation and contains no secret. */
 export class KubeconfigError extends Error {

@@ -1,4 +1,4 @@
-import type { LabelSelector } from '#shared/eviction/label-selector.ts';
+import type { LabelSelector } from '#shared/eviction/selectors.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { fieldsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import type { ClusterObjects } from '../fleet/cluster-objects.ts';

@@ -3,9 +3,9 @@ import { NodeTally } from '#shared/engine/watch/node-tally.ts';
 import type { SeenTaint } from '#shared/eviction/facts.ts';
 import { asksLease, matchesLabels } from '#shared/eviction/gate.ts';
 import type { ClusterName, NodeName } from '#shared/eviction/identity.ts';
-import type { LabelSelector } from '#shared/eviction/label-selector.ts';
 import type { ReleasedTrip, Rules } from '#shared/eviction/policy.ts';
 import type { Partition } from '#shared/eviction/records.ts';
+import type { LabelSelector } from '#shared/eviction/selectors.ts';
 import type { Budget } from '#shared/explain/budgets.ts';
 import { enforcedRules } from '#shared/explain/governing.ts';
 import {

@@ -1,11 +1,12 @@
 import type { Connect } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
+import { clusterName } from '#shared/eviction/identity.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { isInUse } from '#shared/state/sqlite/state-directory.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import { contextFleet } from './context-fleet.ts';
+
 import { deployedFleet } from './deployed-fleet.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';
@@ -100,4 +101,20 @@ function runsHere(hint: OpenFleetDeps['hint']): boolean {
     hint(`The state directory ${DEFAULT_STATE} of this directory is ignored: ${error.message}.`);
     return false;
   }
+}
+
+/**
+ * Makes a fleet of the cluster of a kubeconfig context, named after the context. Its calls reject with
+ * `KubeconfigError` if the context doesn't exist.
+ */
+export function contextFleet(access: LocalContextAccess, clock: Clock): ContextFleet {
+  const name = clusterName(access.context);
+  return {
+    kind: 'context',
+    where: `context ${access.context}`,
+    clusters: async () => [name],
+    manages: async (cluster) => cluster === name,
+    cluster: async () => liveCluster(name, localContextConnection(access), clock),
+    close: () => undefined,
+  };
 }

@@ -1,7 +1,6 @@
 import pMap from 'p-map';
-import { asksLease } from '#shared/eviction/gate.ts';
+import { asksLease, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode, type Policy } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';

@@ -1,6 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { History, HistoryQuery } from '#shared/state/history.ts';
+import type { History, HistoryEntry, HistoryQuery } from '#shared/state/history.ts';
 import type { RulesStore } from '#shared/state/rules-store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AuditOutput, auditOutput, type EntryOutput, entryOutput } from './output-records.ts';
 
 /** An event of one pod's eviction, or an entry of the audit log about one or all clusters. */
@@ -42,4 +43,25 @@ export async function happened(
   }
   // Events of the same time keep their order, and changes of the rules precede their effects.
   return found.reverse().sort((a, b) => a.entry.at - b.entry.at);
+}
+
+/** Maximum number of entries for one pod or node. */
+const MAX_ENTRIES = 50;
+
+/** Allows for clock skew between machines. */
+const AHEAD_MS = 60_000;
+
+/** Returns the newest entries of the whole history, oldest first. Rejects with `StoreError`. */
+export async function recentHistory(
+  history: History,
+  about: Omit<HistoryQuery, 'from' | 'to'>,
+  now: EpochMs,
+): Promise<readonly HistoryEntry[]> {
+  const found: HistoryEntry[] = [];
+  const query = { ...about, from: 0, to: now + AHEAD_MS };
+  for await (const entry of history.entries(query)) {
+    found.push(entry);
+    if (found.length === MAX_ENTRIES) break;
+  }
+  return found.reverse();
 }

@@ -1,6 +1,6 @@
+import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import { reportOf, type TripReport } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { isOn, modeOf } from '#shared/eviction/in-force.ts';
 import { DEFAULT_POLICY, type Mode } from '#shared/eviction/policy.ts';
 import type { BuiltIn } from '#shared/explain/built-in.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
-import { firstFault } from '#shared/text/first-fault.ts';
-import { readAs } from '#shared/text/read-as.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import {
   type Access,

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { once } from '#shared/time/once.ts';
+import { once } from '#shared/time/cache.ts';
 import { HISTORY_DAYS, MAX_HISTORY_DAYS } from '../stored.ts';
 import type { DynamoDbTable } from './dynamodb-table.ts';
 import { HISTORY_DAYS_TAG } from './table-definition.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { RoutedTimers } from '#shared/aws/routed-timers.ts';
 import type { Timers } from '#shared/engine/timers.ts';
-import { Alarm } from '#shared/time/alarm.ts';
+import { Alarm } from '#shared/engine/work-queue/moments.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { timersContract } from '#test/contracts/timers-contract.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isOn, modeOf } from '#shared/eviction/in-force.ts';
+import { isOn, modeOf } from '#shared/eviction/gate.ts';
 
 test('keeps a rule in force until its end, and indefinitely without an end', () => {
   assert.deepEqual([isOn(10, 9), isOn(10, 10), isOn(undefined, 10)], [true, false, true]);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { matchesPattern } from '#shared/eviction/namespace-pattern.ts';
 import { storedPolicy } from '#shared/eviction/policy.ts';
+import { matchesPattern } from '#shared/eviction/selectors.ts';
 import { parsePolicyDocument, policyText } from '#shared/state/policy-document.ts';
 
 describe('a namespace pattern', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { nodeName } from '#shared/eviction/identity.ts';
-import { versionPassed } from '#shared/kubernetes/passed-pods.ts';
+import { versionPassed } from '#shared/kubernetes/rest-resource.ts';
 
 const FOLLOWED = nodeName('followed');
 const follows = (node: string) => node === FOLLOWED;

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { LabelExpression } from '#shared/eviction/label-selector.ts';
 import { DEFAULT_POLICY, type Policy, type Selection, storedPolicy } from '#shared/eviction/policy.ts';
+import type { LabelExpression } from '#shared/eviction/selectors.ts';
 import {
   documentOf,
   MAX_DOCUMENT_CHARACTERS,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as z from 'zod';
-import { firstFault } from '#shared/text/first-fault.ts';
+import { firstFault } from '#shared/text/read-as.ts';
 
 const schema = z.strictObject({ node: z.string(), pods: z.array(z.object({ uid: z.string() })) });
 

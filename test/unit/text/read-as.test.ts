@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import * as z from 'zod';
-import { firstFault } from '#shared/text/first-fault.ts';
-import { readAs } from '#shared/text/read-as.ts';
+import { firstFault, readAs } from '#shared/text/read-as.ts';
 
 const schema = z.strictObject({ cluster: z.string().min(1) });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { Alarm } from '#shared/time/alarm.ts';
+import { Alarm } from '#shared/engine/work-queue/moments.ts';
 import { systemClock } from '#shared/time/clock.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { RefreshingCache } from '#shared/access/refreshing-cache.ts';
 import { RegisteredClusters } from '#shared/access/registered-clusters.ts';
 import { BuiltInWatch } from '#shared/console/built-in-watch.ts';
 import { FleetView } from '#shared/console/fleet-view.ts';
@@ -13,7 +12,7 @@ import { LEASE_TTL_MS } from '#shared/state/lease.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
-import { cached } from '#shared/time/cached.ts';
+import { cached, RefreshingCache } from '#shared/time/cache.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { rules } from '#test/unit/eviction/builders.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { once } from '#shared/time/once.ts';
+import { once } from '#shared/time/cache.ts';
 
 test('creates a value once, for its first caller', async (t) => {
   const make = t.mock.fn(async () => ({}));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
-import { renewable } from '#shared/time/renewable.ts';
+import { renewable } from '#shared/time/cache.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
 
 test('a renewed reader ignores earlier reads of rules, however recent', async () => {

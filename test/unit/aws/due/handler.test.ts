@@ -5,7 +5,7 @@ import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
 import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/handler.ts';
 import { encodeCancelled, encodeDue } from '#shared/aws/due-message.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
-import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { probeRef, probeTimerAt } from '#shared/eviction/probe.ts';
 import { QueueError } from '#shared/state/sender.ts';

@@ -5,7 +5,7 @@ import { Registry } from 'prom-client';
 import { parseDelta } from '#shared/aws/delta-message.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
-import type { Outbox } from '#shared/engine/watch/outbox.ts';
+import type { Outbox } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { compareVersions, type Delta, onlyPod, type PodFacts, type Version } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';

@@ -6,7 +6,7 @@ import { Emf } from '#shared/aws/emf.ts';
 import { MAX_BATCH_BYTES } from '#shared/aws/limits.ts';
 import { DeltaSender } from '#shared/aws/relay/delta-sender.ts';
 import { ClusterView, type Subject } from '#shared/engine/watch/cluster-view.ts';
-import type { Outbox } from '#shared/engine/watch/outbox.ts';
+import type { Outbox } from '#shared/engine/watch/ports.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { onlyPod } from '#shared/eviction/facts.ts';
 import { clusterName, type NodeName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';

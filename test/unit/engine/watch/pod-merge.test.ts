@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { getHeapStatistics } from 'node:v8';
 import fc from 'fast-check';
+import { PassingPods } from '#shared/engine/watch/memory-limits.ts';
 import { PodMerge } from '#shared/engine/watch/pod-merge.ts';
-import { PassingPods } from '#shared/engine/watch/pod-room.ts';
 import type { Change, LivePod } from '#shared/kubernetes/api.ts';
 import { livePod } from './live-objects.ts';
 

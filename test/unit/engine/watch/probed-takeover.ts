@@ -9,7 +9,7 @@ import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts'
 import { settingAside } from '#shared/aws/due-message.ts';
 import { ProbingProver } from '#shared/aws/relay/probing-prover.ts';
 import { RoutedTimers } from '#shared/aws/routed-timers.ts';
-import { NotedProofs } from '#shared/engine/evict/noted-proofs.ts';
+import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { keepTakeover } from '#shared/engine/watch/takeover-heartbeat.ts';
 import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import type { ApiError } from '#shared/kubernetes/http/api-error.ts';

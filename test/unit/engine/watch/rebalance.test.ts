@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { clusterLoad, isWorthGiving, leaseToAskFor, loadOf } from '#shared/engine/watch/rebalance.ts';
+import { clusterLoad, isWorthGiving, leaseToAskFor, loadOf } from '#shared/engine/watch/fleet.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { LeaseRecord } from '#shared/state/lease.ts';
 

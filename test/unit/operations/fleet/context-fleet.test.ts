@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contextFleet } from '#shared/operations/fleet/context-fleet.ts';
 import { clusterNamed } from '#shared/operations/fleet/fleet.ts';
+import { contextFleet } from '#shared/operations/fleet/open-fleet.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 test('rejects another cluster of a fleet next to a bare context and names the flags to add', async () => {

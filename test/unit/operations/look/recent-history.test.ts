@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
-import { recentHistory } from '#shared/operations/look/recent-history.ts';
+import { recentHistory } from '#shared/operations/look/history.ts';
 import { aNode, anEnding, aRecord, aRef } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';

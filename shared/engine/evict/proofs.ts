@@ -1,9 +1,18 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
+import { PROBE_NODE, probeRef } from '#shared/eviction/probe.ts';
+import { areApart, heldText } from '#shared/eviction/skew.ts';
+import {
+  EVICTING_PERMISSIONS,
+  missingPermissions,
+  permissionsNeededBy,
+} from '#shared/kubernetes/permissions.ts';
 import type { ProofNotes } from '#shared/state/proofs.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import type { EvictDeps, Proofs } from './ports.ts';
 
 /** Time since the last probe after which proofs aren't needed. */
 const ASKED_FOR_MS = 10 * 60_000;
@@ -21,7 +30,7 @@ export interface NotedProofsDeps {
  * every few seconds, so a cluster that isn't taken over causes no cost. Never rejects: without the note, the relay
  * correctly concludes that it has no proof.
  */
-export class NotedProofs {
+export class NotedProofs implements Proofs {
   readonly #deps: NotedProofsDeps;
   readonly #probed = new Map<ClusterName, Age>();
   readonly #noted = new Map<ClusterName, Age>();
@@ -56,3 +65,34 @@ export class NotedProofs {
 }
 
 const isYounger = (age: Age | undefined, ms: number): boolean => age !== undefined && age.atMostMs <= ms;
+
+/**
+ * Takes every step of an eviction except the eviction itself. It reads the cluster's rules and a node's stored state,
+ * and asks the API server for a node and for the credentials' permissions. Clocks that differ hold every eviction.
+ * Resolves with the first step that fails, in a few words; `undefined`: none does. Never rejects. Rules that hold every
+ * pod fail no step: the built-in controller must not evict these pods either.
+ */
+export async function whyNotEvicting(
+  cluster: ClusterName,
+  { rules, store, clusters, clock }: Pick<EvictDeps, 'rules' | 'store' | 'clusters' | 'clock'>,
+): Promise<string | undefined> {
+  let step = "the cluster's rules can't be read";
+  try {
+    const { policy } = await rules(cluster);
+    step = "the stored state can't be read";
+    await store.load(probeRef(cluster), clock.now(), []);
+    step = "the cluster can't be reached";
+    const api = await clusters.api(cluster);
+    await api.getNode(PROBE_NODE);
+    step = "the API server doesn't say which permissions the credentials have";
+    const needs = [
+      ...EVICTING_PERMISSIONS,
+      ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
+    ];
+    const missing = await missingPermissions(api, needs);
+    if (missing.length > 0) return `the credentials lack the permission to ${missing.join(', ')}`;
+    return areApart(api.skews) ? heldText(api.skews) : undefined;
+  } catch (error) {
+    return `${step}: ${errorMessage(error)}`;
+  }
+}

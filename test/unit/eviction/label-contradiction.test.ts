@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { matchesLabels } from '#shared/eviction/gate.ts';
-import type { LabelExpression, LabelSelector } from '#shared/eviction/label-selector.ts';
-import { contradiction } from '#shared/eviction/label-selector.ts';
+import type { LabelExpression, LabelSelector } from '#shared/eviction/selectors.ts';
+import { contradiction } from '#shared/eviction/selectors.ts';
 
 const KEYS = ['app', 'tier'];
 const VALUES = ['1', '2', '3'];

@@ -1,5 +1,54 @@
-import { Age } from '#shared/time/age.ts';
-import type { Clock } from '#shared/time/clock.ts';
+import { Age } from './age.ts';
+import type { Clock } from './clock.ts';
+
+/**
+ * Caches what `read` returns for each key for `maxAgeMs`; concurrent callers share one read. Rejects as `read` does; a failed read is not
+ * cached.
+ */
+export function cached<Key, T>(
+  maxAgeMs: number,
+  read: (key: Key) => Promise<T>,
+  clock: Clock,
+): (key: Key) => Promise<T> {
+  const known = new Map<Key, { readonly age: Age; readonly found: Promise<T> }>();
+  return async (key) => {
+    const last = known.get(key);
+    if (last && last.age.atMostMs < maxAgeMs) return last.found;
+    const age = new Age(clock);
+    const found = read(key);
+    known.set(key, { age, found });
+    found.catch(() => known.delete(key));
+    return found;
+  };
+}
+
+/**
+ * Returns a function that makes a value at the first call and returns the same to later calls; after a failure, the
+ * next call makes it again.
+ */
+export function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    return made;
+  };
+}
+
+/** Returns a function that can be replaced by a new one, without the state of the old one. */
+export function renewable<Args extends readonly unknown[], Result>(
+  make: () => (...args: Args) => Result,
+): { readonly call: (...args: Args) => Result; readonly renew: () => void } {
+  let current = make();
+  return {
+    call: (...args) => current(...args),
+    renew: () => {
+      current = make();
+    },
+  };
+}
 
 /** A value that was requested, and for how long it is valid. */
 export interface Obtained<T> {
@@ -12,6 +61,7 @@ export interface Obtained<T> {
 
 /** A value that was obtained this recently isn't forgotten: the rejection was of the previous value. */
 const MIN_AGE_MS = 5_000;
+
 /** Interval of retries while a value can't be renewed and the old one is still used. */
 const RETRY_MS = 10_000;
 

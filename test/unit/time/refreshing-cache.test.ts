@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { RefreshingCache } from '#shared/access/refreshing-cache.ts';
+import { RefreshingCache } from '#shared/time/cache.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 
 const START = 1_000_000;

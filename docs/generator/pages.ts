@@ -7,12 +7,13 @@ import { referenceOf } from '#functions/cli/reference.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
 import { noticeSchema } from '#shared/telemetry/notice.ts';
 import { configurationPage } from './configuration-page.ts';
+import { housePicture } from './house-picture.ts';
 import { logPage } from './log-page.ts';
 import { metricsPage } from './metrics-page.ts';
 import { policyPage } from './policy-page.ts';
 import { readServiceCode } from './service-code.ts';
 
-/** A page that is generated from the code. */
+/** A page or picture that is generated from the code. */
 export interface Page {
   readonly path: string;
   readonly text: string;
@@ -35,5 +36,6 @@ export async function pages(): Promise<readonly Page[]> {
     schema('notifications.schema.json', z.toJSONSchema(noticeSchema, { io: 'input' })),
     schema('policy.schema.json', policyJsonSchema()),
     page('policy.md', policyPage(readFileSync(join(import.meta.dirname, '../reference/policy.md'), 'utf8'))),
+    { path: join(import.meta.dirname, '../images/house.svg'), text: housePicture() },
   ];
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { relative } from 'node:path';
 import { test } from 'node:test';
+import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import * as constants from '#shared/telemetry/metrics.ts';
 import { ownMetrics } from '../../../cdk/metrics.ts';
 import { metricsCatalogue } from '../../../docs/generator/metrics-catalogue.ts';
@@ -12,7 +13,7 @@ test('generated pages match the code', async () => {
     const found = readFileSync(path, 'utf8');
     assert.ok(
       found === text,
-      `docs/reference/${basename(path)} is not what the code says: write it anew with npm run docs`,
+      `${relative(PROJECT_DIR, path)} is not what the code says: write it anew with npm run docs`,
     );
   }
 });

@@ -2,37 +2,9 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, test } from 'node:test';
+import { FLOORS, type Room, SIMULATOR, SIMULATOR_HOST, STOREYS } from '../../../docs/generator/house.ts';
 
 const ROOT = posix.join(import.meta.dirname, '../../..');
-
-/** The rooms of the product from the top to the ground: a file imports its own room and those below. */
-const FLOORS = [
-  'deploy/release',
-  'deploy/krew',
-  'deploy',
-  'cdk',
-  'deploy/build',
-  'functions',
-  'shared/console',
-  'shared/operations',
-  'shared/aws',
-  'shared/engine',
-  'shared/access',
-  'shared/state',
-  'shared/kubernetes',
-  'shared/telemetry',
-  'shared/explain',
-  'shared/eviction',
-  'shared/taints',
-  'shared/http',
-  'shared/files',
-  'shared/time',
-  'shared/text',
-  'shared',
-];
-
-/** The simulated cluster stands beside the product, which only starts it. */
-const SIMULATOR = 'simulator';
 
 /** Imports that run up, as "file → file". It stays empty. */
 const EXCEPTIONS: readonly string[] = [];
@@ -105,6 +77,28 @@ function circlesOf(edges: readonly (readonly [string, string])[]): readonly (rea
   return circles;
 }
 
+/** The directories with code right in a room, without those that are rooms of their own. */
+function partsOf({ path }: Room): ReadonlySet<string> {
+  const inside = files.filter(isIn(path)).map((file) => file.slice(path.length + 1).split('/'));
+  const parts = inside.filter(({ length }) => length > 1).map(([part = '']) => part);
+  return new Set(parts.filter((part) => !FLOORS.includes(`${path}/${part}`)));
+}
+
+describe('the picture of the house', () => {
+  const rooms = [...STOREYS.flatMap((storey) => storey.rooms), SIMULATOR];
+
+  test('shows no room without code', () => {
+    assert.deepEqual(
+      rooms.filter(({ path }) => !files.some(isIn(path))),
+      [],
+    );
+  });
+
+  test('names all parts of each room', () => {
+    for (const room of rooms) assert.deepEqual(new Set(room.parts), partsOf(room), room.path);
+  });
+});
+
 describe('imports of the product', () => {
   test('name files that exist, in rooms with a floor', () => {
     assert.ok(files.length > 500);
@@ -113,14 +107,14 @@ describe('imports of the product', () => {
       [],
     );
     assert.deepEqual(
-      files.filter((file) => floorOf(file) < 0 && !isIn(SIMULATOR)(file)),
+      files.filter((file) => floorOf(file) < 0 && !isIn(SIMULATOR.path)(file)),
       [],
     );
   });
 
   test('run down only', () => {
     const isUp = ([from, to]: readonly [string, string]) =>
-      !isIn(SIMULATOR)(from) && !isIn(SIMULATOR)(to) && floorOf(to) < floorOf(from);
+      !isIn(SIMULATOR.path)(from) && !isIn(SIMULATOR.path)(to) && floorOf(to) < floorOf(from);
     const up = arrows()
       .filter(isUp)
       .map((arrow) => arrow.join(' → '));
@@ -145,8 +139,8 @@ describe('imports of the product', () => {
   });
 
   test('of the simulated cluster are made by the service alone', () => {
-    const strays = arrows().filter(([from, to]) => isIn(SIMULATOR)(to) && !isIn(SIMULATOR)(from));
-    assert.deepEqual([...new Set(strays.map(([from]) => roomOf(from)))], ['functions/service']);
+    const strays = arrows().filter(([from, to]) => isIn(SIMULATOR.path)(to) && !isIn(SIMULATOR.path)(from));
+    assert.deepEqual([...new Set(strays.map(([from]) => roomOf(from)))], [SIMULATOR_HOST]);
   });
 });
 

@@ -22,47 +22,32 @@ const DURATION_BUCKETS_SECONDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 12
  */
 export function prometheusEvictionMetrics(registry: Registry): EvictionMetrics {
   const registers = [registry];
-  const deletions = new Counter({
-    name: POD_DELETIONS,
-    help: 'Total number of Pods deleted by TaintEvictionController since its start.',
-    registers,
-  });
+  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+  const deletions = counter(
+    POD_DELETIONS,
+    'Total number of Pods deleted by TaintEvictionController since its start.',
+  );
   const durations = new Histogram({
     name: POD_DELETION_DURATION,
     help: 'Latency, in seconds, between the time when a taint effect has been activated for the Pod and its deletion via TaintEvictionController.',
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
-  const refusals = new Counter({
-    name: API_REFUSALS,
-    help: 'Requests of an eviction that an API server rejected or did not answer.',
-    registers,
-  });
-  const outOfReach = new Counter({
-    name: OUT_OF_REACH,
-    help: 'Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer.',
-    registers,
-  });
-  const retries = new Counter({
-    name: EVICTION_RETRIES,
-    help: 'Failed evaluations of a node. They are retried.',
-    registers,
-  });
-  const givenUp = new Counter({
-    name: GIVEN_UP,
-    help: 'Evictions that failed, with all retries exhausted.',
-    registers,
-  });
-  const rivals = new Counter({
-    name: RIVALS,
-    help: 'Other installations that were observed evicting in a cluster of this one.',
-    registers,
-  });
-  const failing = new Counter({
-    name: MESSAGES_FAILING,
-    help: 'Failed attempts to process a message of due evictions, from its third receive on.',
-    registers,
-  });
+  const refusals = counter(
+    API_REFUSALS,
+    'Requests of an eviction that an API server rejected or did not answer.',
+  );
+  const outOfReach = counter(
+    OUT_OF_REACH,
+    'Evaluations of a node after which its API server counts as unreachable, because several calls in a row got no answer.',
+  );
+  const retries = counter(EVICTION_RETRIES, 'Failed evaluations of a node. They are retried.');
+  const givenUp = counter(GIVEN_UP, 'Evictions that failed, with all retries exhausted.');
+  const rivals = counter(RIVALS, 'Other installations that were observed evicting in a cluster of this one.');
+  const failing = counter(
+    MESSAGES_FAILING,
+    'Failed attempts to process a message of due evictions, from its third receive on.',
+  );
   const skew = new Gauge({
     name: CLOCK_SKEW,
     help: 'Clock skew between this process and the API server that answered last, in seconds.',

@@ -1,4 +1,4 @@
-import type { Change, LiveNode, Resource } from '#shared/kubernetes/api.ts';
+import type { Change, LiveNode, Resource, WatchEvent } from '#shared/kubernetes/api.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
@@ -44,77 +44,113 @@ export interface FollowDeps {
  * Follows the nodes of a cluster until `signal` aborts: a streamed list, or pages where the server has none, and then a
  * watch. The watch is resumed after it ends or breaks, until its version is too old (410). Never rejects.
  */
-export async function followNodes(
-  nodes: Resource<LiveNode>,
-  sink: NodeSink,
-  { clock, signal }: FollowDeps,
-): Promise<void> {
-  let version: string | undefined;
-  let failures = 0;
-  let brokenStreams = 0;
+export const followNodes = (nodes: Resource<LiveNode>, sink: NodeSink, deps: FollowDeps): Promise<void> =>
+  new NodeFollower(nodes, sink, deps).run();
+
+class NodeFollower {
+  readonly #nodes: Resource<LiveNode>;
+  readonly #sink: NodeSink;
+  readonly #deps: FollowDeps;
+  readonly #room = new NodeRoom();
+  #version: string | undefined;
+  /** The streamed list, while it is received. */
+  #initial: NodeList | undefined;
+  #failures = 0;
+  #brokenStreams = 0;
   /** The last watch ended because its version was too old, and the next watch has not delivered an event yet. */
-  let expired = false;
-  const room = new NodeRoom();
-  while (!signal.aborted) {
-    let initial: NodeList | undefined;
-    try {
-      if (version === undefined && brokenStreams >= BROKEN_STREAMS) {
-        version = await listByPages(nodes, { sink, room, signal });
-        sink.answered('list');
-        // Another server may answer next time.
-        brokenStreams = 0;
-        failures = 0;
+  #expired = false;
+
+  constructor(nodes: Resource<LiveNode>, sink: NodeSink, deps: FollowDeps) {
+    this.#nodes = nodes;
+    this.#sink = sink;
+    this.#deps = deps;
+  }
+
+  async run(): Promise<void> {
+    const { signal } = this.#deps;
+    while (!signal.aborted) {
+      this.#initial = undefined;
+      try {
+        if (this.#version === undefined && this.#brokenStreams >= BROKEN_STREAMS) await this.#listByPages();
+        await this.#watch();
+      } catch (error) {
+        if (signal.aborted) return;
+        await this.#failed(error);
       }
-      initial = version === undefined ? new NodeList() : undefined;
-      const from = version === undefined ? { initial: true } : { resourceVersion: version };
-      const stands = () => {
-        sink.heard();
-        if (!initial) sink.answered('watch');
-      };
-      for await (const event of watchWithTimeout(nodes, { ...from, signal }, { clock, stands })) {
-        sink.heard();
-        if (initial) {
-          if (event.kind === 'upsert') initial.push(event.object);
-          if (event.kind !== 'bookmark' || !event.initialEnd) continue;
-          room.replace(initial.nodes);
-          sink.replace(initial.nodes);
-          initial = undefined;
-          brokenStreams = 0;
-          sink.answered(expired ? 'list' : 'watch');
-        } else if (version !== undefined && isNewer(version, versionOf(event))) {
-          throw new RewoundError();
-        } else if ('object' in event) {
-          if (event.kind === 'upsert') room.keep(event.object);
-          else room.forget(event.object.name);
-          sink.change(event);
-        }
-        // Update the version only now: an event that the sink rejected must be delivered again.
-        if (version !== undefined) {
-          expired = false;
-          sink.answered('watch');
-        }
-        version = versionOf(event);
-        failures = 0;
-      }
-      if (initial && !signal.aborted) throw new ApiError('the streamed list of nodes ended early', 0);
-    } catch (error) {
-      if (signal.aborted) return;
-      if (initial && refusesStreams(error)) {
-        brokenStreams = BROKEN_STREAMS;
-        continue;
-      }
-      if (initial && !(error instanceof ApiError && error.status !== 0)) brokenStreams += 1;
-      failures += 1;
-      if (!isExpired(error) || expired) sink.failed(error, version === undefined ? 'list' : 'watch');
-      expired = isExpired(error);
-      if (expired) version = undefined;
-      const rewound = error instanceof RewoundError || (await wasRewound(error, version, nodes, signal));
-      if (rewound) {
-        version = undefined;
-        sink.rewound();
-      }
-      await pause(retryMs(error, failures), signal);
     }
+  }
+
+  async #listByPages(): Promise<void> {
+    const { signal } = this.#deps;
+    this.#version = await listByPages(this.#nodes, { sink: this.#sink, room: this.#room, signal });
+    this.#sink.answered('list');
+    // Another server may answer next time.
+    this.#brokenStreams = 0;
+    this.#failures = 0;
+  }
+
+  async #watch(): Promise<void> {
+    const { clock, signal } = this.#deps;
+    this.#initial = this.#version === undefined ? new NodeList() : undefined;
+    const from = this.#version === undefined ? { initial: true } : { resourceVersion: this.#version };
+    const stands = () => {
+      this.#sink.heard();
+      if (!this.#initial) this.#sink.answered('watch');
+    };
+    for await (const event of watchWithTimeout(this.#nodes, { ...from, signal }, { clock, stands })) {
+      this.#sink.heard();
+      if (!this.#take(event)) continue;
+      // Update the version only now: an event that the sink rejected must be delivered again.
+      if (this.#version !== undefined) {
+        this.#expired = false;
+        this.#sink.answered('watch');
+      }
+      this.#version = versionOf(event);
+      this.#failures = 0;
+    }
+    if (this.#initial && !signal.aborted) throw new ApiError('the streamed list of nodes ended early', 0);
+  }
+
+  /** Passes an event to the sink. Returns false while the streamed list is incomplete. */
+  #take(event: WatchEvent<LiveNode>): boolean {
+    if (this.#initial) {
+      if (event.kind === 'upsert') this.#initial.push(event.object);
+      if (event.kind !== 'bookmark' || !event.initialEnd) return false;
+      this.#room.replace(this.#initial.nodes);
+      this.#sink.replace(this.#initial.nodes);
+      this.#initial = undefined;
+      this.#brokenStreams = 0;
+      this.#sink.answered(this.#expired ? 'list' : 'watch');
+    } else if (this.#version !== undefined && isNewer(this.#version, versionOf(event))) {
+      throw new RewoundError();
+    } else if ('object' in event) {
+      if (event.kind === 'upsert') this.#room.keep(event.object);
+      else this.#room.forget(event.object.name);
+      this.#sink.change(event);
+    }
+    return true;
+  }
+
+  /** Reports a failure, and waits until the next attempt. */
+  async #failed(error: unknown): Promise<void> {
+    const { signal } = this.#deps;
+    if (this.#initial && refusesStreams(error)) {
+      this.#brokenStreams = BROKEN_STREAMS;
+      return;
+    }
+    if (this.#initial && !(error instanceof ApiError && error.status !== 0)) this.#brokenStreams += 1;
+    this.#failures += 1;
+    if (!isExpired(error) || this.#expired)
+      this.#sink.failed(error, this.#version === undefined ? 'list' : 'watch');
+    this.#expired = isExpired(error);
+    if (this.#expired) this.#version = undefined;
+    const rewound =
+      error instanceof RewoundError || (await wasRewound(error, this.#version, this.#nodes, signal));
+    if (rewound) {
+      this.#version = undefined;
+      this.#sink.rewound();
+    }
+    await pause(retryMs(error, this.#failures), signal);
   }
 }
 

@@ -1,10 +1,9 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import { isTarget } from '#shared/eviction/gate.ts';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
 import type { ShownAct } from '#shared/explain/gate-text.ts';
-import { kept, released, zonesText } from '#shared/operations/acts/effect.ts';
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
+import type { Performed } from '#shared/operations/acts/perform.ts';
 import {
   clusterNamed,
   clusterOrAll,
@@ -14,13 +13,14 @@ import {
   UsageError,
 } from '#shared/operations/fleet/fleet.ts';
 import { holdOutput, stopOutput } from '#shared/operations/look/output-records.ts';
-import { pendingLook } from '#shared/operations/look/pending.ts';
 import { targetText } from '#shared/state/operator.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
+import { doActs } from './do-acts.ts';
+import { addDryRun, type DryRunOptions } from './dry-run.ts';
 import {
   type Column,
   linesText,
@@ -82,28 +82,21 @@ function addTarget(
     .addOption(forOption())
     .option('--yes', `hold ${what} even if nothing matches`, false);
   withExamples(
-    command,
+    addDryRun(command),
     `taintward hold ${name} ${example} --cluster prod --reason "debugging" --for 4h`,
   ).action((target: HoldTarget) =>
-    withFleet<HoldOptions>(command, deps, async (fleet, options) => {
+    withFleet<HoldOptions>(command, deps, async (fleet, { reason, for: durationMs, yes, ...options }) => {
       const cluster = await theCluster(options.cluster, fleet);
-      if (!options.yes) await checkTarget(target, cluster, fleet, deps);
-      const pending = await pendingLook(fleet, cluster, deps.clock.now());
-      const { reason: why, for: durationMs } = options;
-      const { id, until } = await (await fleet.operator()).hold(cluster, target, { why, durationMs });
-      const end = until === undefined ? '' : ` until ${timeText(until)}`;
-      const held = pending.filter((each) => isTarget(target, each));
-      deps.print(
-        linesText([
-          `Hold ${id}: ${targetText(target)} in cluster ${cluster} isn't evicted${end}. To release it, run taintward release ${id} --reason 'REASON'.`,
-          ...(held.length === 0 ? [] : kept(held, deps.clock.now())),
-        ]),
-      );
+      if (!yes) await checkTarget(target, cluster, fleet, deps);
+      const act = { kind: 'hold', cluster, target, reason, durationMs } as const;
+      const hint = ({ hold: id }: Performed) =>
+        `To release it, run taintward release ${id} --reason 'REASON'.`;
+      await doActs([{ act, hint }], fleet, options, deps);
     }),
   );
 }
 
-interface HoldOptions {
+interface HoldOptions extends DryRunOptions {
   readonly cluster?: string;
   readonly reason: string;
   readonly for?: number;
@@ -160,41 +153,35 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     .argument('[cluster]', 'cluster name, with "guard"')
     .addOption(whyOption());
   withExamples(
-    command,
+    addDryRun(command),
     'taintward release h-3f9a --reason "debugged"',
     'taintward release guard prod --reason "the zone is lost"',
+    'taintward release guard prod --reason "the zone is lost" --dry-run',
   ).action((id: string, name: string | undefined) =>
-    withFleet<{ reason: string }>(command, deps, async (fleet, options) => {
+    withFleet<ReleaseOptions>(command, deps, async (fleet, { reason, ...options }) => {
       if (id === 'guard') {
         if (name === undefined)
           throw new UsageError(
             "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
           );
         const cluster = await clusterNamed(name, fleet);
-        const pending = await pendingLook(fleet, cluster, deps.clock.now());
-        const { trips } = (await fleet.rulesStore.read(cluster)).guard;
-        await (await fleet.operator()).releaseGuard(cluster, options.reason);
-        const { says } = released(pending, ({ kind }) => kind === 'guard', { now: deps.clock.now() });
-        const first = `Released the guard of cluster ${cluster}. Held evictions continue at the release rate of its policy.`;
-        deps.print(linesText([first, ...says, ...zonesText(trips)]));
+        await doActs([{ act: { kind: 'release-guard', cluster, reason } }], fleet, options, deps);
         return;
       }
-      const clusters = await fleet.clusters();
-      const storedRules = await storedRulesNow(clusters, fleet);
-      const found = clusters.filter((cluster) =>
-        storedRules.get(cluster)?.orders.holds.some((hold) => hold.id === id),
+      const storedRules = await storedRulesNow(await fleet.clusters(), fleet);
+      const [cluster] = [...storedRules].flatMap(([each, { orders }]) =>
+        orders.holds.some((hold) => hold.id === id) ? [each] : [],
       );
-      const [cluster] = found;
       if (cluster === undefined) {
         throw new CliError(`Hold "${id}" not found. Run "taintward holds".`);
       }
-      const now = deps.clock.now();
-      const pending = await pendingLook(fleet, cluster, now);
-      const { target } = await (await fleet.operator()).release(cluster, id, options.reason);
-      const { says } = released(pending, (by) => by.kind === 'hold' && by.id === id, { now });
-      deps.print(linesText([`Released hold ${id}: ${targetText(target)} in cluster ${cluster}.`, ...says]));
+      await doActs([{ act: { kind: 'release', cluster, id, reason } }], fleet, options, deps);
     }),
   );
+}
+
+interface ReleaseOptions extends DryRunOptions {
+  readonly reason: string;
 }
 
 function addHoldsCommand(program: Command, deps: CliDeps): void {

@@ -10,8 +10,8 @@ const FORMATS = ['table', 'wide', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof FORMATS)[number];
 
 /** The output format of commands that show something: for people (`wide`: all columns) or for programs. */
-export const outputOption = (): Option =>
-  new Option('-o, --output <format>', 'output format').choices(FORMATS).default('table');
+export const outputOption = (description = 'output format'): Option =>
+  new Option('-o, --output <format>', description).choices(FORMATS).default('table');
 
 /** An answer in both forms. Only the requested form is computed. */
 export interface Shown {

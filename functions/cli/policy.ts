@@ -1,14 +1,13 @@
 import type { Command } from 'commander';
-import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { modeOf } from '#shared/eviction/gate.ts';
-import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
-import { released } from '#shared/operations/acts/effect.ts';
+import type { Act } from '#shared/operations/acts/act.ts';
+import { actState, performAct } from '#shared/operations/acts/perform.ts';
+import { changedSettings } from '#shared/operations/acts/policy-change.ts';
+import { previewOf } from '#shared/operations/acts/preview.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
-import { pendingLook } from '#shared/operations/look/pending.ts';
 import {
-  documentOf,
   formerNames,
   parseAppliedPolicy,
   parsePolicyDocument,
@@ -17,6 +16,8 @@ import {
 } from '#shared/state/policy-document.ts';
 import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { type CliDeps, CliError, confirmed } from './command.ts';
+import { previewsOf } from './do-acts.ts';
+import { addDryRun, type DryRunOptions, evictedTable, printPreviews, settingRows } from './dry-run.ts';
 import {
   jsonText,
   linesText,
@@ -29,12 +30,14 @@ import {
 } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface ApplyOptions {
+interface ApplyOptions extends DryRunOptions {
   readonly file: string;
   readonly all: boolean;
   readonly yes: boolean;
   readonly reason?: string;
 }
+
+type PolicyAct = Extract<Act, { readonly kind: 'apply-policy' }>;
 
 /** `taintward policy`: policies, which define the pods that are evicted in a cluster, and how. */
 export function addPolicyCommand(program: Command, deps: CliDeps): void {
@@ -60,26 +63,34 @@ function addApply(policy: Command, deps: CliDeps): void {
     .option('--yes', 'skip the confirmation when observed pods will be evicted', false)
     .option('--reason <text>', 'reason, recorded in the audit log');
   withExamples(
-    command,
+    addDryRun(command),
     'taintward policy apply prod -f policy.yaml',
     'taintward policy apply --all -f policy.yaml --yes --reason "reviewed"',
+    'taintward policy apply prod -f policy.yaml --dry-run',
   ).action((names: readonly string[]) =>
     withFleet<ApplyOptions>(command, deps, async (fleet, options) => {
       const text = applicableText(options.file, deps);
-      const clusters = await clustersNamed(names, options.all, fleet);
-      if (!(await mayApply(parsePolicyDocument(text), clusters, fleet, options, deps))) {
+      const policy = parsePolicyDocument(text);
+      const why = options.reason === undefined ? {} : { reason: options.reason };
+      const needs = permissionsNeededBy(policy).map(needText);
+      const acts = (await clustersNamed(names, options.all, fleet)).map(
+        (cluster) => ({ act: { kind: 'apply-policy', cluster, text, ...why } }) as const,
+      );
+      if (options.dryRun) {
+        const previews = await previewsOf(acts, fleet, deps);
+        const all = previews.map(({ effects, ...preview }) => ({
+          ...preview,
+          effects: [...effects, ...(preview.settings?.length ? needs : [])],
+        }));
+        printPreviews(all, options, deps);
+        return;
+      }
+      if (!(await mayApply(policy, acts, fleet, options, deps))) {
         throw new CliError('Canceled. Nothing was changed.');
       }
-      const operator = await fleet.operator();
-      for (const cluster of clusters) {
-        const outcome = await operator.applyPolicy(cluster, text, options.reason);
-        deps.print(
-          outcome === 'applied'
-            ? `Applied the policy to cluster ${cluster}. It takes effect within 5 s.\n`
-            : `Cluster ${cluster} already has this policy.\n`,
-        );
-        if (outcome !== 'applied') continue;
-        for (const need of permissionsNeededBy(parsePolicyDocument(text))) deps.print(needText(need));
+      for (const { act } of acts) {
+        const { message, changed } = await performAct(act, { pending: [] }, fleet);
+        deps.print(linesText([message, ...(changed ? needs : [])]));
       }
     }),
   );
@@ -99,7 +110,7 @@ function textOfFile(file: string, deps: CliDeps, parse?: (text: string) => unkno
 
 /** Only the service can check its own permissions. */
 const needText = ({ setting, permissions, grant }: NeededBy): string =>
-  `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.\n`;
+  `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
 
 /**
  * Returns true if no cluster switches to enforce mode. Otherwise it shows the number of due pods and asks for
@@ -107,30 +118,23 @@ const needText = ({ setting, permissions, grant }: NeededBy): string =>
  */
 async function mayApply(
   policy: Policy,
-  clusters: readonly ClusterName[],
+  acts: readonly { readonly act: PolicyAct }[],
   fleet: Fleet,
   { yes }: ApplyOptions,
   { clock, print, confirm }: CliDeps,
 ): Promise<boolean> {
   if (policy.mode !== 'enforce') return true;
-  const turning: ClusterName[] = [];
-  for (const cluster of clusters) {
-    const { orders } = await fleet.rulesStore.read(cluster);
+  const turning: PolicyAct[] = [];
+  for (const { act } of acts) {
+    const { orders } = await fleet.rulesStore.read(act.cluster);
     const now = modeOf(orders.policy?.read ?? DEFAULT_POLICY, clock.now());
-    if (now !== 'enforce') turning.push(cluster);
+    if (now !== 'enforce') turning.push(act);
   }
   if (turning.length === 0) return true;
-  for (const cluster of turning) {
-    const pending = await pendingLook(fleet, cluster, clock.now());
-    const ends = ({ kind }: EvictionGate) => kind === 'observe' || kind === 'paused';
-    const { says, goes: due } = released(pending, ends, { now: clock.now(), drain: policy.drain });
-    print(linesText([`Effect of enforce mode in cluster ${cluster}:`, ...says]));
-    const groups = Map.groupBy(due, ({ node, record }) => JSON.stringify([node, record.namespace]));
-    const rows = [...groups].map(([key, { length }]) => [
-      ...(JSON.parse(key) as readonly string[]),
-      `${length}`,
-    ]);
-    if (rows.length > 0) print(tableText([['NODE', 'NAMESPACE', 'PODS'], ...rows]));
+  for (const act of turning) {
+    const { effects, pods } = previewOf(act, await actState(act, fleet, clock.now()));
+    const text = linesText([`Effect of enforce mode in cluster ${act.cluster}:`, ...effects]);
+    print(`${text}${evictedTable(pods.goes)}`);
   }
   return yes || confirmed('Start evicting pods?', confirm);
 }
@@ -169,33 +173,14 @@ function addDiff(policy: Command, deps: CliDeps): void {
       const rows = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, then);
       deps.print(
         shownAs(output, {
-          data: () => rows.map(([setting, now, next]) => ({ setting, now, next })),
+          data: () => rows,
           text: (wide) =>
             rows.length === 0
               ? `No settings of cluster ${cluster} would change.\n`
-              : tableText([['SETTING', 'CURRENT', 'NEW'], ...rows], roomIn({ wide, paint: deps.paint })),
+              : tableText(settingRows(rows), roomIn({ wide, paint: deps.paint })),
         }),
       );
     }),
-  );
-}
-
-/** Returns the settings that differ, each with its current and its new value. */
-function changedSettings(now: Policy, then: Policy): readonly (readonly string[])[] {
-  const [before, after] = [settingsOf(documentOf(now)), settingsOf(documentOf(then))];
-  const names = new Set([...before.keys(), ...after.keys()]);
-  return [...names]
-    .map((name) => [name, before.get(name) ?? '-', after.get(name) ?? '-'] as const)
-    .filter(([, left, right]) => left !== right);
-}
-
-/** Returns every setting of a document by its path. A list counts as one setting. */
-function settingsOf(value: unknown, path = ''): ReadonlyMap<string, string> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return new Map([[path, typeof value === 'string' ? value : JSON.stringify(value)]]);
-  }
-  return new Map(
-    Object.entries(value).flatMap(([name, inner]) => [...settingsOf(inner, path ? `${path}.${name}` : name)]),
   );
 }
 

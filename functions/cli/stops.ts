@@ -1,17 +1,16 @@
 import { type Command, Option } from 'commander';
 import { isOn, modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { released } from '#shared/operations/acts/effect.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
-import { pendingLook } from '#shared/operations/look/pending.ts';
-import { NO_REASON, type Operator } from '#shared/state/operator.ts';
-import type { Clock } from '#shared/time/clock.ts';
-import { timeText } from '#shared/time/time-text.ts';
+import { NO_REASON } from '#shared/state/operator.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type CliDeps, CliError, forOption, whyOption } from './command.ts';
-import { linesText, withExamples } from './output.ts';
+import { type CliAct, doActs } from './do-acts.ts';
+import { addDryRun, type DryRunOptions } from './dry-run.ts';
+import { withExamples } from './output.ts';
 import { withFleet } from './with-fleet.ts';
 
-interface StopOptions {
+interface StopOptions extends DryRunOptions {
   readonly all: boolean;
   readonly reason: string;
   readonly for?: number;
@@ -41,24 +40,26 @@ function addStopCommand(program: Command, deps: CliDeps): void {
     .addOption(stopReasonOption())
     .addOption(forOption());
   withExamples(
-    command,
+    addDryRun(command),
     'taintward stop --all',
     'taintward stop prod --reason "network maintenance" --for 2h',
+    'taintward stop prod --dry-run',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why, for: durationMs }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason, for: durationMs, ...options }) => {
+      const isUrgent = true;
       if (all && names.length === 0) {
-        const { until } = await (await fleet.operator()).stopAll({ why, durationMs });
-        deps.print(
-          `Evictions are stopped in all clusters${untilText(until)}. To resume, run taintward resume --all --reason 'REASON'.\n`,
-        );
+        const hint = () => "To resume, run taintward resume --all --reason 'REASON'.";
+        await doActs([{ act: { kind: 'stop', reason, durationMs }, isUrgent, hint }], fleet, options, deps);
         return;
       }
       const clusters = await clustersNamed(names, all, fleet);
-      const operator = await fleet.operator();
-      for (const cluster of clusters) {
-        const { until } = await operator.stop(cluster, { why, durationMs });
-        deps.print(`Evictions are stopped in cluster ${cluster}${untilText(until)}.\n`);
-      }
+      const acts = clusters.map((cluster) => ({ kind: 'stop', cluster, reason, durationMs }) as const);
+      await doActs(
+        acts.map((act) => ({ act, isUrgent })),
+        fleet,
+        options,
+        deps,
+      );
     }),
   );
 }
@@ -73,14 +74,14 @@ function addPauseCommand(program: Command, deps: CliDeps): void {
     .argument('<cluster>', 'cluster name')
     .addOption(whyOption())
     .addOption(forOption());
-  withExamples(command, 'taintward pause prod --reason "node upgrade" --for 4h').action((name: string) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { reason: why, for: durationMs }) => {
-      const cluster = await clusterNamed(name, fleet);
-      const { until } = await (await fleet.operator()).pause(cluster, { why, durationMs });
-      deps.print(
-        `Cluster ${cluster} is paused${untilText(until)}: due evictions are held. To resume, run taintward resume ${cluster} --reason 'REASON'.\n`,
-      );
-    }),
+  withExamples(addDryRun(command), 'taintward pause prod --reason "node upgrade" --for 4h').action(
+    (name: string) =>
+      withFleet<StopOptions>(command, deps, async (fleet, { reason, for: durationMs, ...options }) => {
+        const cluster = await clusterNamed(name, fleet);
+        const act = { kind: 'pause', cluster, reason, durationMs } as const;
+        const hint = () => `To resume, run taintward resume ${cluster} --reason 'REASON'.`;
+        await doActs([{ act, isUrgent: true, hint }], fleet, options, deps);
+      }),
   );
 }
 
@@ -93,21 +94,21 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
     .addOption(allOption())
     .addOption(whyOption());
   withExamples(
-    command,
+    addDryRun(command),
     'taintward resume prod --reason "fixed"',
     'taintward resume --all --reason "the incident is over"',
+    'taintward resume prod --reason "fixed" --dry-run',
   ).action((names: readonly string[]) =>
-    withFleet<StopOptions>(command, deps, async (fleet, { all, reason: why }) => {
+    withFleet<StopOptions>(command, deps, async (fleet, { all, reason, ...options }) => {
       if (all && names.length === 0) {
-        await (await fleet.operator()).resumeAll(why);
-        deps.print(
-          'Evictions are resumed in all clusters. Clusters that were stopped by name stay stopped.\n',
-        );
+        const hint = () => 'Clusters that were stopped by name stay stopped.';
+        await doActs([{ act: { kind: 'resume', reason }, isUrgent: true, hint }], fleet, options, deps);
         return;
       }
       const clusters = await clustersNamed(names, all, fleet);
-      const operator = await fleet.operator();
-      for (const cluster of clusters) deps.print(await resumed(cluster, why, fleet, operator, deps.clock));
+      const acts: CliAct[] = [];
+      for (const cluster of clusters) acts.push(await resumption(cluster, reason, fleet, deps.clock.now()));
+      await doActs(acts, fleet, options, deps);
       const fleetStop = await fleet.rulesStore.fleetStop();
       if (fleetStop && isOn(fleetStop.until, deps.clock.now())) {
         throw new CliError(
@@ -118,28 +119,16 @@ function addResumeCommand(program: Command, deps: CliDeps): void {
   );
 }
 
-/** Ends the stop of a cluster. If the cluster is only paused, ends the pause. Returns the effect as text. */
-async function resumed(
+/** Returns the act that ends the stop of a cluster. If the cluster is only paused, the act ends the pause. */
+async function resumption(
   cluster: ClusterName,
-  why: string,
-  fleet: Fleet,
-  operator: Operator,
-  clock: Clock,
-): Promise<string> {
+  reason: string,
+  fleet: Pick<Fleet, 'rulesStore'>,
+  now: EpochMs,
+): Promise<CliAct> {
   const { policy, stop } = (await fleet.rulesStore.read(cluster)).orders;
-  const now = clock.now();
-  const pending = await pendingLook(fleet, cluster, now);
   const isPaused = policy !== undefined && modeOf(policy.read, now) === 'paused';
-  if (isPaused && !(stop && isOn(stop.until, now))) {
-    await operator.unpause(cluster, why);
-    const { says } = released(pending, ({ kind }) => kind === 'paused', { now });
-    return linesText([`Cluster ${cluster} is no longer paused.`, ...says]);
-  }
-  await operator.resume(cluster, why);
-  const { says } = released(pending, (by) => by.kind === 'stopped' && by.scope === 'cluster', { now });
+  if (isPaused && !(stop && isOn(stop.until, now))) return { act: { kind: 'unpause', cluster, reason } };
   const paused = `The cluster is still paused. To end the pause, run taintward resume ${cluster} --reason 'REASON' again.`;
-  return linesText([`Evictions are resumed in cluster ${cluster}.`, ...says, ...(isPaused ? [paused] : [])]);
+  return { act: { kind: 'resume', cluster, reason }, after: isPaused ? [paused] : [] };
 }
-
-const untilText = (until: number | undefined): string =>
-  until === undefined ? '' : ` until ${timeText(until)}`;

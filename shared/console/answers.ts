@@ -14,7 +14,7 @@ import { once } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { VERSION } from '#shared/version.ts';
-import { performAct, previewAct } from './acts.ts';
+import { perform, preview } from './acts.ts';
 import {
   type Api,
   actSchema,
@@ -116,8 +116,8 @@ export function answersOf(deps: AnswersDeps): Answers {
     'GET api/explain/pod': route(podSchema, (asks) => questions.explainPod(asks)),
     'GET api/explain/node': route(nodeSchema, (asks) => questions.explainNode(asks)),
     'GET api/what-if': route(whatIfSchema, (asks) => questions.whatIf(asks)),
-    'POST api/preview': route(actSchema, (act) => previewAct(act, acts)),
-    'POST api/acts': route(confirmedSchema, ({ act, confirm }) => performAct(act, confirm, acts)),
+    'POST api/preview': route(actSchema, (act) => preview(act, acts)),
+    'POST api/acts': route(confirmedSchema, ({ act, confirm }) => perform(act, confirm, acts)),
     'GET api/demo/nodes': route(nothingSchema, async () => simulated(demo).nodes()),
     'POST api/demo/taint': route(demoTaintSchema, async ({ node, taint }) => {
       simulated(demo).taint(node, taint);

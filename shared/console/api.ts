@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { type ClusterName, type NodeName, nodeName } from '#shared/eviction/identity.ts';
 import type { Mode } from '#shared/eviction/policy.ts';
 import type { TimedTaint } from '#shared/eviction/records.ts';
+import type { PodsOutput, PreviewOutput } from '#shared/operations/acts/preview-output.ts';
 import type { NodeStory } from '#shared/operations/ask/explain-node.ts';
 import type { PodStory } from '#shared/operations/ask/explain-pod.ts';
 import type { WhatIfAnswer } from '#shared/operations/ask/what-if.ts';
@@ -186,11 +187,8 @@ export interface PolicyShown {
   readonly mode: Mode;
 }
 
-export interface Preview {
-  /** Effects of the act, one sentence each. */
-  readonly messages: readonly string[];
-  /** Number of pods that the act evicts immediately. */
-  readonly evicted: number;
+export interface Preview extends PreviewOutput {
+  readonly pods: PodsOutput;
   /** The value of `confirm` in `POST api/acts`. */
   readonly confirm: string;
 }

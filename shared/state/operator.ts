@@ -28,8 +28,14 @@ export interface ActionOptions {
   readonly durationMs?: number | undefined;
 }
 
+/** What an operator reads and changes. */
+type ControlledRules = Pick<
+  RulesStore,
+  'read' | 'fleetStop' | 'changeOrders' | 'changeFleetStop' | 'changeGuard' | 'note'
+>;
+
 export interface OperatorDeps {
-  readonly rulesStore: RulesStore;
+  readonly rulesStore: ControlledRules;
   readonly clock: Clock;
   /** The user who acts. */
   readonly who: string;
@@ -44,7 +50,7 @@ export const NO_REASON = 'none given';
  * with `OperatorError` for an invalid request, and with `StoreError`.
  */
 export class Operator {
-  readonly #rulesStore: RulesStore;
+  readonly #rulesStore: ControlledRules;
   readonly #clock: Clock;
   /** The user who acts, as the audit names them. */
   readonly who: string;
@@ -53,6 +59,23 @@ export class Operator {
     this.#rulesStore = rulesStore;
     this.#clock = clock;
     this.who = who;
+  }
+
+  /** Returns an operator whose actions reject as these do, and otherwise change and record nothing. */
+  rehearsing(): Operator {
+    const rulesStore = this.#rulesStore;
+    return new Operator({
+      rulesStore: {
+        read: (cluster, fleet) => rulesStore.read(cluster, fleet),
+        fleetStop: () => rulesStore.fleetStop(),
+        changeOrders: async () => 'changed',
+        changeFleetStop: async () => 'changed',
+        changeGuard: async () => 'changed',
+        note: async () => undefined,
+      },
+      clock: this.#clock,
+      who: this.who,
+    });
   }
 
   /**

@@ -235,10 +235,10 @@ test('a failed eviction requires action, and is retried by click, with a reason'
   await visitor.go('#/');
   const need = page.locator('.needs li', { hasText: 'eviction failed' });
   await need.getByRole('button', { name: 'Retry in simulated' }).click();
-  await page.getByRole('dialog').getByText('1 failed eviction will be retried.').waitFor();
+  await page.getByRole('dialog').getByText('1 failed eviction is retried in cluster simulated.').waitFor();
   await page.keyboard.press('Escape');
   await confirm(page, need.getByRole('button', { name: 'Retry in simulated' }), 'the webhook is mended');
-  await page.getByRole('status').getByText('Failed evictions that are retried: 1.').waitFor();
+  await page.getByRole('status').getByText('Retrying 1 failed eviction in cluster simulated.').waitFor();
   await need.waitFor({ state: 'detached' });
 
   await visitor.go(`#/history?pod=${lost}`);

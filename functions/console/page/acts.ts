@@ -118,7 +118,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
       const act = actOf(asked, reason.trim(), durationMs);
       const preview = await post('POST api/preview', act);
       // The operator confirmed a number of evictions. If it grew, show the preview again.
-      if (shown === undefined || preview.evicted > shown.evicted) {
+      if (shown === undefined || preview.pods.evictedNow > shown.pods.evictedNow) {
         setShown(preview);
         setError('The preview changed. Review it and confirm again.');
         return;
@@ -151,13 +151,13 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
         <div class="says">
           ${
             shown
-              ? html`<ul>${shown.messages.map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
+              ? html`<ul>${[shown.change, ...shown.effects].map((each) => html`<li key=${each}>${each}</li>`)}</ul>`
               : html`<p class="soft">${error === '' ? 'Loading the preview …' : ''}</p>`
           }
           ${
             shown !== undefined &&
-            shown.evicted > 0 &&
-            html`<p class="tag" data-tone="goes">${counted(shown.evicted, 'pod', 'pods')} will be evicted immediately</p>`
+            shown.pods.evictedNow > 0 &&
+            html`<p class="tag" data-tone="goes">${counted(shown.pods.evictedNow, 'pod', 'pods')} will be evicted immediately</p>`
           }
         </div>
         <label class="field">
@@ -193,7 +193,7 @@ function Form({ intent: asked, onClose }: FormProps): VNode {
           <button type="button" class="button" onClick=${() => dialog.current?.close()}>Cancel</button>
           <button
             type="submit"
-            class=${`button ${(shown?.evicted ?? 0) > 0 ? 'goes' : 'main'}`}
+            class=${`button ${(shown?.pods.evictedNow ?? 0) > 0 ? 'goes' : 'main'}`}
             disabled=${busy || shown === undefined || (!optional && reason.trim() === '')}
           >
             ${asked.verb}

@@ -85,7 +85,7 @@ test('npm start prints a link to its console, in which taints evict pods and a s
   // The console's data may be seconds old on a busy machine, and an outdated preview is rejected.
   await eventually(async () => {
     const shown = await ask('POST api/preview', resume);
-    assert.ok(shown.evicted > 0);
+    assert.ok(shown.pods.evictedNow > 0);
     await ask('POST api/acts', { act: resume, confirm: shown.confirm });
   });
   await eventually(async () => {

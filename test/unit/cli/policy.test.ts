@@ -69,10 +69,11 @@ test('prints how many observed pods will be evicted and prompts before enforcing
   assert.deepEqual(state.printed.split('\n'), [
     'Effect of enforce mode in cluster prod:',
     '2 pods are due and will be evicted, at 50 per second.',
+    '1 more will be evicted at its deadline.',
     'NODE     NAMESPACE   PODS',
     'node-1   default     2',
     'Effect of enforce mode in cluster stage:',
-    'No evictions were held by it.',
+    'No pending evictions are held or released by it.',
     '',
   ]);
   assert.deepEqual(await modes(), [undefined, undefined]);

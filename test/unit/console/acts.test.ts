@@ -35,18 +35,16 @@ test('previews an action with the number of pods that it evicts', async (t) => {
   const { ask, operator, perform, orders } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   const act = { kind: 'resume', cluster: PROD, reason: 'it is over' } as const;
-  const { messages, evicted } = await ask('POST api/preview', act);
-  assert.deepEqual(
-    [messages, evicted],
-    [
-      [
-        'Evictions are resumed in cluster prod.',
-        '1 pod is due and will be evicted, at 5 per second.',
-        '1 more will be evicted at its deadline.',
-      ],
-      1,
+  const { confirm: _, ...preview } = await ask('POST api/preview', act);
+  assert.deepEqual(preview, {
+    cluster: 'prod',
+    change: 'Evictions are resumed in cluster prod.',
+    effects: [
+      '1 pod is due and will be evicted, at 5 per second.',
+      '1 more will be evicted at its deadline.',
     ],
-  );
+    pods: { evictedNow: 1, evictedWhenDue: 1, held: 0 },
+  });
   assert.ok((await orders()).stop);
   assert.equal(await perform(act), 'Evictions are resumed in cluster prod.');
   assert.equal((await orders()).stop, undefined);
@@ -56,7 +54,7 @@ test('previews no eviction of pods with another gate, and lists the changes of a
   const { ask, operator } = await enforced(t);
   await operator.stop(PROD, { why: 'an incident' });
   await operator.stopAll({ why: 'all of them' });
-  const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).messages.slice(1);
+  const says = async (act: ConsoleAction) => (await ask('POST api/preview', act)).effects;
   assert.deepEqual(await says({ kind: 'resume', cluster: PROD, reason: 'x' }), [
     '0 pods are due and will be evicted.',
     '2 pods remain held: 2 stopped.',
@@ -91,13 +89,13 @@ test('previews a guard release with the pods evicted immediately and those evict
   const ref = { cluster: PROD, node: nodeName('node-2') };
   await store.commit(ref, 0, { node: aNode(), schedule, end: [], live: true }, NOW);
   await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
-  const { messages, evicted } = await ask('POST api/preview', {
+  const { effects, pods } = await ask('POST api/preview', {
     kind: 'release-guard',
     cluster: PROD,
     reason: 'x',
   });
-  assert.equal(evicted, 2);
-  assert.deepEqual(messages.slice(1), [
+  assert.deepEqual(pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
+  assert.deepEqual(effects, [
     '2 pods are due and will be evicted, at 5 per second.',
     '2 more will be evicted at their deadlines.',
   ]);
@@ -155,7 +153,7 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
   const target = { kind: 'pod', namespace: 'default', name: 'waits' } as const;
   assert.match(
     await perform({ kind: 'hold', cluster: PROD, target, reason: 'mine' }),
-    /^Hold h\w{8}: pod default\/waits isn't evicted/,
+    /^Hold h\w{8}: pod default\/waits in cluster prod isn't evicted\.$/,
   );
   const [hold] = (await orders()).holds;
   assert.ok(hold);
@@ -165,7 +163,10 @@ test('releases holds and guard trips, and retries failed evictions', async (t) =
   await rulesStore.changeGuard(PROD, (await rulesStore.read(PROD)).guard, [trip]);
   await perform({ kind: 'release-guard', cluster: PROD, reason: 'known' });
   assert.deepEqual((await rulesStore.read(PROD)).guard.trips, []);
-  assert.equal(await perform({ kind: 'retry', reason: 'mended' }), 'Failed evictions that are retried: 1.');
+  assert.equal(
+    await perform({ kind: 'retry', reason: 'mended' }),
+    'Retrying 1 failed eviction in all clusters.',
+  );
   assert.match(sent[0] ?? '', /"kind":"retry".*"u1"/);
   const kinds = (await ask('GET api/audit', { to: NOW + 1 })).map(({ kind }) => kind);
   assert.deepEqual(kinds.sort(), ['hold', 'policy', 'release', 'release-guard', 'retry']);
@@ -185,11 +186,10 @@ test('rejects an action without a reason, on an unknown cluster, or without effe
     [{ kind: 'pause', cluster: PROD, reason: ' ' }, /400 .*reason: is required/],
     [{ kind: 'stop', cluster: clusterName('none'), reason: 'x' }, /422 .*Cluster .*none.* not found/],
     [{ kind: 'release', cluster: PROD, id: 'h0', reason: 'x' }, /422 .*Hold .*h0.* not found/],
+    [{ kind: 'unpause', cluster: PROD, reason: 'x' }, /422 .*is not paused/],
+    [{ kind: 'resume', cluster: PROD, reason: 'x' }, /422 .*is not stopped/],
   ];
   for (const [act, expected] of refused) await assert.rejects(ask('POST api/preview', act), expected);
-  const act = { kind: 'unpause', cluster: PROD, reason: 'x' } as const;
-  const { confirm } = await ask('POST api/preview', act);
-  await assert.rejects(ask('POST api/acts', { act, confirm }), /422 .*is not paused/);
 });
 
 test('accepts a stop without a reason and records that in the audit log', async (t) => {

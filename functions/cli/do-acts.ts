@@ -1,0 +1,56 @@
+import type { Act } from '#shared/operations/acts/act.ts';
+import { actState, type Performed, performAct, previewAct } from '#shared/operations/acts/perform.ts';
+import { type EvictionPreview, previewOf } from '#shared/operations/acts/preview.ts';
+import type { Fleet } from '#shared/operations/fleet/fleet.ts';
+import type { CliDeps } from './command.ts';
+import { type DryRunOptions, printPreviews } from './dry-run.ts';
+import { linesText } from './output.ts';
+
+/** An act, and what the command line says about it. */
+export interface CliAct {
+  readonly act: Act;
+  /** True: the act is done before anything else is read, because it may be urgent. No effects are shown. */
+  readonly isUrgent?: true;
+  /** Returns the next step, which follows the message in its line. */
+  readonly hint?: (performed: Performed) => string;
+  /** Sentences after the effects. */
+  readonly after?: readonly string[];
+}
+
+/** Does acts in their order, and prints each with its effects. With `--dry-run`, prints only previews. */
+export async function doActs(
+  acts: readonly CliAct[],
+  fleet: Fleet,
+  options: DryRunOptions,
+  deps: Pick<CliDeps, 'clock' | 'print'>,
+): Promise<void> {
+  if (options.dryRun) {
+    printPreviews(await previewsOf(acts, fleet, deps), options, deps);
+    return;
+  }
+  for (const { act, isUrgent, hint, after = [] } of acts) {
+    const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
+    const effects = state ? effectsOf(act, previewOf(act, state)) : [];
+    const performed = await performAct(act, state ?? { pending: [] }, fleet);
+    const next = hint ? ` ${hint(performed)}` : '';
+    deps.print(linesText([`${performed.message}${next}`, ...effects, ...after]));
+  }
+}
+
+/** Returns the effects that acts would have. Rejects if one of the acts would. */
+export async function previewsOf(
+  acts: readonly CliAct[],
+  fleet: Fleet,
+  { clock }: Pick<CliDeps, 'clock'>,
+): Promise<readonly EvictionPreview[]> {
+  const previews: EvictionPreview[] = [];
+  for (const { act, after = [] } of acts) {
+    const preview = await previewAct(act, await actState(act, fleet, clock.now()), fleet);
+    previews.push({ ...preview, effects: [...preview.effects, ...after] });
+  }
+  return previews;
+}
+
+/** A hold is often set before its pods have deadlines. */
+const effectsOf = ({ kind }: Act, { effects, pods }: EvictionPreview): readonly string[] =>
+  kind === 'hold' && pods.held === 0 ? [] : effects;

@@ -1,0 +1,146 @@
+import { dueGroupId, encodeRetry } from '#shared/aws/due-message.ts';
+import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
+import { type Operator, OperatorError, targetText } from '#shared/state/operator.ts';
+import { capitalized } from '#shared/text/capitalized.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { timeText } from '#shared/time/time-text.ts';
+import { type Fleet, storedRulesNow } from '../fleet/fleet.ts';
+import { type PendingLook, pendingLook } from '../look/pending.ts';
+import type { Act } from './act.ts';
+import { type ActState, type EvictionPreview, failedOf, place, previewOf } from './preview.ts';
+
+/** The parts of a fleet that acts use. */
+export type ActedFleet = Pick<Fleet, 'operator' | 'dueQueue'>;
+
+/** The result of an act. */
+export interface Performed {
+  /** The completed act, as a sentence. */
+  readonly message: string;
+  /** ID of a new hold. */
+  readonly hold?: string;
+  /** False: the rules were already as the act would make them. */
+  readonly changed: boolean;
+}
+
+/**
+ * Reads the state from which an act is previewed. Rejects with `StoreError`.
+ */
+export async function actState(
+  { cluster }: Pick<Act, 'cluster'>,
+  fleet: Pick<Fleet, 'clusters' | 'store' | 'rulesStore'>,
+  at: EpochMs,
+): Promise<ActState> {
+  const names = cluster === undefined ? await fleet.clusters() : [cluster];
+  const rules = await storedRulesNow(names, fleet);
+  const pending: PendingLook[] = [];
+  for (const each of names) pending.push(...(await pendingLook(fleet, each, at)));
+  return {
+    at,
+    pending,
+    clusters: [...rules].map(([name, storedRules]) => ({ cluster: name, storedRules })),
+  };
+}
+
+/**
+ * Returns the effect that an act would have, and changes nothing. Rejects with the errors with which
+ * {@link performAct} would reject.
+ */
+export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): Promise<EvictionPreview> {
+  const rehearsal: ActedFleet = {
+    operator: async () => (await fleet.operator()).rehearsing(),
+    dueQueue: async () => {
+      await fleet.dueQueue();
+      return { send: async () => [] };
+    },
+  };
+  await performAct(act, state, rehearsal);
+  return previewOf(act, state);
+}
+
+/**
+ * Does an act. Only a retry needs the pending evictions. Rejects with `OperatorError`, `PolicyError`,
+ * `StoreError`, or `QueueError`.
+ */
+export async function performAct(
+  act: Act,
+  { pending }: Pick<ActState, 'pending'>,
+  fleet: ActedFleet,
+): Promise<Performed> {
+  const operator = await fleet.operator();
+  switch (act.kind) {
+    case 'stop': {
+      const reasons = { why: act.reason, durationMs: act.durationMs };
+      const { until } =
+        act.cluster === undefined
+          ? await operator.stopAll(reasons)
+          : await operator.stop(act.cluster, reasons);
+      return done(`Evictions are stopped in ${place(act.cluster)}${untilText(until)}.`);
+    }
+    case 'resume':
+      if (act.cluster === undefined) await operator.resumeAll(act.reason);
+      else await operator.resume(act.cluster, act.reason);
+      return done(`Evictions are resumed in ${place(act.cluster)}.`);
+    case 'pause': {
+      const { until } = await operator.pause(act.cluster, { why: act.reason, durationMs: act.durationMs });
+      return done(`Cluster ${act.cluster} is paused${untilText(until)}: due evictions are held.`);
+    }
+    case 'unpause':
+      await operator.unpause(act.cluster, act.reason);
+      return done(`Cluster ${act.cluster} is no longer paused.`);
+    case 'hold': {
+      const reasons = { why: act.reason, durationMs: act.durationMs };
+      const { id, until } = await operator.hold(act.cluster, act.target, reasons);
+      const target = targetText(act.target);
+      const message = `Hold ${id}: ${target} in cluster ${act.cluster} isn't evicted${untilText(until)}.`;
+      return { ...done(message), hold: id };
+    }
+    case 'release': {
+      const { target } = await operator.release(act.cluster, act.id, act.reason);
+      return done(`Released hold ${act.id}: ${targetText(target)} in cluster ${act.cluster}.`);
+    }
+    case 'release-guard':
+      await operator.releaseGuard(act.cluster, act.reason);
+      return done(
+        `Released the guard of cluster ${act.cluster}. Held evictions continue at the release rate of its policy.`,
+      );
+    case 'retry': {
+      const failed = failedOf(act, pending);
+      await retry(failed, act.reason, operator, fleet);
+      return done(
+        `Retrying ${failed.length} failed ${failed.length === 1 ? 'eviction' : 'evictions'} in ${place(act.cluster)}.`,
+      );
+    }
+    case 'apply-policy': {
+      const outcome = await operator.applyPolicy(act.cluster, act.text, act.reason);
+      return outcome === 'applied'
+        ? done(`Applied the policy to ${place(act.cluster)}. It takes effect within 5 s.`)
+        : { message: `${capitalized(place(act.cluster))} already has this policy.`, changed: false };
+    }
+    default:
+      return act satisfies never;
+  }
+}
+
+const done = (message: string): Performed => ({ message, changed: true });
+
+/** Retries failed evictions, by a message for each of their nodes, and records that in the audit log. */
+async function retry(
+  failed: readonly PendingLook[],
+  why: string | undefined,
+  operator: Operator,
+  fleet: ActedFleet,
+): Promise<void> {
+  const messages = [...Map.groupBy(failed, nodeKey).values()].flatMap((pods) => {
+    const [first] = pods;
+    if (!first) return [];
+    const body = encodeRetry({ ...first, pods: pods.map(({ record }) => record.uid) });
+    return [{ body, groupId: dueGroupId(first.cluster) }];
+  });
+  const [failure] = await (await fleet.dueQueue()).send(messages);
+  if (failure) throw new OperatorError(`Could not enqueue the retry (${failure.reason}). Try again.`);
+  const clusters = Map.groupBy(failed, ({ cluster }): ClusterName => cluster);
+  for (const [cluster, { length }] of clusters) await operator.noteRetry(cluster, length, why);
+}
+
+const untilText = (until: EpochMs | undefined): string =>
+  until === undefined ? '' : ` until ${timeText(until)}`;

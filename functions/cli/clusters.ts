@@ -27,6 +27,7 @@ import { StoreError } from '#shared/state/store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type AccessOptions, addAccessOptions, parseAccess } from './access-options.ts';
 import { type CliDeps, CliError, confirmed, parseClusterName } from './command.ts';
+import { addDryRun, type DryRunOptions, printPreviews } from './dry-run.ts';
 import { noteAct } from './note-act.ts';
 import {
   type Column,
@@ -57,25 +58,50 @@ function addAddCommand(clusters: Command, deps: CliDeps): void {
     .description('Register a cluster, after a check of its connection and permissions.')
     .addArgument(nameArgument());
   withExamples(
-    addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions'),
+    addDryRun(addAccessOptions(command).option('--no-check', 'skip the check of connection and permissions')),
     'taintward clusters add prod --eks prod --region eu-west-1',
     'taintward clusters add edge --kubeconfig-secret arn:aws:secretsmanager:eu-west-1:111122223333:secret:taintward/edge',
     'taintward clusters add far --eks far --region eu-west-1 --relay-role-arn arn:aws:iam::111122223333:role/taintward-relay --evict-role-arn arn:aws:iam::111122223333:role/taintward-evict',
     'taintward clusters add closed --agent edge-1',
   ).action(async (name: ClusterName) => {
-    const options = command.optsWithGlobals<AccessOptions & { readonly check: boolean }>();
+    const options = command.optsWithGlobals<AddOptions>();
     const access = parseAccess(options);
     const cluster = { name, access, addedAt: deps.clock.now() };
-    await withFleet(command, deps, (fleet) => add(cluster, options.check, fleet, deps));
+    await withFleet(command, deps, (fleet) => add(cluster, options, fleet, deps));
   });
 }
 
+type AddOptions = AccessOptions & DryRunOptions & { readonly check: boolean };
+
 async function add(
+  cluster: RegisteredCluster<Access>,
+  options: AddOptions,
+  fleet: Fleet,
+  deps: CliDeps,
+): Promise<void> {
+  const registry = registryOf(fleet);
+  const { name } = cluster;
+  const effects = await registrationEffects(cluster, options.check, fleet, deps);
+  if (options.dryRun) {
+    const change = `Cluster ${name} is registered: ${accessText(cluster)}. Taintward manages it within 30 s.`;
+    printPreviews([{ cluster: name, change, effects }], options, deps);
+    return;
+  }
+  if ((await registry.add(cluster)) === 'exists') throw alreadyThere(name);
+  await noteAct(fleet, name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
+  deps.print(linesText([`Registered cluster ${name}. Taintward manages it within 30 s.`, ...effects]));
+}
+
+/**
+ * Checks that a cluster can be registered, and returns the consequences as sentences. Rejects with `ApiError`,
+ * `CliError`, or `FleetError`.
+ */
+async function registrationEffects(
   cluster: RegisteredCluster<Access>,
   checks: boolean,
   fleet: Fleet,
   deps: CliDeps,
-): Promise<void> {
+): Promise<readonly string[]> {
   const registry = registryOf(fleet);
   const { access } = cluster;
   if (access.kind === 'agent') refuseNameForAgent(cluster.name);
@@ -83,27 +109,24 @@ async function add(
   const { found, hint }: Checked = checks
     ? await checked(cluster, fleet, deps)
     : { found: 'Connection and permissions were not checked' };
-  if ((await registry.add(cluster)) === 'exists') throw alreadyThere(cluster.name);
-  await noteAct(fleet, cluster.name, 'cluster-added', `registered the cluster: ${accessText(cluster)}`, deps);
-  deps.print(`Registered cluster ${cluster.name}. Taintward manages it within 30 s.\n`);
-  deps.print(linesText([`${found}. To check the connection of its relay, run taintward status.`]));
-  if (hint !== undefined) deps.print(linesText([hint]));
   const { policy } = (await fleet.rulesStore.read(cluster.name)).orders;
-  deps.print(
+  return [
+    `${found}. To check the connection of its relay, run taintward status.`,
+    ...(hint === undefined ? [] : [hint]),
     policy
-      ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.\n`
-      : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).\n',
-  );
-  if (access.kind === 'agent') {
-    deps.print(
-      `Only agent ${access.agent} works in this cluster. Run the agent there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).\n`,
-    );
-  }
-  if (access.kind === 'local-context') {
-    deps.print(
-      'Only processes with access to its kubeconfig file can reach the cluster. The deployed stack cannot.\n',
-    );
-  }
+      ? `The policy applied earlier under this name is in force: ${modeOf(policy.read, deps.clock.now())}.`
+      : 'The cluster is in observe mode: no pods are evicted until you apply a policy (taintward policy apply).',
+    ...(access.kind === 'agent'
+      ? [
+          `Only agent ${access.agent} works in this cluster. Run the agent there, with CLUSTER=${cluster.name} (docs/how-to/run-an-agent.md).`,
+        ]
+      : []),
+    ...(access.kind === 'local-context'
+      ? [
+          'Only processes with access to its kubeconfig file can reach the cluster. The deployed stack cannot.',
+        ]
+      : []),
+  ];
 }
 
 interface Checked {
@@ -259,31 +282,43 @@ function addRemoveCommand(clusters: Command, deps: CliDeps): void {
     .description('Remove a cluster from the registry. The cluster itself is not changed.')
     .addArgument(nameArgument())
     .option('--yes', 'skip the confirmation when evictions are pending', false);
-  withExamples(command, 'taintward clusters remove prod').action((name: ClusterName) =>
-    withFleet<{ readonly yes: boolean }>(command, deps, async (fleet, { yes }) => {
+  withExamples(
+    addDryRun(command),
+    'taintward clusters remove prod',
+    'taintward clusters remove prod --dry-run',
+  ).action((name: ClusterName) =>
+    withFleet<RemoveOptions>(command, deps, async (fleet, options) => {
       const registry = registryOf(fleet);
       if (!(await registry.get(name))) throw noSuchCluster(name);
-      if (!(await mayRemove(name, yes, fleet, deps))) throw new CliError('Canceled. Nothing was changed.');
+      const loss = await lossText(name, fleet, deps.clock.now());
+      if (options.dryRun) {
+        const change = `Cluster ${name} is removed from the registry. ${REMOVED}`;
+        printPreviews([{ cluster: name, change, effects: loss === undefined ? [] : [loss] }], options, deps);
+        return;
+      }
+      if (!(await mayRemove(loss, options, deps))) throw new CliError('Canceled. Nothing was changed.');
       if ((await registry.remove(name)) === 'unknown') throw noSuchCluster(name);
       await noteAct(fleet, name, 'cluster-removed', 'removed the cluster from the registry', deps);
-      deps.print(
-        `Removed cluster ${name} from the registry. Taintward stops managing it within 30 s; its nodes and pods are not changed.\n`,
-      );
+      deps.print(`Removed cluster ${name} from the registry. ${REMOVED}\n`);
     }),
   );
 }
+
+interface RemoveOptions extends DryRunOptions {
+  readonly yes: boolean;
+}
+
+const REMOVED = 'Taintward stops managing it within 30 s; its nodes and pods are not changed.';
 
 /**
  * Shows the pending evictions that would be lost, and asks for confirmation if there are any. Rejects with
  * `CliError` if it cannot ask.
  */
 async function mayRemove(
-  name: ClusterName,
-  yes: boolean,
-  fleet: Fleet,
-  { clock, print, confirm }: CliDeps,
+  loss: string | undefined,
+  { yes }: RemoveOptions,
+  { print, confirm }: CliDeps,
 ): Promise<boolean> {
-  const loss = await lossText(name, fleet, clock.now());
   if (loss === undefined) return true;
   print(linesText([loss]));
   return yes || confirmed('Remove the cluster?', confirm);

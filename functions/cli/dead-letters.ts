@@ -1,10 +1,12 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { QUEUES } from '#shared/aws/queue-set.ts';
+import type { Preview } from '#shared/operations/acts/preview.ts';
 import { agentOfQueue } from '#shared/operations/fleet/agent-queues.ts';
 import type { DeadLetter } from '#shared/operations/fleet/dead-letters.ts';
 import { type Fleet, UsageError } from '#shared/operations/fleet/fleet.ts';
 import { timeText } from '#shared/time/time-text.ts';
 import { type CliDeps, CliError, confirmed } from './command.ts';
+import { addDryRun, type DryRunOptions, printPreviews } from './dry-run.ts';
 import {
   type Column,
   linesText,
@@ -34,7 +36,7 @@ interface PurgeOptions extends RedriveOptions {
   readonly yes: boolean;
 }
 
-interface RedriveOptions {
+interface RedriveOptions extends DryRunOptions {
   readonly queue?: string;
   readonly limit: number;
   readonly all: boolean;
@@ -125,31 +127,52 @@ function addRedrive(letters: Command, deps: CliDeps): void {
     .addOption(limitOption())
     .option('--all', 'messages of all queues', false);
   withExamples(
-    command,
+    addDryRun(command),
     'taintward dead-letters redrive 7',
     'taintward dead-letters redrive --queue evictions-due',
     'taintward dead-letters redrive --all',
   ).action((id: string | undefined) =>
-    withFleet<RedriveOptions>(command, deps, async (fleet, { queue, limit, all }) => {
+    withFleet<RedriveOptions>(command, deps, async (fleet, { queue, limit, all, ...options }) => {
       if (id !== undefined && !all) {
         const letter = await letterOf(id, fleet, limit, queue);
-        await fleet.deadLetters.redriveOne(letter);
+        await fleet.deadLetters.redriveOne(letter, options);
+        if (options.dryRun) {
+          const change = `Dead-letter message ${letter.id} is sent to ${letter.queue} again.`;
+          printPreviews([{ change, effects: [] }], options, deps);
+          return;
+        }
         deps.print(linesText([`Sent dead-letter message ${letter.id} to ${letter.queue} again.`]));
         return;
       }
       refuseSeveral(id, queue, all);
-      for (const each of queue === undefined ? await redrivable(fleet) : [queue]) {
-        deps.progress(`Sending the dead-letter messages of ${each} again`);
-        const count = await fleet.deadLetters.redrive(each);
+      const queues = queue === undefined ? await redrivable(fleet) : [queue];
+      const previews: Preview[] = [];
+      for (const each of queues) {
+        deps.progress(`${options.dryRun ? 'Counting' : 'Redriving'} the dead-letter messages of ${each}`);
+        const count = await fleet.deadLetters.redrive(each, options);
+        previews.push(...redrivePreview(each, count));
+        if (options.dryRun) continue;
         deps.print(
           count === 0
             ? `No dead-letter messages of ${each}.\n`
             : `Sent about ${count} dead-letter messages to ${each} again. To list messages that fail again, run taintward dead-letters list.\n`,
         );
       }
+      if (options.dryRun) printPreviews(previews, options, deps);
     }),
   );
 }
+
+/** Returns the effect of a redrive. Empty: the queue has no dead letters. */
+const redrivePreview = (queue: string, count: number): readonly Preview[] =>
+  count === 0
+    ? []
+    : [
+        {
+          change: `About ${countText(count)} ${count === 1 ? 'is' : 'are'} sent to ${queue} again.`,
+          effects: [],
+        },
+      ];
 
 function addPurge(letters: Command, deps: CliDeps): void {
   const command = letters
@@ -164,16 +187,21 @@ function addPurge(letters: Command, deps: CliDeps): void {
     .option('--all', 'messages of all queues', false)
     .option('--yes', 'skip the confirmation', false);
   withExamples(
-    command,
+    addDryRun(command),
     'taintward dead-letters purge 7',
     'taintward dead-letters purge --queue node-deltas.fifo',
     'taintward dead-letters purge --all --yes',
   ).action((id: string | undefined) =>
-    withFleet<PurgeOptions>(command, deps, async (fleet, { queue, limit, all, yes }) => {
+    withFleet<PurgeOptions>(command, deps, async (fleet, { queue, limit, all, yes, ...options }) => {
       const { deadLetters } = fleet;
       if (id !== undefined && !all) {
         const letter = await letterOf(id, fleet, limit, queue);
-        deps.print(lossText(letter.queue, 1, [letter]));
+        const loss = purgePreview({ queue: letter.queue, count: 1, letters: [letter] });
+        if (options.dryRun) {
+          printPreviews([loss], options, deps);
+          return;
+        }
+        deps.print(lossText(loss));
         await mustConfirm(yes, deps);
         await deadLetters.purgeOne(letter);
         deps.print(linesText([`Deleted dead-letter message ${letter.id} of ${letter.queue}.`]));
@@ -184,16 +212,24 @@ function addPurge(letters: Command, deps: CliDeps): void {
       const counts = (await deadLetters.count()) ?? new Map<string, number>();
       const queues = queue === undefined ? [...new Set([...found.keys(), ...counts.keys()])] : [queue];
       const meant = queues.filter((each) => found.has(each) || (counts.get(each) ?? 0) > 0);
+      const losses = meant.map((each) => {
+        const letters = found.get(each) ?? [];
+        return purgePreview({
+          ...{ queue: each, letters },
+          count: Math.max(letters.length, counts.get(each) ?? 0),
+        });
+      });
+      if (options.dryRun) {
+        printPreviews(losses, options, deps);
+        return;
+      }
       if (meant.length === 0) {
         deps.print(
           queue === undefined ? 'No dead-letter messages.\n' : `No dead-letter messages of ${queue}.\n`,
         );
         return;
       }
-      for (const each of meant) {
-        const letters = found.get(each) ?? [];
-        deps.print(lossText(each, Math.max(letters.length, counts.get(each) ?? 0), letters));
-      }
+      for (const loss of losses) deps.print(lossText(loss));
       await mustConfirm(yes, deps);
       for (const each of meant) {
         deps.progress(`Deleting the dead-letter messages of ${each}`);
@@ -217,16 +253,37 @@ async function mustConfirm(yes: boolean, { confirm }: CliDeps): Promise<void> {
 /** Number of reasons that are shown before dead letters are deleted. */
 const MAX_REASONS = 10;
 
-/** Returns a warning before the dead letters of a queue are deleted. Only some of them may have been read. */
-function lossText(queue: string, count: number, letters: readonly DeadLetter[]): string {
+/** A preview before the dead letters of a queue are deleted. */
+interface PurgePreview extends Preview {
+  /** The dead letters and the consequence, without their reasons. */
+  readonly loss: string;
+}
+
+/** The dead letters of a queue, as far as they were read, and their approximate number. */
+interface QueueLetters {
+  readonly queue: string;
+  readonly count: number;
+  readonly letters: readonly DeadLetter[];
+}
+
+/** Returns the effect of a purge. */
+function purgePreview({ queue, count, letters }: QueueLetters): PurgePreview {
   const reasons = [...Map.groupBy(letters, whyText)].sort(([, a], [, b]) => b.length - a.length);
   const hidden = reasons.length - MAX_REASONS;
-  return linesText([
-    `${countText(count)} of ${queue}. ${outcomeText(queue)}`,
-    ...reasons.slice(0, MAX_REASONS).map(([reason, { length }]) => `  ${length}: ${reason}`),
-    ...(hidden > 0 ? [`  ${hidden} more reasons: see taintward dead-letters list.`] : []),
-  ]);
+  const outcome = outcomeText(queue);
+  return {
+    loss: `${countText(count)} of ${queue}. ${outcome}`,
+    change: `${countText(count)} of ${queue} ${count === 1 ? 'is' : 'are'} deleted. ${outcome}`,
+    effects: [
+      ...reasons.slice(0, MAX_REASONS).map(([reason, { length }]) => `${length}: ${reason}`),
+      ...(hidden > 0 ? [`${hidden} more reasons: see taintward dead-letters list.`] : []),
+    ],
+  };
 }
+
+/** Returns a warning before the dead letters of a queue are deleted. */
+const lossText = ({ loss, effects }: PurgePreview): string =>
+  linesText([loss, ...effects.map((each) => `  ${each}`)]);
 
 const countText = (count: number): string =>
   count === 1 ? '1 dead-letter message' : `${count} dead-letter messages`;

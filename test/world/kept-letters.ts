@@ -1,4 +1,5 @@
 import type { DeadLetter, DeadLetterBox } from '#shared/operations/fleet/dead-letters.ts';
+import type { DryRun } from '#shared/operations/fleet/dry-run.ts';
 import type { Clock } from '#shared/time/clock.ts';
 
 /** Dead letters of a deployment, in memory, numbered in the order of arrival. */
@@ -32,10 +33,11 @@ export class KeptLetters implements DeadLetterBox {
   list = async (limit: number, queue?: string): Promise<readonly DeadLetter[]> =>
     this.#kept.filter((letter) => (queue ?? letter.queue) === letter.queue).slice(0, limit);
 
-  redrive = async (queue: string): Promise<number> => this.#send((letter) => letter.queue === queue);
+  redrive = async (queue: string, { dryRun = false }: DryRun = {}): Promise<number> =>
+    dryRun ? ((await this.count()).get(queue) ?? 0) : this.#send((letter) => letter.queue === queue);
 
-  redriveOne = async ({ id }: Pick<DeadLetter, 'id'>): Promise<void> => {
-    this.#send((letter) => letter.id === id);
+  redriveOne = async ({ id }: Pick<DeadLetter, 'id'>, { dryRun = false }: DryRun = {}): Promise<void> => {
+    if (!dryRun) this.#send((letter) => letter.id === id);
   };
 
   purge = async (queue: string): Promise<number> => this.#remove((letter) => letter.queue === queue).length;

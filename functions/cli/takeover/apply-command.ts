@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
-import { withExamples } from '#functions/cli/output.ts';
+import { addDryRun, type DryRunOptions, printPreviews } from '#functions/cli/dry-run.ts';
+import { linesText, withExamples } from '#functions/cli/output.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
@@ -14,8 +15,9 @@ import { namespacesOf, refusalIn, takesOverIn } from '#shared/operations/takeove
 import { errorMessage } from '#shared/text/error-message.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { changedObjects } from './changed-objects.ts';
 import { objectsOf } from './manifest-command.ts';
-import { addTakeoverOptions, parseTakeover, type TakeoverOptions } from './options.ts';
+import { addTakeoverOptions, parseTakeover, type TakeoverOptions, type Way } from './options.ts';
 import { missingTakeoverRights } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
@@ -42,8 +44,9 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
       'Install a takeover in a cluster, so that Taintward evicts instead of the built-in controller, after a check. It can be repeated.',
     );
   withExamples(
-    addTakeoverOptions(addReachOptions(command)),
+    addDryRun(addTakeoverOptions(addReachOptions(command))),
     'taintward takeover apply prod --level node',
+    'taintward takeover apply prod --level node --dry-run',
     'taintward takeover apply prod --level pod --namespace-selector team=shop',
   ).action(async (name: string | undefined) => {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
@@ -51,20 +54,37 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
       await mustServePolicies(objects);
       await mustHaveRights(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
+      const options = command.opts<DryRunOptions>();
+      const effects = wanted.at === 'node' ? nodeEffects(wanted.spec.keys) : podEffects(namespaces);
+      if (options.dryRun) {
+        const change = `The takeover at ${wanted.at} level is applied to the cluster.`;
+        const changes = await changedObjects(objects, objectsOf(wanted), 'apply');
+        printPreviews([{ change, effects, objects: changes }], options, deps);
+        return;
+      }
       await applyAll(objects, objectsOf(wanted));
       if (wanted.at === 'pod') await untilTaken(objects, namespaces);
       else await mustWork(objects, deps);
       await note('takeover-applied', `applied the takeover at ${wanted.at} level`);
-      deps.print(wanted.at === 'node' ? afterNodes(wanted.spec.keys) : afterPods(namespaces));
+      deps.print(afterText(wanted.at, effects));
     });
   });
 }
 
-const afterNodes = (keys: readonly string[]): string =>
-  `Applied, and verified by a dry run. The built-in controller does not evict while the relay renews the heartbeat in takeovers/live. This requires a policy with mode enforce, a guard, and treatAsNoExecute with ${keys.join(', ')}.\nTo check the heartbeat, run taintward takeover status.\n`;
+function afterText(at: Way, [first = '', ...others]: readonly string[]): string {
+  const done = at === 'node' ? 'Applied, and verified by a dry run.' : 'Applied.';
+  return linesText([`${done} ${first}`, ...others]);
+}
 
-const afterPods = (namespaces: readonly string[]): string =>
-  `Applied. New pods are taken over in ${namespaces.length} ${namespaces.length === 1 ? 'namespace' : 'namespaces'}${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.\nTo take over existing pods, run taintward takeover adopt.\n`;
+const nodeEffects = (keys: readonly string[]): readonly string[] => [
+  `The built-in controller does not evict while the relay renews the heartbeat in takeovers/live. This requires a policy with mode enforce, a guard, and treatAsNoExecute with ${keys.join(', ')}.`,
+  'To check the heartbeat, run taintward takeover status.',
+];
+
+const podEffects = (namespaces: readonly string[]): readonly string[] => [
+  `New pods are taken over in ${namespaces.length} ${namespaces.length === 1 ? 'namespace' : 'namespaces'}${namespaces.length ? ` (${namespaces.join(', ')})` : ''}.`,
+  'To take over existing pods, run taintward takeover adopt.',
+];
 
 async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   const served = itemsOf((await objects.get(ADMISSION))?.['resources']).map((each) =>

@@ -55,6 +55,16 @@ export async function movePods(
   return { moved, failed };
 }
 
+/** Returns the number of pods that {@link movePods} would change. */
+export async function countMoves(
+  pods: AsyncIterable<PodJson>,
+  wanted: (pod: PodJson) => PodState | undefined,
+): Promise<number> {
+  let count = 0;
+  for await (const pod of pods) if (pod.moving ?? wanted(pod)) count += 1;
+  return count;
+}
+
 async function move(
   objects: ClusterObjects,
   first: PodJson,

@@ -1,8 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { type CliDeps, CliError } from '#functions/cli/command.ts';
+import { addDryRun, type DryRunOptions, printPreviews } from '#functions/cli/dry-run.ts';
 import { withExamples } from '#functions/cli/output.ts';
 import { fieldsOf, itemsOf } from '#shared/kubernetes/http/api-json.ts';
+import type { Preview } from '#shared/operations/acts/preview.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_BINDING, NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
 import {
@@ -14,12 +16,13 @@ import {
 import { installedAtPods } from '#shared/operations/takeover/installed.ts';
 import { type Manifest, pathOf } from '#shared/operations/takeover/manifest.ts';
 import { namespacesOf, taintedNodes, takesOverIn } from '#shared/operations/takeover/namespaces.ts';
-import { projectTakenPod } from '#shared/operations/takeover/taken-pod.ts';
-import { restored } from '#shared/operations/takeover/taken-tolerations.ts';
+import { type PodJson, projectTakenPod } from '#shared/operations/takeover/taken-pod.ts';
+import { type PodState, restored } from '#shared/operations/takeover/taken-tolerations.ts';
 import { Age } from '#shared/time/age.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { report } from './adopt-command.ts';
-import { movePods } from './move-pods.ts';
+import { changedObjects } from './changed-objects.ts';
+import { countMoves, movePods } from './move-pods.ts';
 import { type Way, wayOption } from './options.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
@@ -41,12 +44,17 @@ export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
     )
     .addOption(wayOption());
   withExamples(
-    addReachOptions(command),
+    addDryRun(addReachOptions(command)),
     'taintward takeover release prod --level node',
+    'taintward takeover release prod --level node --dry-run',
     'taintward takeover release prod --level pod',
   ).action((name: string | undefined) =>
     withCluster(name, command, deps, async (objects, note) => {
-      const { level: at } = command.opts<{ readonly level: Way }>();
+      const { level: at, ...options } = command.opts<DryRunOptions & { readonly level: Way }>();
+      if (options.dryRun) {
+        printPreviews(await releasePreviews(objects, at), options, deps);
+        return;
+      }
       const released = () => note('takeover-released', `released the takeover at ${at} level`);
       if (at === 'node') await releaseNodes(objects, deps, released);
       else await releasePods(objects, () => new ClusterObjects(objects.connection), deps, released);
@@ -54,13 +62,34 @@ export function addReleaseCommand(takeover: Command, deps: CliDeps): void {
   );
 }
 
+/** Returns the effect of a release. Empty: nothing is installed, and no pods are taken over. */
+async function releasePreviews(objects: ClusterObjects, at: Way): Promise<readonly Preview[]> {
+  const all = at === 'node' ? NODE_OBJECTS : [...POD_OBJECTS, ...podTakeover(POD_TAKEOVER)];
+  const changes = await changedObjects(objects, all, 'delete');
+  const pods = at === 'node' ? 0 : await countMoves(allPods(objects), stateBefore);
+  if (changes.length === 0 && pods === 0) return [];
+  const change = `The takeover at ${at} level is released.`;
+  const effects = [
+    'The built-in controller evicts again.',
+    ...(at === 'pod' ? [`Pods restored: ${pods}.`] : []),
+  ];
+  return [{ change, effects, objects: changes }];
+}
+
+/** The binding is removed first, because it puts the policy in force. The kind of the heartbeat is removed last. */
+const NODE_OBJECTS = [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()];
+/** Objects that are removed before pods are restored. */
+const POD_OBJECTS = [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)];
+
+const stateBefore = ({ state }: PodJson): PodState | undefined =>
+  state.note === '' ? undefined : restored(state);
+
 async function releaseNodes(
   objects: ClusterObjects,
   deps: CliDeps,
   released: () => Promise<void>,
 ): Promise<void> {
-  // Remove the binding first, because it puts the policy in force. Remove the kind of the heartbeat last.
-  const removed = await removeAll(objects, [NODE_BINDING, ...nodeTakeover(NODE_TAKEOVER).toReversed()]);
+  const removed = await removeAll(objects, NODE_OBJECTS);
   if (removed > 0) await released();
   deps.print(
     removed === 0
@@ -76,7 +105,7 @@ async function releasePods(
   released: () => Promise<void>,
 ): Promise<void> {
   const installed = await installedAtPods(objects);
-  await removeAll(objects, [POD_BINDING, ...kyvernoPodTakeover(POD_TAKEOVER)]);
+  await removeAll(objects, POD_OBJECTS);
   const namespaces = installed ? await namespacesOf(objects, installed.spec) : [];
   deps.progress('Waiting until no API server takes over pods');
   if (namespaces.length > 0) await untilUntaken(objects, anew, namespaces);
@@ -85,7 +114,7 @@ async function releasePods(
     allPods(objects),
     await taintedNodes(objects),
     deps.progress,
-    (pod) => (pod.state.note === '' ? undefined : restored(pod.state)),
+    stateBefore,
   );
   await removeAll(objects, podTakeover(POD_TAKEOVER));
   if (installed) await released();

@@ -10,6 +10,7 @@ import { dynamoDbStoreError } from '#shared/state/dynamodb/dynamodb-error.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
+import type { DryRun } from './dry-run.ts';
 
 /** Items in a BatchWriteItem request (DynamoDB's limit). */
 const BATCH_PUTS = 25;
@@ -27,13 +28,19 @@ type StoredItem = Record<string, AttributeValue>;
 /**
  * Copies all items except leases from table `from` to table `to`, and overwrites existing items. Relays
  * acquire the leases again. Returns the number of items. Rejects with `StoreError`. Repeating the copy does
- * no harm.
+ * no harm. With `dryRun`, only counts the items.
  */
-export async function copyTable(client: DynamoDBClient, from: string, to: string): Promise<number> {
+export async function copyTable(
+  client: DynamoDBClient,
+  from: string,
+  to: string,
+  { dryRun = false }: DryRun = {},
+): Promise<number> {
   let copied = 0;
   for await (const items of pagesOf(client, from)) {
     const wanted = items.filter(({ sk }) => sk?.S !== 'LEASE');
-    await pMap(chunksOf(wanted), (chunk) => putAll(client, to, chunk), { concurrency: PARALLEL_BATCHES });
+    if (!dryRun)
+      await pMap(chunksOf(wanted), (chunk) => putAll(client, to, chunk), { concurrency: PARALLEL_BATCHES });
     copied += wanted.length;
   }
   return copied;

@@ -75,7 +75,7 @@ export function deployedFleet(
         },
       );
     },
-    restoreFrom: (restored) => copyTable(dynamoDb, restored, tableName),
+    restoreFrom: (restored, options) => copyTable(dynamoDb, restored, tableName, options),
     deadLetters: queues,
     account: new AwsAccount({ dynamoDb, lambda, cloudWatch, table, tableName, prefix: tableName }),
     backlog: () => queues.backlog(),

@@ -10,6 +10,7 @@ import type { QueueSender } from '#shared/state/sender.ts';
 import type { Store } from '#shared/state/store.ts';
 import type { Account } from './account.ts';
 import type { DeadLetterBox } from './dead-letters.ts';
+import type { DryRun } from './dry-run.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { ServiceView } from './service-view.ts';
 
@@ -81,9 +82,9 @@ export interface Fleet extends Clusters {
   checkAccess?(cluster: AccessQuestion['checkAccess']): Promise<AccessAnswer>;
   /**
    * Copies all items of a restored table, except leases, over the items of this table. Returns their number.
-   * Absent if there is no table.
+   * With `dryRun`, only counts them. Absent if there is no table.
    */
-  restoreFrom?(table: string): Promise<number>;
+  restoreFrom?(table: string, options?: DryRun): Promise<number>;
   /** Identity of the service in its own cluster. Absent: it runs as a user or as an AWS identity. */
   readonly serviceAccount?: ServiceAccount;
   readonly deadLetters: DeadLetterBox;

@@ -15,6 +15,7 @@ import { EXPIRY_DEAD_LETTER_NAME, QUEUES } from '#shared/aws/queue-set.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { agentOfQueue, type Box, boxOfAgent, OF_AGENTS } from './agent-queues.ts';
 import type { DeadLetter, DeadLetterBox } from './dead-letters.ts';
+import type { DryRun } from './dry-run.ts';
 import { FleetError } from './fleet.ts';
 
 /** Dead-letter queues of every deployment. */
@@ -86,11 +87,12 @@ export class SqsQueues implements DeadLetterBox {
     return found.sort((a, b) => a.at - b.at).slice(0, limit);
   }
 
-  async redrive(queue: string): Promise<number> {
+  async redrive(queue: string, { dryRun = false }: DryRun = {}): Promise<number> {
     const { name } = redrivable(queue);
     const box = await this.#attributes(name);
     if (box.messages === 0) return 0;
     const destination = await this.#attributes(queue);
+    if (dryRun) return box.messages;
     // Name the destination: SQS has no record of the source queue of a message that a function put there.
     const command = new StartMessageMoveTaskCommand({
       SourceArn: box.arn,
@@ -104,9 +106,13 @@ export class SqsQueues implements DeadLetterBox {
     return box.messages;
   }
 
-  async redriveOne({ id, queue }: Pick<DeadLetter, 'id' | 'queue'>): Promise<void> {
+  async redriveOne(
+    { id, queue }: Pick<DeadLetter, 'id' | 'queue'>,
+    { dryRun = false }: DryRun = {},
+  ): Promise<void> {
     const { name } = redrivable(queue);
     const to = await this.#url(queue);
+    if (dryRun) return;
     await this.#takeOne({ id, queue }, name, async (letter) => {
       const { MessageGroupId } = letter.Attributes ?? {};
       // Send the message before its deletion. Handling it twice does no harm, but losing it does.

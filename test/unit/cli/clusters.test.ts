@@ -104,6 +104,22 @@ test('registers a reachable cluster that grants the permissions', async (t) => {
   assert.ok(requests.length > 0);
 });
 
+test('checks and prints the cluster of a dry run, and registers nothing', async (t) => {
+  const { run, state, content, requests, audited } = await commandLine(t, allowAll);
+  await run(...ADD, '--dry-run');
+  assert.match(
+    state.printed,
+    /^Dry run: nothing was changed\. Without --dry-run:\nCluster prod is registered: EKS cluster prod in eu-west-1\. .*\nConnection and permissions are verified\. .*\nThe cluster is in observe mode: .*\n$/,
+  );
+  assert.ok(requests.length > 0);
+  assert.deepEqual([content.size, await audited()], [0, []]);
+});
+
+test('rejects a dry run of add for a registered cluster', async (t) => {
+  const { run } = await commandLine(t, allowAll, registered('prod'));
+  await assert.rejects(run(...ADD, '--dry-run'), /Cluster "prod" already exists/);
+});
+
 const BY_AGENT = ['clusters', 'add', 'closed', '--agent', 'edge-1'];
 
 test("registers a cluster with an agent without connecting, if the agent's queue exists, and prints how to start the agent", async (t) => {
@@ -385,6 +401,17 @@ describe('a cluster with pending evictions', () => {
     await run('clusters', 'remove', 'prod', '--yes');
     assert.match(state.printed, loss);
     assert.equal(content.size, 0);
+  });
+
+  test('is not removed by a dry run, which prints what would be lost', async (t) => {
+    const { run, state, content, audited } = await withPending(t);
+    await run('clusters', 'remove', 'prod', '--dry-run');
+    assert.match(
+      state.printed,
+      /^Dry run: .*\nCluster prod is removed from the registry\. .*\nCluster prod has 2 pending evictions\. /,
+    );
+    assert.equal(content.size, 1);
+    assert.deepEqual(await audited(), []);
   });
 
   test('is not removed without a terminal', async (t) => {

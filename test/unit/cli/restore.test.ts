@@ -24,6 +24,26 @@ test('restores a table after confirmation and prints the number of items', async
   assert.deepEqual(from, ['old', 'older']);
 });
 
+test('counts the items of a dry run without a question, and copies none', async (t) => {
+  const { run, fleet, asked } = commandLine(t);
+  const copied: unknown[] = [];
+  Object.assign(fleet, {
+    restoreFrom: async (_: string, { dryRun }: { readonly dryRun?: boolean } = {}) => {
+      if (!dryRun) copied.push(_);
+      return 12;
+    },
+  });
+  const change = '12 items are copied from old into a test. Items with the same key are overwritten.';
+  assert.equal(
+    await run('restore', '--from', 'old', '--dry-run'),
+    `Dry run: nothing was changed. Without --dry-run:\n${change}\n`,
+  );
+  assert.deepEqual(JSON.parse(await run('restore', '--from', 'old', '--dry-run', '-o', 'json')), [
+    { change, effects: [] },
+  ]);
+  assert.deepEqual([asked, copied], [[], []]);
+});
+
 test('rejects restore with a state directory', async (t) => {
   const { run } = commandLine(t);
   await assert.rejects(run('restore', '--from', 'old', '--yes'), {

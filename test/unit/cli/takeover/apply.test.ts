@@ -7,6 +7,7 @@ import { TAKEOVER_RULES } from '#functions/cli/takeover/permissions.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { ClusterObjects } from '#shared/operations/fleet/cluster-objects.ts';
 import { NODE_TAKEOVER, nodeTakeover } from '#shared/operations/takeover/at-nodes.ts';
+import { POD_TAKEOVER, podTakeover } from '#shared/operations/takeover/at-pods.ts';
 import { TAKEOVER_ANNOTATION } from '#shared/taints/takeover-note.ts';
 import {
   type Answer,
@@ -188,6 +189,86 @@ test('applies the heartbeat once the API server serves its kind, even if it alre
   await applyAll(objects(), nodeTakeover(NODE_TAKEOVER));
   assert.equal(tries, 3);
   assert.match(wrote().at(-1) ?? '', /mutatingadmissionpolicybindings/);
+});
+
+describe('a dry run', () => {
+  const dryRun = (level: string) => ['--context', 'managed', '--level', level, '--dry-run', '-o', 'json'];
+
+  test('of apply lists the objects that it would write, after its checks', async (t) => {
+    const { run, wrote, audited, printed } = await commandLine(t, {
+      ...APPLIED,
+      [`GET ${BINDING}`]: () => json({}),
+    });
+    await run('apply', ...dryRun('node'));
+    const [{ change, objects }] = JSON.parse(printed());
+    assert.equal(change, 'The takeover at node level is applied to the cluster.');
+    assert.deepEqual(objects, [
+      { action: 'create', object: 'CustomResourceDefinition takeovers.taintward.dev' },
+      { action: 'update', object: 'Takeover live' },
+      { action: 'create', object: 'ClusterRole taintward-takeover' },
+      { action: 'create', object: 'ClusterRoleBinding taintward-takeover' },
+      { action: 'create', object: 'MutatingAdmissionPolicy taintward-takeover-nodes' },
+      { action: 'update', object: 'MutatingAdmissionPolicyBinding taintward-takeover-nodes' },
+    ]);
+    assert.deepEqual([wrote(), audited], [[], []]);
+  });
+
+  test('of apply is rejected where apply would be', async (t) => {
+    const { run } = await commandLine(t, { ...ABLE, [REVIEWS]: allowed(() => false) });
+    await assert.rejects(run('apply', ...dryRun('node')), /lack rights/);
+  });
+
+  test('of release lists the objects that it would delete, and counts the pods that it would restore', async (t) => {
+    const pod = (name: string, annotations: object) => ({
+      metadata: { namespace: 'web', name, annotations },
+      spec: { nodeName: 'n1', tolerations: [] },
+    });
+    const note = JSON.stringify({ added: [], changed: [] });
+    const { run, wrote, audited, printed } = await commandLine(t, {
+      [`GET ${BINDING}`]: () => json({}),
+      [`GET ${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-pods`]: () => json({}),
+      '/api/v1/pods': () =>
+        json({ metadata: {}, items: [pod('a', { [TAKEOVER_ANNOTATION]: note }), pod('b', {})] }),
+    });
+    await run('release', ...dryRun('node'));
+    assert.deepEqual(JSON.parse(printed())[0].objects, [
+      { action: 'delete', object: 'MutatingAdmissionPolicyBinding taintward-takeover-nodes' },
+    ]);
+    const length = printed().length;
+    await run('release', ...dryRun('pod'));
+    const [{ effects, objects }] = JSON.parse(printed().slice(length));
+    assert.deepEqual(effects, ['The built-in controller evicts again.', 'Pods restored: 1.']);
+    assert.deepEqual(objects, [
+      { action: 'delete', object: 'MutatingAdmissionPolicy taintward-takeover-pods' },
+    ]);
+    assert.deepEqual([wrote(), audited], [[], []]);
+  });
+
+  test('of release without a takeover prints that nothing would change', async (t) => {
+    const { run, printed } = await commandLine(t, {});
+    await run('release', '--context', 'x', '--dry-run');
+    assert.equal(printed(), 'Dry run: nothing would change.\n');
+  });
+
+  test('of adopt counts the pods that it would take over', async (t) => {
+    const [policy, binding] = podTakeover(POD_TAKEOVER);
+    const pods = [
+      { metadata: { namespace: 'web', name: 'a' }, spec: { nodeName: 'n1', tolerations: [] } },
+      {
+        metadata: { namespace: 'web', name: 'b', deletionTimestamp: '2026-01-01T00:00:00Z' },
+        spec: { nodeName: 'n1', tolerations: [] },
+      },
+    ];
+    const { run, wrote, printed } = await commandLine(t, {
+      [`GET ${ADMISSION}/mutatingadmissionpolicies/taintward-takeover-pods`]: () => json(policy ?? {}),
+      [`GET ${ADMISSION}/mutatingadmissionpolicybindings/taintward-takeover-pods`]: () => json(binding ?? {}),
+      '/api/v1/namespaces': namespaces('web'),
+      '/api/v1/namespaces/web/pods': () => json({ metadata: {}, items: pods }),
+    });
+    await run('adopt', '--context', 'x', '--dry-run', '-o', 'json');
+    assert.deepEqual(JSON.parse(printed()), [{ change: 'Pods taken over: 1.', effects: [] }]);
+    assert.deepEqual(wrote(), []);
+  });
 });
 
 test('verifies a pod-level takeover in a namespace that admits pods and skips terminating namespaces', async (t) => {

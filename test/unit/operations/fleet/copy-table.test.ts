@@ -42,6 +42,13 @@ test('copies all items except leases unchanged, page by page', async () => {
   assert.deepEqual(written, [first, ...rest]);
 });
 
+test('counts the items of a dry run, and writes none', async () => {
+  const lease = toAttributes({ pk: 'LEASE#prod', sk: 'LEASE', epoch: 1 });
+  const { client, written } = tables([[...items(3), lease]]);
+  assert.equal(await copyTable(client, 'restored', 'used', { dryRun: true }), 3);
+  assert.deepEqual(written, []);
+});
+
 test('retries unprocessed items until none remain', async (t) => {
   const time = driveTimers(t);
   const { client, written } = tables([items(30)], (batch) => (batch < 12 ? 4 : 0));

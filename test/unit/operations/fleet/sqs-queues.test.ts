@@ -120,6 +120,19 @@ test('reads dead letters page by page up to a limit and returns them immediately
   assert.equal(back.length, 11);
 });
 
+test('counts the dead letters of a dry run, moves none, and rejects what a redrive rejects', async () => {
+  const { box, of } = queues(many);
+  const options = { dryRun: true };
+  assert.equal(await box.redrive('evictions-due', options), 12);
+  await box.redriveOne({ id: 'm1', queue: 'evictions-due' }, options);
+  assert.deepEqual(
+    ['StartMessageMoveTaskCommand', 'SendMessageCommand', 'DeleteMessageCommand'].flatMap(of),
+    [],
+  );
+  await assert.rejects(box.redrive('expiry', options), /Dead letters of expiry can't be redriven/);
+  await assert.rejects(box.redriveOne({ id: 'm', queue: 'expiry' }, options), /can't be redriven/);
+});
+
 test('moves dead letters to their own queue, which it names', async () => {
   const { box, of } = queues(many);
   assert.equal(await box.redrive('evictions-due'), 12);

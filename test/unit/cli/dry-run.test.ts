@@ -1,0 +1,368 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import type { Command } from 'commander';
+import type { CliDeps } from '#functions/cli/command.ts';
+import { createProgram } from '#functions/cli/program.ts';
+import { leavesOf } from '#functions/cli/reference.ts';
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import type { EvictionRecord } from '#shared/eviction/records.ts';
+import { type PendingLook, pendingLook } from '#shared/operations/look/pending.ts';
+import { aNode, aReason, aRecord, aRef } from '#test/contracts/partition-builders.ts';
+import { commandLine, NOW } from './command-line.ts';
+
+const prod = clusterName('prod');
+
+/** Commands that change nothing. Every other command has `--dry-run`. */
+const READING: readonly string[] = [
+  ...['status', 'pending', 'explain pod', 'explain node', 'history', 'what-if', 'lint', 'doctor'],
+  ...['holds', 'audit', 'console', 'completion'],
+  ...['clusters list', 'clusters show', 'dead-letters list', 'dead-letters show'],
+  ...['policy get', 'policy diff', 'policy validate', 'policy schema'],
+  ...['takeover manifest', 'takeover status'],
+];
+
+const program = createProgram({} as CliDeps);
+const commands = leavesOf(program, program.createHelp());
+
+function nameOf(command: Command): string {
+  const { parent } = command;
+  return parent?.parent ? `${nameOf(parent)} ${command.name()}` : command.name();
+}
+
+describe('--dry-run', () => {
+  const hasOption = (command: Command, long: string) => command.options.some((each) => each.long === long);
+
+  test('is an option of every command that changes something, with an output format', () => {
+    const acting = commands.filter((command) => !READING.includes(nameOf(command)));
+    assert.equal(acting.length, 17);
+    for (const command of acting) {
+      assert.ok(hasOption(command, '--dry-run'), nameOf(command));
+      assert.ok(hasOption(command, '--output'), nameOf(command));
+    }
+  });
+
+  test('is no option of a command that only reads', () => {
+    const reading = commands.filter((command) => READING.includes(nameOf(command)));
+    assert.deepEqual(reading.map(nameOf).toSorted(), READING.toSorted());
+    for (const command of reading) assert.ok(!hasOption(command, '--dry-run'), nameOf(command));
+  });
+
+  test('is required by an output format, before anything is done', async (t) => {
+    const { run, rulesStore } = commandLine(t);
+    await assert.rejects(run('stop', '--all', '-o', 'json'), {
+      name: 'UsageError',
+      message: '--output applies only to --dry-run. Remove it, or specify --dry-run.',
+    });
+    assert.equal(await rulesStore.fleetStop(), undefined);
+  });
+});
+
+const TRIP = { scope: 'cluster', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
+
+/** The command line on an enforced cluster with three due pods, one of them failed, and two that are due later. */
+async function enforced(t: TestContext, records: Partial<EvictionRecord> = {}) {
+  const bench = commandLine(t);
+  const { fleet, rulesStore, store, letters, state } = bench;
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\nreleaseRate: 5\n');
+  const schedule = [
+    aRecord({ name: 'due-0', fireAt: NOW, ...records }),
+    aRecord({ name: 'due-1', fireAt: NOW, ...records }),
+    aRecord({ name: 'lost', fireAt: NOW, gaveUpAt: NOW }),
+    aRecord({ name: 'later-0', ...records }),
+    aRecord({ name: 'later-1', ...records }),
+  ];
+  await store.commit(aRef(prod), 0, { node: aNode(), schedule, end: [], live: true }, NOW);
+  const dir = mkdtempSync(join(tmpdir(), 'policy-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const file = join(dir, 'policy.yaml');
+  /** Everything that a command could have changed. */
+  const everything = async () => ({
+    rules: [...(await rulesStore.readAll([prod, clusterName('stage')]))],
+    fleetStop: await rulesStore.fleetStop(),
+    audit: await rulesStore.audit({ from: 0, to: NOW * 2 }),
+    sent: [...state.sent],
+    letters: await letters.list(100),
+    redriven: letters.takeRedriven(),
+  });
+  const dryRun = async (...args: readonly string[]) => {
+    const before = await everything();
+    const text = await bench.run(...args, '--dry-run');
+    const [preview, ...more] = JSON.parse(await bench.run(...args, '--dry-run', '-o', 'json'));
+    assert.deepEqual(await everything(), before);
+    assert.deepEqual(bench.asked, []);
+    assert.equal(state.exitCode, 0);
+    assert.deepEqual(more, []);
+    return { text, preview };
+  };
+  return { ...bench, operator, dryRun, file, looks: () => pendingLook(fleet, prod, NOW) };
+}
+
+type Bench = Awaited<ReturnType<typeof enforced>>;
+
+/** The change of pending evictions that an act caused. */
+function caused(before: readonly PendingLook[], after: readonly PendingLook[]) {
+  const isLive = ({ record }: PendingLook) => record.gaveUpAt === undefined;
+  const wasHeld = new Set(before.filter(({ gates }) => gates.length > 0).map(({ record }) => record.uid));
+  const freed = after.filter(
+    (each) => isLive(each) && each.gates.length === 0 && wasHeld.has(each.record.uid),
+  );
+  const now = freed.filter(({ record }) => record.fireAt <= NOW).length;
+  const held = after.filter((each) => isLive(each) && each.gates.length > 0).length;
+  return { evictedNow: now, evictedWhenDue: freed.length - now, held };
+}
+
+const WHY = ['--reason', 'an incident'] as const;
+
+interface Case {
+  readonly name: string;
+  readonly before?: (bench: Bench) => Promise<unknown>;
+  readonly args: readonly string[] | ((bench: Bench) => Promise<readonly string[]>);
+  readonly records?: Partial<EvictionRecord>;
+  readonly pods: { readonly evictedNow: number; readonly evictedWhenDue: number; readonly held: number };
+  readonly text: RegExp;
+}
+
+const CASES: readonly Case[] = [
+  {
+    name: 'stop',
+    args: ['stop', 'prod'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /^Dry run: nothing was changed\. Without --dry-run:\nEvictions are stopped in cluster prod, until they are resumed\.\n4 pending evictions are held by it, 2 of them due now\.\n$/,
+  },
+  {
+    name: 'stop --all',
+    args: ['stop', '--all', '--for', '2h'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /\nEvictions are stopped in all clusters, for 2h\.\n4 pending/,
+  },
+  {
+    name: 'pause',
+    args: ['pause', 'prod', ...WHY],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /\nCluster prod is paused, until the cluster is resumed: due evictions are held\.\n4 pending/,
+  },
+  {
+    name: 'resume of a stop',
+    before: ({ operator }) => operator.stop(prod, { why: 'x' }),
+    args: ['resume', 'prod', ...WHY],
+    pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
+    text: /\nEvictions are resumed in cluster prod\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\nNODE +NAMESPACE +PODS\nnode-1 +default +2\n$/,
+  },
+  {
+    name: 'resume of a pause',
+    before: ({ operator }) => operator.pause(prod, { why: 'x' }),
+    args: ['resume', 'prod', ...WHY],
+    pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
+    text: /\nCluster prod is no longer paused\.\n2 pods are due/,
+  },
+  {
+    name: 'resume --all',
+    before: ({ operator }) => operator.stopAll({ why: 'x' }),
+    args: ['resume', '--all', ...WHY],
+    pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
+    text: /\nEvictions are resumed in all clusters\.\n2 pods are due and will be evicted\.\n/,
+  },
+  {
+    name: 'hold pod',
+    args: ['hold', 'pod', 'default/due-0', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 1 },
+    text: /\nPod default\/due-0 in cluster prod isn't evicted, until it is released\.\n1 pending eviction is held by it, 1 of them due now\.\n$/,
+  },
+  {
+    name: 'hold workload',
+    args: ['hold', 'workload', 'default/Deployment/web', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 0 },
+    text: /\n0 pending evictions are held by it\.\n$/,
+  },
+  {
+    name: 'hold node',
+    args: ['hold', 'node', 'node-1', '--cluster', 'prod', ...WHY, '--yes'],
+    pods: { evictedNow: 0, evictedWhenDue: 0, held: 4 },
+    text: /\nNode node-1 in cluster prod isn't evicted/,
+  },
+  {
+    name: 'release of a hold, while another act holds the pods',
+    before: async ({ operator }) => {
+      await operator.hold(prod, { kind: 'node', node: nodeName('node-1') }, { why: 'x' });
+      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { why: 'x' });
+    },
+    args: async ({ rulesStore }) => {
+      const [hold] = (await rulesStore.read(prod)).orders.holds;
+      return ['release', hold?.id ?? '', ...WHY];
+    },
+    pods: { evictedNow: 1, evictedWhenDue: 2, held: 1 },
+    text: /\nHold h\w{8} is released: node node-1\.\n1 pod is due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n1 pod remains held: 1 on hold\.\n/,
+  },
+  {
+    name: 'release guard',
+    records: { reasons: [aReason('node.kubernetes.io/unreachable')] },
+    before: async ({ rulesStore }) =>
+      rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP]),
+    args: ['release', 'guard', 'prod', ...WHY],
+    pods: { evictedNow: 2, evictedWhenDue: 2, held: 0 },
+    text: /\nThe guard of cluster prod is released\.\n2 pods are due and will be evicted, at 5 per second\.\n2 more will be evicted at their deadlines\.\n/,
+  },
+];
+
+describe('a dry run predicts the act, and changes nothing:', () => {
+  for (const { name, before = async () => undefined, args, records, pods, text } of CASES) {
+    test(name, async (t) => {
+      const bench = await enforced(t, records);
+      await before(bench);
+      const words = typeof args === 'function' ? await args(bench) : args;
+      const shown = await bench.dryRun(...words);
+      assert.match(shown.text, text);
+      assert.deepEqual(shown.preview.pods, pods);
+      const looks = await bench.looks();
+      await bench.run(...words);
+      assert.deepEqual(caused(looks, await bench.looks()), pods);
+    });
+  }
+
+  test('retry', async (t) => {
+    const { dryRun, run, state } = await enforced(t);
+    const { text, preview } = await dryRun('retry', 'prod');
+    assert.match(text, /\n1 failed eviction is retried in cluster prod\.\nNODE +NAMESPACE +PODS\n/);
+    assert.deepEqual(preview.pods, { evictedNow: 1, evictedWhenDue: 0, held: 0 });
+    await run('retry', 'prod');
+    const messages = state.sent.map(parseDueMessage);
+    assert.deepEqual(
+      messages.map((message) => message.kind === 'retry' && message.pods.length),
+      [1],
+    );
+  });
+
+  test('policy apply, with settings and evictions', async (t) => {
+    const { dryRun, run, file, looks } = await enforced(t);
+    writeFileSync(file, 'mode: enforce\nexclude: [{ namespaces: [default] }]\n');
+    const apply = ['policy', 'apply', 'prod', '-f', file];
+    const { text, preview } = await dryRun(...apply);
+    assert.match(
+      text,
+      /\nThe policy is applied to cluster prod\.\n4 pending evictions are held by it, 2 of them due now\.\nSETTING +CURRENT +NEW\n/,
+    );
+    const pods = { evictedNow: 0, evictedWhenDue: 0, held: 4 };
+    assert.deepEqual(preview, {
+      cluster: 'prod',
+      change: 'The policy is applied to cluster prod.',
+      effects: ['4 pending evictions are held by it, 2 of them due now.'],
+      pods,
+      settings: [
+        { setting: 'releaseRate', now: '5', next: '50' },
+        { setting: 'exclude', now: '-', next: '[{"namespaces":["default"]}]' },
+      ],
+    });
+    const before = await looks();
+    await run(...apply);
+    assert.deepEqual(caused(before, await looks()), pods);
+    const unchanged = await dryRun(...apply);
+    assert.match(unchanged.text, /\nCluster prod already has this policy\.\n/);
+    writeFileSync(file, 'mode: enforce\nmethod: evict\n');
+    const back = await dryRun(...apply);
+    assert.deepEqual(back.preview.pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
+    assert.match(back.text, /requires the permission to create pods\/eviction/);
+  });
+
+  test('policy apply, which keeps pods that a relay found held until a setting about them changes', async (t) => {
+    const by = {
+      ...({ kind: 'node-alive', renewedAt: NOW, until: NOW + 60_000 } as const),
+      ...{ revision: 1, guardRevision: 0 },
+    };
+    const { dryRun, file } = await enforced(t, { held: { by, since: NOW } });
+    writeFileSync(file, 'mode: enforce\nevictionRate: 5\n');
+    const other = await dryRun('policy', 'apply', 'prod', '-f', file);
+    assert.deepEqual(other.preview.pods, { evictedNow: 0, evictedWhenDue: 0, held: 4 });
+    writeFileSync(file, 'mode: enforce\nrequireExpiredLease: false\n');
+    const its = await dryRun('policy', 'apply', 'prod', '-f', file);
+    assert.deepEqual(its.preview.pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
+  });
+
+  test('policy apply, with what it cannot count', async (t) => {
+    const { dryRun, file } = await enforced(t);
+    writeFileSync(
+      file,
+      'mode: enforce\ntreatAsNoExecute: [maintenance]\nexclude: [{ labels: { matchLabels: { app: web } } }]\n',
+    );
+    const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+    assert.deepEqual(preview.effects, [
+      'No pending evictions are held or released by it.',
+      'Evictions that treatAsNoExecute would add, cancel, or move are not counted.',
+      'Labels of pods are not known here: pods that exclude or include would keep by labels are counted as evicted.',
+    ]);
+  });
+
+  test('policy apply, which asks nothing before it would evict observed pods', async (t) => {
+    const { dryRun, file, operator } = await enforced(t, { held: { by: { kind: 'observe' }, since: NOW } });
+    await operator.applyPolicy(prod, 'mode: observe\n');
+    writeFileSync(file, 'mode: enforce\n');
+    const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+    assert.deepEqual(preview.pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
+  });
+
+  test('dead-letters redrive and purge', async (t) => {
+    const { dryRun, run, letters } = await enforced(t);
+    letters.add('evictions-due', { body: '{}' }, 'it was given up');
+    letters.add('evictions-due', { body: '{}' }, 'it was given up');
+    assert.deepEqual(await dryRun('dead-letters', 'redrive', '--all').then(({ preview }) => preview), {
+      change: 'About 2 dead-letter messages are sent to evictions-due again.',
+      effects: [],
+    });
+    const one = await dryRun('dead-letters', 'redrive', '1');
+    assert.match(one.text, /\nDead-letter message 1 is sent to evictions-due again\.\n$/);
+    const all = await dryRun('dead-letters', 'purge', '--all');
+    assert.match(
+      all.text,
+      /\n2 dead-letter messages of evictions-due are deleted\. Failed evictions stay failed until taintward retry\. .*\n2: it was given up\n$/,
+    );
+    await run('dead-letters', 'purge', '--all', '--yes');
+    assert.equal(
+      await run('dead-letters', 'purge', '--all', '--dry-run'),
+      'Dry run: nothing would change.\n',
+    );
+  });
+});
+
+describe('a dry run rejects like the act:', () => {
+  const rows: readonly (readonly [args: readonly string[], error: RegExp])[] = [
+    [['resume', 'prod', ...WHY], /Cluster prod is not stopped\. Nothing to resume\./],
+    [['resume', '--all', ...WHY], /No stop of all clusters is in force/],
+    [['pause', 'stage', ...WHY], /Cluster stage is in observe mode/],
+    [['release', 'h0', ...WHY], /Hold "h0" not found/],
+    [['release', 'guard', 'prod', ...WHY], /The guard of cluster prod is not tripped/],
+    [['stop', 'prod', '--reason', ''], /--reason must not be empty/],
+    [['hold', 'pod', 'default/web', ...WHY], /Missing cluster name/],
+  ];
+  for (const [args, message] of rows) {
+    test(args.join(' '), async (t) => {
+      const { run } = await enforced(t);
+      await assert.rejects(run(...args, '--dry-run'), { message });
+      await assert.rejects(run(...args), { message });
+    });
+  }
+
+  test('resume under a stop of all clusters', async (t) => {
+    const { run, operator, rulesStore, state } = await enforced(t);
+    await operator.stopAll({ why: 'x' });
+    await operator.stop(prod, { why: 'x' });
+    await assert.rejects(run('resume', 'prod', ...WHY, '--dry-run'), /All clusters are stopped together/);
+    assert.match(state.printed, /\n4 pods remain held: 4 stopped\.\n$/);
+    assert.ok((await rulesStore.read(prod)).orders.stop);
+  });
+});
+
+test('prints a preview for each cluster of a dry run', async (t) => {
+  const { run } = await enforced(t);
+  const previews = JSON.parse(await run('stop', 'prod', 'stage', '--dry-run', '-o', 'json'));
+  assert.deepEqual(
+    previews.map(({ cluster, pods }: { cluster: string; pods: { held: number } }) => [cluster, pods.held]),
+    [
+      ['prod', 4],
+      ['stage', 0],
+    ],
+  );
+});

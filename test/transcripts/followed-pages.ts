@@ -102,6 +102,8 @@ export const FOLLOWED_PAGES: Readonly<Record<string, FollowedPage>> = {
   'how-to/stop-and-hold.md': {
     by: 'deployed',
     except: {
+      "npx taintward release guard prod --reason 'these nodes are dead for certain' --dry-run":
+        'no guard has tripped; test/unit/cli/dry-run.test.ts previews the release of one that has',
       "npx taintward release guard prod --reason 'these nodes are dead for certain'":
         'no guard has tripped; npm run test:controllers releases one that has',
     },

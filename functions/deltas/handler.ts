@@ -1,6 +1,7 @@
-import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
 import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
+import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
 import type { CanSend } from '#shared/aws/lease-senders.ts';
+import type { Delivery } from '#shared/aws/message-processor.ts';
 import { DELTA_MAX_RECEIVES } from '#shared/aws/queue-set.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { type ApplyDeltasDeps, applyDeltas, mayJoin } from '#shared/engine/decide/apply-deltas.ts';

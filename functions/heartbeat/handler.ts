@@ -1,6 +1,6 @@
 import middy from '@middy/core';
 import type { Emf } from '#shared/aws/emf.ts';
-import { invocation } from '#shared/aws/invocation.ts';
+import { flushing, onInvocation, requestLogContext } from '#shared/aws/lambda/middlewares.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import {
   DISCONNECTED_AFTER_MS,
@@ -36,7 +36,9 @@ export interface HeartbeatDeps {
 export function createHandler({ registry, leases, emf, stopwatch, invoked, log }: HeartbeatDeps) {
   const onlooker = new Onlooker(stopwatch);
   return middy<unknown, void>()
-    .use(invocation({ flush: () => emf.flush(), invoked: () => invoked?.() }))
+    .use(requestLogContext())
+    .use(onInvocation(invoked))
+    .use(flushing(() => emf.flush()))
     .handler(async () => {
       const { clusters: registered, strays } = await registry.list();
       const clusters = registered.map(({ name }) => name);

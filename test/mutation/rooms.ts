@@ -14,9 +14,9 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   messages: {
     mutate: [
-      'shared/aws/{delta-message,due-message,message-*,refused-message,consumer,routed-sender,sqs-*,queue-set,limits}.ts',
+      'shared/aws/{delta-message,due-message,message-*,rejected-message,lambda/*,routed-sender,sqs-*,queue-set,limits}.ts',
     ],
-    testFiles: ['test/unit/aws/*.test.ts'],
+    testFiles: ['test/unit/aws/{*,lambda/*}.test.ts'],
   },
   'work-queue': {
     mutate: ['shared/engine/work-queue/*.ts'],

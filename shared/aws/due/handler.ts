@@ -1,5 +1,6 @@
-import { type ConsumerDeps, consume, type Delivery } from '#shared/aws/consumer.ts';
 import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
+import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
+import type { Delivery } from '#shared/aws/message-processor.ts';
 import type { Again } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/events.ts';
 import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';

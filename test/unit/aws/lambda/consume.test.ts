@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import {
-  type ConsumerDeps,
-  type Consumption,
-  consume,
-  type Delivery,
-  MessageDeadlineError,
-} from '#shared/aws/consumer.ts';
+import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
+import { type Consumption, type Delivery, MessageDeadlineError } from '#shared/aws/message-processor.ts';
 import { MalformedMessageError, RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
@@ -73,6 +68,23 @@ test('logs the message ID with every line about a message', async () => {
     [
       ['one', 'm1', undefined],
       ['two', 'm2', undefined],
+    ],
+  );
+});
+
+test('logs the request ID with lines about no message, before and after the messages', async () => {
+  const given = bench();
+  const logged = (cluster: string) => given.log.info('cluster.removed', { cluster: clusterName(cluster) });
+  const handler = consume(
+    texts(async () => undefined),
+    { ...given, invoked: () => logged('before'), notices: { flush: async () => logged('after') } },
+  );
+  await handler(sqsEvent(sqsRecord('one')), REQUEST);
+  assert.deepEqual(
+    given.lines.map(({ cluster, requestId }) => [cluster, requestId]),
+    [
+      ['before', 'r1'],
+      ['after', 'r1'],
     ],
   );
 });

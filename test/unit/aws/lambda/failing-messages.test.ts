@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { consume } from '#shared/aws/consumer.ts';
+import { consume } from '#shared/aws/lambda/consume.ts';
 import { MalformedMessageError } from '#shared/aws/rejected-message.ts';
 import type { Again } from '#shared/engine/again.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';

@@ -1,0 +1,106 @@
+import middy from '@middy/core';
+import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
+import {
+  type Consumption,
+  isUnfinished,
+  type MessageDeps,
+  messageProcessor,
+  type Outcome,
+  type ParsedMessage,
+} from '#shared/aws/message-processor.ts';
+import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
+import {
+  flushing,
+  type MessagesEvent,
+  onInvocation,
+  parsing,
+  partialBatch,
+  type Returned,
+  requestLogContext,
+} from './middlewares.ts';
+
+export interface ConsumerDeps extends MessageDeps {
+  readonly visibility: VisibilityControl;
+  /**
+   * Called as each invocation begins: data that was read earlier is unreliable then. Absent: the process is never
+   * frozen.
+   */
+  readonly invoked?: () => void;
+  /** Flushed at the end of each invocation. */
+  readonly metrics?: MessageDeps['metrics'] & { flush?(): void };
+  /** Flushed at the end of each invocation. Absent or `undefined`: nothing receives notices. */
+  readonly notices?: { flush(): Promise<void> } | undefined;
+}
+
+/** A Lambda function on an SQS queue with partial batch responses. */
+export type SqsFunction = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse>;
+
+/**
+ * Returns the Lambda handler of a queue. It processes each message and reports to the queue which messages to redeliver
+ * and when. It never throws for a failed message: the response names it.
+ */
+export function consume<Message>(consumption: Consumption<Message>, deps: ConsumerDeps): SqsFunction {
+  const { parse, order, retrySeconds } = consumption;
+  const { visibility, metrics, notices, invoked } = deps;
+  const process = messageProcessor(consumption, deps);
+  return middy<MessagesEvent<Message>, readonly Returned[]>()
+    .use(requestLogContext())
+    .use(onInvocation(invoked))
+    .use(
+      flushing(() => {
+        metrics?.flush?.();
+        return notices?.flush();
+      }),
+    )
+    .use(parsing(parse))
+    .use(partialBatch(visibility))
+    .handler(({ messages }) =>
+      order === 'group' ? inGroups(messages, process, retrySeconds) : atOnce(messages, process),
+    ) as unknown as SqsFunction;
+}
+
+type Process<Message> = (
+  message: ParsedMessage<Message>,
+  behind?: readonly ParsedMessage<Message>[],
+) => Promise<Outcome>;
+
+async function atOnce<Message>(
+  messages: readonly ParsedMessage<Message>[],
+  process: Process<Message>,
+): Promise<readonly Returned[]> {
+  const outcomes = await Promise.all(
+    messages.map(async (message) => ({ message, outcome: await process(message) })),
+  );
+  return outcomes.flatMap(({ message, outcome }) =>
+    isUnfinished(outcome) ? [{ ...message, ...outcome }] : [],
+  );
+}
+
+/**
+ * Processes messages in order. The rest of a group waits for its failed message, and is redelivered with it.
+ */
+async function inGroups<Message>(
+  messages: readonly ParsedMessage<Message>[],
+  process: Process<Message>,
+  retrySeconds: Consumption<Message>['retrySeconds'],
+): Promise<readonly Returned[]> {
+  /** IDs of messages that were processed together with an earlier one. */
+  const joined = new Set<string>();
+  const waiting = new Set<string | undefined>();
+  const returned: Returned[] = [];
+  for (const [index, message] of messages.entries()) {
+    const { groupId, receives } = message.delivery;
+    if (joined.has(message.messageId)) continue;
+    if (waiting.has(groupId)) {
+      returned.push({ ...message, againInSeconds: retrySeconds(receives, undefined) });
+      continue;
+    }
+    const behind = messages.slice(index + 1).filter(({ delivery }) => delivery.groupId === groupId);
+    const outcome = await process(message, behind);
+    if (isUnfinished(outcome)) {
+      waiting.add(groupId);
+      returned.push({ ...message, ...outcome });
+    } else for (const messageId of outcome.joined) joined.add(messageId);
+  }
+  return returned;
+}

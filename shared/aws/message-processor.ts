@@ -1,0 +1,233 @@
+import type { Again } from '#shared/engine/again.ts';
+import type { NodeRef } from '#shared/eviction/identity.ts';
+import type { QueueSender } from '#shared/state/sender.ts';
+import { inLogContext, type Log } from '#shared/telemetry/log.ts';
+import { RejectedMessageError } from './rejected-message.ts';
+
+/** How a process handles one queue's messages. */
+export interface Consumption<Message> {
+  /** Parses a message's body. Throws `MalformedMessageError` for an unreadable message. */
+  readonly parse: (body: string) => Message;
+  /**
+   * Rejects with `RejectedMessageError` for a message whose sender or group does not allow processing. Absent: every
+   * message is admitted.
+   */
+  readonly admit?: (message: Message, delivery: Delivery) => Promise<void>;
+  /**
+   * Processes a message and those that joined it (`behind`, in order): all or, when it rejects, none. Resolves with
+   * the time of the next attempt, if one is needed. Rejects with `RejectedMessageError` for a message that must not
+   * be processed.
+   */
+  readonly perform: (
+    message: Message,
+    delivery: Delivery,
+    behind: readonly Message[],
+  ) => Promise<Again | undefined>;
+  /**
+   * `group`: processes the messages of a message group in order. After a failure, the rest of the group is returned
+   * to the queue. `none`: processes all received messages concurrently.
+   */
+  readonly order: 'group' | 'none';
+  /**
+   * Reports whether a message of a group is processed together with the messages right before it. Called only for
+   * messages that were received for the first time. Messages that failed together are retried separately, so that a
+   * message that always fails blocks no other. Absent: each message is processed separately.
+   */
+  readonly joins?: (before: readonly Message[], next: Message) => boolean;
+  /**
+   * Limit of the time for one message. Less than the timeout of a whole batch, so that a slow message does not fail the
+   * others.
+   */
+  readonly deadlineMs: number;
+  /** Whole seconds until a failed message is received again. `undefined`: the queue's visibility timeout applies. */
+  readonly retrySeconds: (receives: number, error: unknown) => number | undefined;
+  /** For the log: the node of a message, and the delta in it, if there is one. */
+  readonly about: (message: Message) => NodeRef & { readonly delta?: string };
+}
+
+/** The attributes with which a queue delivered a message. */
+export interface Delivery {
+  /** How often the message was received, including this time. */
+  readonly receives: number;
+  /** The sender of the message. AWS identifies users and roles by their unique IDs. */
+  readonly senderId: string;
+  readonly groupId: string | undefined;
+  /** The text of the message, for code that forwards it. */
+  readonly body: string;
+}
+
+/** A message that a queue delivered. */
+export interface ReceivedMessage {
+  readonly messageId: string;
+  /** Identifies this delivery to the queue. */
+  readonly receiptHandle: string;
+  readonly delivery: Delivery;
+}
+
+/** A received message with its content, or with the error that parsing threw. */
+export type ParsedMessage<Message> = ReceivedMessage &
+  ({ readonly content: Message } | { readonly fault: unknown });
+
+/** A message that returns to its queue. */
+export interface Unfinished {
+  /** Seconds until it is received again. `undefined`: the queue's visibility timeout applies. */
+  readonly againInSeconds: number | undefined;
+}
+
+/** The result of an attempt at a message. `joined`: the IDs of the messages that were done together with it. */
+export type Outcome = { readonly joined: readonly string[] } | Unfinished;
+
+/** Reports whether a message returns to its queue. */
+export const isUnfinished = (outcome: Outcome): outcome is Unfinished => 'againInSeconds' in outcome;
+
+export interface MessageDeps {
+  /** The queue for messages that are unreadable or were rejected. */
+  readonly deadLetters: QueueSender;
+  readonly metrics?: { messageFailing?(): void };
+  readonly log: Log;
+}
+
+/**
+ * From this many receives on, a message no longer counts in the age of a standard queue's oldest message (Amazon SQS
+ * Developer Guide, `ApproximateAgeOfOldestMessage`). Failures of such a message are therefore counted here.
+ */
+const OUT_OF_SIGHT_RECEIVES = 3;
+
+/** The error of a message that takes too long and returns to its queue. */
+export class MessageDeadlineError extends Error {
+  override readonly name = 'MessageDeadlineError';
+}
+
+/** Parses the body of a received message. */
+export function parseReceived<Message>(
+  received: ReceivedMessage,
+  parse: Consumption<Message>['parse'],
+): ParsedMessage<Message> {
+  try {
+    return { ...received, content: parse(received.delivery.body) };
+  } catch (fault) {
+    return { ...received, fault };
+  }
+}
+
+/**
+ * Returns the function that processes one message within its deadline, together with the messages `behind` it in its
+ * group that join it. An unreadable or rejected message moves to the dead-letter queue immediately, with the reason as
+ * an attribute. With retries in place, SQS would redeliver it up to its limit, and on a FIFO queue it would block its
+ * group meanwhile. The function never rejects for a failed message: the outcome says when it returns.
+ */
+export function messageProcessor<Message>(
+  { admit, perform, order, joins, deadlineMs, retrySeconds, about }: Omit<Consumption<Message>, 'parse'>,
+  { deadLetters, metrics, log }: MessageDeps,
+) {
+  /** Returns the messages behind `first`, in order, that are processed together with it. */
+  const joining = async (first: Message, behind: readonly ParsedMessage<Message>[]) => {
+    const joined: { readonly messageId: string; readonly content: Message }[] = [];
+    for (const message of behind) {
+      // An invalid message is reported in its own turn.
+      if (message.delivery.receives > 1 || 'fault' in message) break;
+      if (!joins?.([first, ...joined.map(({ content }) => content)], message.content)) break;
+      try {
+        await admit?.(message.content, message.delivery);
+      } catch {
+        break;
+      }
+      joined.push(message);
+    }
+    return joined;
+  };
+
+  const attempt = async (
+    message: ParsedMessage<Message>,
+    behind: readonly ParsedMessage<Message>[],
+  ): Promise<Outcome> => {
+    const { delivery } = message;
+    const rejected = async (reason: RejectedMessageError): Promise<Outcome> => {
+      await setAside(message, reason, order, deadLetters, log);
+      return { joined: [] };
+    };
+    if ('fault' in message) {
+      if (message.fault instanceof RejectedMessageError) return rejected(message.fault);
+      throw message.fault;
+    }
+    const { content } = message;
+    const { delta } = about(content);
+    const performed = async (): Promise<Outcome> => {
+      await admit?.(content, delivery);
+      const joined = delivery.receives > 1 ? [] : await joining(content, behind);
+      const again = await perform(
+        content,
+        delivery,
+        joined.map((each) => each.content),
+      );
+      return again ?? { joined: joined.map((each) => each.messageId) };
+    };
+    try {
+      // The relay's log has the same delta ID.
+      const working = delta === undefined ? performed() : inLogContext({ delta }, performed);
+      return await withinDeadline(deadlineMs, working);
+    } catch (error) {
+      if (error instanceof RejectedMessageError) return rejected(error);
+      log.warn('message.retrying', { ...about(content), receiveCount: delivery.receives, error });
+      throw error;
+    }
+  };
+
+  return async (
+    message: ParsedMessage<Message>,
+    behind: readonly ParsedMessage<Message>[] = [],
+  ): Promise<Outcome> => {
+    const { messageId, delivery } = message;
+    try {
+      return await inLogContext({ messageId }, () => attempt(message, behind));
+    } catch (error) {
+      if (delivery.receives >= OUT_OF_SIGHT_RECEIVES) metrics?.messageFailing?.();
+      return { againInSeconds: retrySeconds(delivery.receives, error) };
+    }
+  };
+}
+
+/**
+ * Moves a message to the dead-letter queue. Rejects when that queue did not accept it, so that its own queue keeps
+ * the message.
+ */
+async function setAside(
+  { messageId, delivery: { body, groupId } }: ReceivedMessage,
+  reason: RejectedMessageError,
+  order: Consumption<unknown>['order'],
+  deadLetters: QueueSender,
+  log: Log,
+): Promise<void> {
+  const letter = {
+    body,
+    ...(groupId === undefined ? {} : { groupId }),
+    ...(order === 'group' ? { deduplicationId: messageId } : {}),
+    attributes: { reason: reason.message },
+  };
+  try {
+    const [failure] = await deadLetters.send([letter]);
+    if (failure) throw new Error(`the dead-letter queue rejected it: ${failure.reason}`);
+  } catch (error) {
+    log.error('message.dead-letter-failed', { messageId, error });
+    throw error;
+  }
+  log.error('message.rejected', { messageId, error: reason });
+}
+
+/**
+ * Resolves with the result of `work`. Rejects with `MessageDeadlineError` when `work` takes longer than `deadlineMs`.
+ * `work` itself continues, so it must be safe to repeat meanwhile.
+ */
+async function withinDeadline<T>(deadlineMs: number, work: Promise<T>): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () =>
+      reject(new MessageDeadlineError(`not done within ${deadlineMs} ms; the queue brings the message back`)),
+    deadlineMs,
+  );
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -5,9 +5,8 @@ import {
   ReceiveMessageCommand,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import type { SQSRecord } from 'aws-lambda';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
-import { type BatchHandler, handledOf } from '#shared/aws/handled.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
+import { isUnfinished, type Outcome, type ReceivedMessage } from '#shared/aws/message-processor.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
@@ -33,20 +32,14 @@ export const UNREACHED_MS = 30_000;
 /** Interval at which an ongoing outage is logged again. */
 const TELL_AGAIN_MS = 10 * 60_000;
 
-const ATTRIBUTES: MessageSystemAttributeName[] = [
-  'ApproximateReceiveCount',
-  'ApproximateFirstReceiveTimestamp',
-  'MessageGroupId',
-  'SenderId',
-  'SentTimestamp',
-];
+const ATTRIBUTES: MessageSystemAttributeName[] = ['ApproximateReceiveCount', 'MessageGroupId', 'SenderId'];
 
 export interface DueSourceDeps {
   /** A client whose timeouts allow calls that wait: `SQS_WAITING_SETTINGS`. */
   readonly client: Pick<SQSClient, 'send'>;
   readonly queueUrl: string;
-  readonly queueArn: string;
-  readonly handler: BatchHandler;
+  /** Handles one message. */
+  readonly handle: (message: ReceivedMessage) => Promise<Outcome>;
   readonly visibility: VisibilityControl;
   readonly metrics: DueMetrics;
   readonly clock: Clock;
@@ -54,18 +47,16 @@ export interface DueSourceDeps {
 }
 
 /**
- * Passes due messages from an SQS queue to the handler of `evict`, as Lambda's event source mapping does with
- * `ReportBatchItemFailures`.
- * - A message that the handler doesn't report as failed is deleted.
- * - A message that the handler reports returns at the time that the handler set, or when its visibility
- *   timeout ends.
+ * Passes due messages from an SQS queue to the evictor of this process.
+ * - A message that is done is deleted.
+ * - An unfinished message returns at the time that its outcome sets, or when its visibility timeout ends.
  * - While the queue is unreachable, the source retries indefinitely.
  */
 export class DueSource {
   readonly #deps: DueSourceDeps;
   readonly #name: string;
   readonly #stopping = new AbortController();
-  readonly #inHand = new Map<Promise<void>, readonly SQSRecord[]>();
+  readonly #inHand = new Map<Promise<void>, readonly ReceivedMessage[]>();
   readonly #polling: Promise<void>;
   #failing: Age | undefined;
   #told: Age | undefined;
@@ -119,8 +110,8 @@ export class DueSource {
     }
   }
 
-  async #receive(): Promise<readonly SQSRecord[]> {
-    const { client, queueUrl, queueArn } = this.#deps;
+  async #receive(): Promise<readonly ReceivedMessage[]> {
+    const { client, queueUrl } = this.#deps;
     const { Messages = [] } = await client.send(
       new ReceiveMessageCommand({
         QueueUrl: queueUrl,
@@ -133,23 +124,37 @@ export class DueSource {
         MessageSystemAttributeNames: ATTRIBUTES,
       }),
     );
-    return Messages.map((message) => recordOf(message, queueArn));
+    return Messages.map(receivedOf);
   }
 
-  #take(records: readonly SQSRecord[]): void {
+  #take(records: readonly ReceivedMessage[]): void {
     const handling = this.#handle(records).finally(() => this.#inHand.delete(handling));
     this.#inHand.set(handling, records);
   }
 
   /** Never rejects. */
-  async #handle(records: readonly SQSRecord[]): Promise<void> {
-    const { handler, metrics, log } = this.#deps;
-    const handled = await handledOf(records, handler, this.#name, log);
-    metrics.handled(handled.length, records.length - handled.length);
-    await this.#delete(handled);
+  async #handle(messages: readonly ReceivedMessage[]): Promise<void> {
+    const { handle, visibility, metrics, log } = this.#deps;
+    try {
+      const outcomes = await Promise.all(
+        messages.map(async (message) => ({ message, outcome: await handle(message) })),
+      );
+      const done = outcomes.filter(({ outcome }) => !isUnfinished(outcome)).map(({ message }) => message);
+      const retries = outcomes.flatMap(({ message: { receiptHandle }, outcome }) =>
+        isUnfinished(outcome) && outcome.againInSeconds !== undefined
+          ? [{ receiptHandle, seconds: outcome.againInSeconds }]
+          : [],
+      );
+      if (retries.length > 0) await visibility.retryIn(retries);
+      metrics.handled(done.length, messages.length - done.length);
+      await this.#delete(done);
+    } catch (error) {
+      log.warn('batch.failed', { queue: this.#name, messages: messages.length, error });
+      metrics.handled(0, messages.length);
+    }
   }
 
-  async #delete(records: readonly SQSRecord[]): Promise<void> {
+  async #delete(records: readonly ReceivedMessage[]): Promise<void> {
     if (records.length === 0) return;
     const { client, queueUrl } = this.#deps;
     const Entries = records.map(({ receiptHandle: ReceiptHandle }, index) => ({
@@ -166,12 +171,12 @@ export class DueSource {
   }
 
   /** Logs the failure. The message is redelivered, which does no harm. */
-  #notDeleted(record: SQSRecord | undefined, reason: unknown): void {
+  #notDeleted(record: ReceivedMessage | undefined, reason: unknown): void {
     const messageId = record?.messageId ?? '';
     this.#deps.log.warn('message.not-deleted', { queue: this.#name, messageId, error: reason });
   }
 
-  async #giveBack(records: readonly SQSRecord[]): Promise<void> {
+  async #giveBack(records: readonly ReceivedMessage[]): Promise<void> {
     if (records.length === 0) return;
     await this.#deps.visibility.retryIn(records.map(({ receiptHandle }) => ({ receiptHandle, seconds: 0 })));
   }
@@ -186,25 +191,20 @@ export class DueSource {
   }
 }
 
-/** Converts a received message to a record of a Lambda event. */
-function recordOf(message: Message, queueArn: string): SQSRecord {
-  const { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} } = message;
-  const { MessageGroupId } = Attributes;
+function receivedOf({
+  MessageId = '',
+  ReceiptHandle = '',
+  Body = '',
+  Attributes = {},
+}: Message): ReceivedMessage {
   return {
     messageId: MessageId,
     receiptHandle: ReceiptHandle,
-    body: Body,
-    attributes: {
-      ApproximateReceiveCount: Attributes.ApproximateReceiveCount ?? '1',
-      ApproximateFirstReceiveTimestamp: Attributes.ApproximateFirstReceiveTimestamp ?? '',
-      SenderId: Attributes.SenderId ?? '',
-      SentTimestamp: Attributes.SentTimestamp ?? '',
-      ...(MessageGroupId === undefined ? {} : { MessageGroupId }),
+    delivery: {
+      body: Body,
+      receives: Number(Attributes.ApproximateReceiveCount ?? 1),
+      senderId: Attributes.SenderId ?? '',
+      groupId: Attributes.MessageGroupId,
     },
-    messageAttributes: {},
-    md5OfBody: '',
-    eventSource: 'aws:sqs',
-    eventSourceARN: queueArn,
-    awsRegion: queueArn.split(':')[3] ?? '',
   };
 }

@@ -5,12 +5,12 @@ import { Registry } from 'prom-client';
 import { recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
 import { awsTimersOf } from '#shared/aws/aws-timers-of.ts';
-import { createAwsHandler } from '#shared/aws/due/aws-handler.ts';
+import { dueConsumption } from '#shared/aws/due/due-consumption.ts';
+import { duePorts } from '#shared/aws/due/due-ports.ts';
 import { agentEnvironment, EnvironmentError, readEnvironment } from '#shared/aws/environment.ts';
-import { QUEUES } from '#shared/aws/queue-set.ts';
+import { messageProcessor, parseReceived } from '#shared/aws/message-processor.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
-import { SqsVisibility } from '#shared/aws/sqs-visibility.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
@@ -27,13 +27,14 @@ import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubec
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
 import { dueMetrics } from './due-metrics.ts';
 import { DueSource } from './due-source.ts';
-import { localContext } from './lambda-context.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
 import { ownRegistration } from './own-registration.ts';
 import { rejectOtherClusters } from './reject-other-clusters.ts';
@@ -72,8 +73,13 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   });
   const registry = new DynamoDbClusterRegistry(table);
   const laterEvents = new LaterEvents();
-  const evict = createAwsHandler(environment, {
+  const ports = duePorts(environment, {
     ...{ table, sqs, queueUrl, connect, clock, log, laterEvents },
+    rules: rulesReader({
+      rulesStore: new DynamoDbRulesStore(table),
+      matching: { comparisonOperators: environment.COMPARISON_OPERATORS },
+      clock,
+    }),
     registry: recentRegistrations(registry, clock),
     timers: awsTimersOf(environment, { sqs, scheduler, clock }),
     sendOn: rejectOtherClusters(cluster, agent),
@@ -84,13 +90,13 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     ...{ table, sqs, log, nodeBudget: Infinity },
     metrics: relayMetrics(prometheus),
   });
-  const invocation = localContext(QUEUES.evictionsDue.functionTimeoutSeconds);
+  const evictions = dueConsumption(ports);
+  const evict = messageProcessor(evictions, ports);
   const due = new DueSource({
     client: new SQSClient(SQS_WAITING_SETTINGS),
-    ...{ queueUrl, queueArn: environment.EVICTIONS_DUE_ARN },
-    handler: async (event) =>
-      (await laterEvents.ahead(() => evict(event, invocation))) ?? { batchItemFailures: [] },
-    visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
+    queueUrl,
+    handle: (message) => laterEvents.ahead(() => evict(parseReceived(message, evictions.parse))),
+    visibility: ports.visibility,
     metrics: dueMetrics(prometheus),
     ...{ clock, log },
   });

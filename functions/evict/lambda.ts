@@ -6,17 +6,21 @@ import { AwsClients } from '#shared/access/aws-clients.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
 import { routedTimersOf } from '#shared/aws/aws-timers-of.ts';
-import { createAwsHandler } from '#shared/aws/due/aws-handler.ts';
+import { duePorts } from '#shared/aws/due/due-ports.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
 import { sqsDueQueues } from '#shared/aws/sqs-due-queues.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
+import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
+import { renewable } from '#shared/time/cache.ts';
 import { LambdaClock } from '#shared/time/lambda-clock.ts';
 import { withAccessCheck } from './access-check.ts';
 import { forwardToAgent } from './forward-to-agent.ts';
+import { createHandler } from './handler.ts';
 
 const environment = readEnvironment(evictEnvironment, process.env);
 const clock = new LambdaClock();
@@ -29,17 +33,27 @@ const table = new DynamoDbTable({
   client: new DynamoDBClient(CLIENT_SETTINGS),
   tableName: environment.TABLE_NAME,
 });
+const rulesStore = new DynamoDbRulesStore(table);
+const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
+const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
 const registry = recentRegistrations(new DynamoDbClusterRegistry(table), clock);
 const agentOf = agentBy(registry);
 const connect = connector({ aws: new AwsClients(), clock });
 
-const handleDue = createAwsHandler(environment, {
+const ports = duePorts(environment, {
   ...{ table, sqs, queueUrl: environment.SOURCE_QUEUE_URL, registry, connect },
   timers: routedTimersOf(environment, { sqs, scheduler, clock, agentOf }),
   sendOn: forwardToAgent(sqsDueQueues(environment, sqs), { agentOf, log }),
   metrics: emfEvictionMetrics(stdoutEmf(environment.METRIC_NAMESPACE, environment.METRICS_BY_CLUSTER)),
-  ...{ notices, clock, log },
-  invoked: () => clock.invoked(),
+  ...{ rules: rules.call, clock, log },
+});
+const handleDue = createHandler({
+  ...ports,
+  notices,
+  invoked() {
+    clock.invoked();
+    rules.renew();
+  },
 });
 
 /**

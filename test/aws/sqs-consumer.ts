@@ -6,9 +6,9 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import type { SQSMessageAttribute, SQSRecord } from 'aws-lambda';
-import { type BatchHandler, handledOf } from '#shared/aws/handled.ts';
 import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { Log } from '#shared/telemetry/log.ts';
+import { type BatchHandler, handledOf } from './handled.ts';
 import { queueArn } from './sqs-queues.ts';
 
 export interface EventSource {

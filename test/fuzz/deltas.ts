@@ -1,8 +1,8 @@
 import type { Context } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { encodeDelta, messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
-import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
 import {
   encodeCancelled,
   encodeCountdowns,

@@ -1,7 +1,7 @@
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
-import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
 import { encodeDue, settingAside } from '#shared/aws/due-message.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import type { Delta } from '#shared/eviction/facts.ts';

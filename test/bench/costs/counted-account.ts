@@ -1,9 +1,9 @@
 import { type CreateScheduleCommand, SchedulerClient } from '@aws-sdk/client-scheduler';
 import type { Context, SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { createHandler as createDeltaHandler } from '#functions/deltas/handler.ts';
+import { createHandler as createEvictHandler } from '#functions/evict/handler.ts';
 import { AwsTimers, SCHEDULE_LEAD_SECONDS } from '#shared/aws/aws-timers.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
-import { createHandler as createEvictHandler } from '#shared/aws/due/handler.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName } from '#shared/eviction/identity.ts';

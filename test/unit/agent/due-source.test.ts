@@ -7,7 +7,6 @@ import {
   type ReceiveMessageCommandInput,
   type SQSClient,
 } from '@aws-sdk/client-sqs';
-import type { SQSBatchResponse, SQSEvent } from 'aws-lambda';
 import { Registry } from 'prom-client';
 import { dueMetrics } from '#functions/agent/due-metrics.ts';
 import {
@@ -16,17 +15,17 @@ import {
   UNREACHED_MS,
   WAIT_SECONDS,
 } from '#functions/agent/due-source.ts';
-import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/handler.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/due-consumption.ts';
+import type { Outcome, ReceivedMessage } from '#shared/aws/message-processor.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { drivenClock, driveTimers } from '#test/world/driven-timers.ts';
 
 const NOW = Date.UTC(2026, 10, 22, 12);
 const URL = 'https://sqs.eu-west-1.amazonaws.com/123456789012/tw-agent-edge-1-evictions-due';
-const ARN = 'arn:aws:sqs:eu-west-1:123456789012:tw-agent-edge-1-evictions-due';
-const NOTHING_FAILED: SQSBatchResponse = { batchItemFailures: [] };
+const DONE: Outcome = { joined: [] };
 
 /** A queue that long-polls for the messages that the test puts there, and the source that receives from it. */
-function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchResponse>) {
+function source(t: TestContext, handle: (message: ReceivedMessage) => Promise<Outcome>) {
   const time = driveTimers(t, NOW);
   const log = recordingLog();
   const registry = new Registry();
@@ -37,8 +36,9 @@ function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchRes
     refusesDeletes: false,
     asked: [] as ReceiveMessageCommandInput[],
     deleted: [] as string[],
-    givenBack: [] as string[],
-    handedOver: [] as SQSEvent[],
+    /** The messages that become visible again, with the seconds until then. */
+    givenBack: [] as (readonly [receiptHandle: string, seconds: number])[],
+    handedOver: [] as ReceivedMessage[],
     put: (...ids: readonly string[]) => {
       queue.waiting.push(
         ...ids.map((id) => ({
@@ -71,17 +71,16 @@ function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchRes
   };
   const due = new DueSource({
     client: client as unknown as SQSClient,
-    ...{ queueUrl: URL, queueArn: ARN },
-    handler: (event) => {
-      queue.handedOver.push(event);
-      return handle(event);
+    queueUrl: URL,
+    handle: (message) => {
+      queue.handedOver.push(message);
+      return handle(message);
     },
     visibility: {
       retryIn: async (messages) => {
-        for (const { receiptHandle, seconds } of messages) {
-          assert.equal(seconds, 0);
-          queue.givenBack.push(receiptHandle);
-        }
+        queue.givenBack.push(
+          ...messages.map(({ receiptHandle, seconds }) => [receiptHandle, seconds] as const),
+        );
       },
     },
     metrics: dueMetrics(registry),
@@ -93,18 +92,18 @@ function source(t: TestContext, handle: (event: SQSEvent) => Promise<SQSBatchRes
   return { due, queue, time, log, events, metric };
 }
 
-/** A handler whose batches the test resolves one by one. */
+/** A handler whose messages the test resolves one by one. */
 function handling() {
-  const batches: PromiseWithResolvers<SQSBatchResponse>[] = [];
+  const messages: PromiseWithResolvers<Outcome>[] = [];
   const handle = () => {
-    const batch = Promise.withResolvers<SQSBatchResponse>();
-    batches.push(batch);
-    return batch.promise;
+    const message = Promise.withResolvers<Outcome>();
+    messages.push(message);
+    return message.promise;
   };
-  return { batches, handle };
+  return { messages, handle };
 }
 
-const done = async () => NOTHING_FAILED;
+const done = async () => DONE;
 /** Stops a source whose last call waits for messages. */
 async function stopped({ due, time }: ReturnType<typeof source>): Promise<void> {
   const stopping = due.stop(0);
@@ -113,28 +112,15 @@ async function stopped({ due, time }: ReturnType<typeof source>): Promise<void> 
 }
 
 describe('the source of due messages', () => {
-  test('passes messages on as Lambda does, and deletes them', async (t) => {
+  test('passes messages on with their deliveries, and deletes them', async (t) => {
     const world = source(t, done);
     const { queue, time, metric } = world;
     queue.put('m1', 'm2');
     await time.pass(200);
-    const [record] = queue.handedOver[0]?.Records ?? [];
-    assert.deepEqual(record, {
+    assert.deepEqual(queue.handedOver[0], {
       messageId: 'm1',
       receiptHandle: 'handle of m1',
-      body: 'body of m1',
-      attributes: {
-        ApproximateReceiveCount: '2',
-        ApproximateFirstReceiveTimestamp: '',
-        SenderId: 'AROA:x',
-        SentTimestamp: '',
-        MessageGroupId: 'prod',
-      },
-      messageAttributes: {},
-      md5OfBody: '',
-      eventSource: 'aws:sqs',
-      eventSourceARN: ARN,
-      awsRegion: 'eu-west-1',
+      delivery: { body: 'body of m1', receives: 2, senderId: 'AROA:x', groupId: 'prod' },
     });
     assert.deepEqual(queue.deleted, ['handle of m1', 'handle of m2']);
     assert.deepEqual(await metric('messages_total'), [2, 0]);
@@ -146,10 +132,7 @@ describe('the source of due messages', () => {
     const { queue, time } = world;
     queue.put(...Array.from({ length: EVICT_BATCH_SIZE + 2 }, (_, index) => `m${index}`));
     await time.pass(300);
-    assert.deepEqual(
-      queue.handedOver.map(({ Records }) => Records.length),
-      [EVICT_BATCH_SIZE, 2],
-    );
+    assert.equal(queue.handedOver.length, EVICT_BATCH_SIZE + 2);
     for (const asked of queue.asked) {
       assert.equal(asked.QueueUrl, URL);
       assert.equal(asked.MaxNumberOfMessages, EVICT_BATCH_SIZE);
@@ -159,10 +142,10 @@ describe('the source of due messages', () => {
     await stopped(world);
   });
 
-  test('keeps messages that the handler reports as failed, and the whole batch when the handler throws', async (t) => {
-    const world = source(t, async ({ Records }) => {
-      if (Records.some(({ messageId }) => messageId === 'bad')) throw new Error('broken');
-      return { batchItemFailures: [{ itemIdentifier: 'm2' }] };
+  test('keeps unfinished messages, and the whole batch when the handler throws', async (t) => {
+    const world = source(t, async ({ messageId }) => {
+      if (messageId === 'bad') throw new Error('broken');
+      return messageId === 'm2' ? { againInSeconds: undefined } : DONE;
     });
     const { queue, time, events, metric } = world;
     queue.put('m1', 'm2', 'm3');
@@ -176,8 +159,22 @@ describe('the source of due messages', () => {
     await stopped(world);
   });
 
+  test('makes unfinished messages visible at the time of their next attempt', async (t) => {
+    const world = source(t, async () => ({ againInSeconds: 30 }));
+    const { queue, time, metric } = world;
+    queue.put('m1', 'm2');
+    await time.pass(200);
+    assert.deepEqual(queue.givenBack, [
+      ['handle of m1', 30],
+      ['handle of m2', 30],
+    ]);
+    assert.deepEqual(queue.deleted, []);
+    assert.deepEqual(await metric('messages_total'), [0, 2]);
+    await stopped(world);
+  });
+
   test('limits concurrent batches and receives the next batch when one settles', async (t) => {
-    const { batches, handle } = handling();
+    const { messages, handle } = handling();
     const world = source(t, handle);
     const { queue, time, metric } = world;
     const all = Array.from(
@@ -186,12 +183,12 @@ describe('the source of due messages', () => {
     );
     queue.put(...all);
     await time.pass(1_000);
-    assert.equal(batches.length, MAX_CONCURRENT_BATCHES);
+    assert.equal(messages.length, MAX_CONCURRENT_BATCHES * EVICT_BATCH_SIZE);
     assert.deepEqual(await metric('batches_in_flight'), [MAX_CONCURRENT_BATCHES]);
-    batches[3]?.resolve(NOTHING_FAILED);
+    for (const { resolve } of messages.slice(0, EVICT_BATCH_SIZE)) resolve(DONE);
     await time.pass(200);
-    assert.equal(batches.length, MAX_CONCURRENT_BATCHES + 1);
-    for (const { resolve } of batches) resolve(NOTHING_FAILED);
+    assert.equal(messages.length, all.length);
+    for (const { resolve } of messages) resolve(DONE);
     await time.pass(200);
     assert.equal(queue.deleted.length, all.length);
     await stopped(world);
@@ -258,7 +255,7 @@ describe('while the queue is unreachable, the source', () => {
 
 describe('a stopping source', () => {
   test('receives nothing more and ends when its batches are handled', async (t) => {
-    const { batches, handle } = handling();
+    const { messages, handle } = handling();
     const { due, queue, time } = source(t, handle);
     queue.put('m1');
     await time.pass(200);
@@ -269,7 +266,7 @@ describe('a stopping source', () => {
     await time.pass(WAIT_SECONDS * 1_000 + 200);
     assert.ok(!isStopped);
     const asked = queue.asked.length;
-    batches[0]?.resolve(NOTHING_FAILED);
+    messages[0]?.resolve(DONE);
     await time.pass(100);
     await stopping;
     assert.deepEqual(queue.deleted, ['handle of m1']);
@@ -286,7 +283,10 @@ describe('a stopping source', () => {
     await time.pass(200);
     await stopping;
     assert.deepEqual(queue.handedOver, []);
-    assert.deepEqual(queue.givenBack, ['handle of m1', 'handle of m2']);
+    assert.deepEqual(queue.givenBack, [
+      ['handle of m1', 0],
+      ['handle of m2', 0],
+    ]);
     assert.deepEqual(queue.deleted, []);
   });
 
@@ -297,7 +297,7 @@ describe('a stopping source', () => {
     const stopping = due.stop(5_000);
     await time.pass((WAIT_SECONDS + 5) * 1_000 + 500);
     await stopping;
-    assert.deepEqual(queue.givenBack, ['handle of m1']);
+    assert.deepEqual(queue.givenBack, [['handle of m1', 0]]);
   });
 
   test('does not wait for the end of a backoff', async (t) => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from 'aws-lambda';
 import { rejectOtherClusters } from '#functions/agent/reject-other-clusters.ts';
-import { createHandler } from '#shared/aws/due/handler.ts';
+import { createHandler } from '#functions/evict/handler.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { recordingSender } from '#test/unit/aws/recording-sender.ts';

@@ -4,7 +4,7 @@ import type { Template } from 'aws-cdk-lib/assertions';
 import type * as z from 'zod';
 import { FUNCTION_NAMES, type FunctionName, roomOf } from '#deploy/build/bundle.ts';
 import { DELTA_BATCH_SIZE } from '#functions/deltas/handler.ts';
-import { EVICT_BATCH_SIZE } from '#shared/aws/due/handler.ts';
+import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
 import {
   deltaEnvironment,
   evictEnvironment,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { createHandler } from '#shared/aws/due/handler.ts';
+import { createHandler } from '#functions/evict/handler.ts';
 import { encodeCountdowns } from '#shared/aws/due-message.ts';
 import { countingDown, EVENT_REASON, heldBack } from '#shared/engine/evict/events.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';

@@ -1,5 +1,5 @@
+import type { EvictHandlerDeps } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import type { EvictHandlerDeps } from '#shared/aws/due/handler.ts';
 import { settingAside } from '#shared/aws/due-message.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';

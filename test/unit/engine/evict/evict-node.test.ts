@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { createHandler } from '#shared/aws/due/handler.ts';
+import { createHandler } from '#functions/evict/handler.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { LOOK_MAX_AGE_MS } from '#shared/engine/evict/pass.ts';

@@ -1,6 +1,5 @@
 import { type DueMessage, parseDueMessage } from '#shared/aws/due-message.ts';
-import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
-import type { Delivery } from '#shared/aws/message-processor.ts';
+import type { Consumption, Delivery } from '#shared/aws/message-processor.ts';
 import type { Again } from '#shared/engine/again.ts';
 import { announce } from '#shared/engine/evict/events.ts';
 import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
@@ -11,18 +10,17 @@ import { isProbed, probeSentAt } from '#shared/eviction/probe.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { SingleFlight } from './single-flight.ts';
 
-export type EvictHandlerDeps = EvictDeps &
-  ConsumerDeps & {
-    readonly setAside: SetAside;
-    /**
-     * Forwards a message that another process handles. Resolves with `true` if it was forwarded. Rejects with
-     * `RejectedMessageError` for a message that no process handles, or with the error that prevented sending. Absent:
-     * this process handles every message.
-     */
-    readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;
-  };
+export interface DueDeps extends EvictDeps {
+  readonly setAside: SetAside;
+  /**
+   * Forwards a message that another process handles. Resolves with `true` if it was forwarded. Rejects with
+   * `RejectedMessageError` for a message that no process handles, or with the error that prevented sending. Absent:
+   * this process handles every message.
+   */
+  readonly sendOn?: (ref: NodeRef, body: string) => Promise<boolean>;
+}
 
-/** The longest batch that the event source may deliver: small, so that a slow cluster's node delays few others. */
+/** The longest batch that is received: small, so that a slow cluster's node delays few others. */
 export const EVICT_BATCH_SIZE = 5;
 /**
  * Time limit for one message. Less than the function's timeout, because all messages of a batch are processed
@@ -34,10 +32,10 @@ export const EVICT_RECORD_DEADLINE_MS = 50_000;
 const RETRY: Backoff = { firstMs: 1_000, longestMs: 300_000 };
 
 /**
- * Creates the handler of `evictions-due`. A failed eviction has a timer of its own for the retry, so the message ends
+ * Returns how `evict` and agents handle messages of `evictions-due`. A failed eviction has a timer of its own for the retry, so the message ends
  * even then. A message is redelivered only when its state could not be read or recorded.
  */
-export function createHandler(deps: EvictHandlerDeps) {
+export function dueConsumption(deps: DueDeps): Consumption<DueMessage> {
   const passes = new SingleFlight<Again | undefined>();
 
   /** Keys of nodes with a redelivered message. The next pass over the node takes the redelivery into account. */
@@ -87,15 +85,12 @@ export function createHandler(deps: EvictHandlerDeps) {
     }
   };
 
-  return consume<DueMessage>(
-    {
-      parse: parseDueMessage,
-      perform,
-      order: 'none',
-      deadlineMs: EVICT_RECORD_DEADLINE_MS,
-      retrySeconds: (receives) => Math.ceil(backoffMs(receives, RETRY) / 1000),
-      about: ({ cluster, node }) => ({ cluster, node }),
-    },
-    deps,
-  );
+  return {
+    parse: parseDueMessage,
+    perform,
+    order: 'none',
+    deadlineMs: EVICT_RECORD_DEADLINE_MS,
+    retrySeconds: (receives) => Math.ceil(backoffMs(receives, RETRY) / 1000),
+    about: ({ cluster, node }) => ({ cluster, node }),
+  };
 }

@@ -6,7 +6,6 @@ import type {
   deadLetterVariables,
   historyVariables,
   installationVariables,
-  matchingVariables,
   Variables,
 } from '#shared/aws/environment.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
@@ -16,28 +15,21 @@ import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbPermits } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
-import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';
-import { rulesReader } from '#shared/state/rules-store.ts';
-import { renewable } from '#shared/time/cache.ts';
-import { createHandler, type EvictHandlerDeps } from './handler.ts';
+import type { DueDeps } from './due-consumption.ts';
 
-/** The environment variables that the handler needs. */
-type AwsEnvironment = Variables<typeof historyVariables> &
-  Variables<typeof matchingVariables> &
+/** The environment variables that the ports need. */
+type DueEnvironment = Variables<typeof historyVariables> &
   Variables<typeof installationVariables> &
   Variables<typeof deadLetterVariables>;
 
 /** The dependencies that differ between `evict` and agents. */
-export interface AwsHandlerDeps
-  extends Pick<
-    EvictHandlerDeps,
-    'timers' | 'metrics' | 'notices' | 'laterEvents' | 'invoked' | 'clock' | 'log'
-  > {
+export interface DuePortsDeps
+  extends Pick<DueDeps, 'rules' | 'timers' | 'metrics' | 'laterEvents' | 'clock' | 'log'> {
   /** Required here: a cluster may have an agent, and only that agent may evict its pods. */
-  readonly sendOn: NonNullable<EvictHandlerDeps['sendOn']>;
+  readonly sendOn: NonNullable<DueDeps['sendOn']>;
   readonly table: DynamoDbTable;
   readonly sqs: SQSClient;
   /** The queue from which the messages are received. */
@@ -46,36 +38,26 @@ export interface AwsHandlerDeps
   readonly connect: Connect;
 }
 
-/** Creates the handler of due messages with its state and queues on AWS, for the deployed `evict` and for agents. */
-export function createAwsHandler(
-  environment: AwsEnvironment,
-  { table, sqs, queueUrl, registry, connect, ...deps }: AwsHandlerDeps,
+/** Returns the ports of due messages, with their state and queues on AWS: for the deployed `evict` and for agents. */
+export function duePorts(
+  environment: DueEnvironment,
+  { table, sqs, queueUrl, registry, connect, ...deps }: DuePortsDeps,
 ) {
-  const { clock, log, invoked } = deps;
-  const rulesStore = new DynamoDbRulesStore(table);
-  const matching = { comparisonOperators: environment.COMPARISON_OPERATORS };
-  const rules = renewable(() => rulesReader({ rulesStore, matching, clock }));
+  const { rules, clock, log } = deps;
   const clusters = new RegisteredClusters({
     ...{ registry, connect, clock },
     installation: environment.INSTALLATION_NAME,
   });
   const deadLetters = new SqsSender({ client: sqs, queueUrl: environment.DEAD_LETTER_QUEUE_URL });
-  return createHandler({
+  return {
     ...deps,
     store: new DynamoDbStore(table, { historyDays: environment.HISTORY_DAYS }),
-    clusters: new CheckedAccess({ clusters, rules: rules.call, clock, log }),
+    clusters: new CheckedAccess({ clusters, rules, clock, log }),
     visibility: new SqsVisibility({ client: sqs, queueUrl, log }),
     deadLetters,
     setAside: settingAside(deadLetters),
     rates: new DynamoDbRateLimiter(table),
     permits: new DynamoDbPermits(table),
     proofs: new NotedProofs({ notes: new DynamoDbProofs(table), clock, log }),
-    rules: rules.call,
-    ...(invoked && {
-      invoked: () => {
-        invoked();
-        rules.renew();
-      },
-    }),
-  });
+  };
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { Context, SQSRecord } from 'aws-lambda';
+import { createHandler } from '#functions/evict/handler.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import { createHandler, EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/handler.ts';
+import { EVICT_BATCH_SIZE, EVICT_RECORD_DEADLINE_MS } from '#shared/aws/due/due-consumption.ts';
 import { encodeCancelled, encodeDue } from '#shared/aws/due-message.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';

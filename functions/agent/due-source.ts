@@ -15,6 +15,7 @@ import { Age } from '#shared/time/age.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import type { DueMetrics } from './due-metrics.ts';
 
 /**
@@ -84,9 +85,7 @@ export class DueSource {
   async stop(withinMs: number): Promise<void> {
     this.#stopping.abort();
     await this.#polling;
-    const handled = new AbortController();
-    const handling = Promise.all(this.#inHand.keys()).then(() => handled.abort());
-    await Promise.race([handling, pause(withinMs, handled.signal)]);
+    await endsWithin(withinMs, Promise.all(this.#inHand.keys()));
     await this.#giveBack([...this.#inHand.values()].flat());
   }
 

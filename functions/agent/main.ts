@@ -7,7 +7,12 @@ import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/acc
 import { awsTimersOf } from '#shared/aws/aws-timers-of.ts';
 import { dueConsumption } from '#shared/aws/due/due-consumption.ts';
 import { duePorts } from '#shared/aws/due/due-ports.ts';
-import { agentEnvironment, EnvironmentError, readEnvironment } from '#shared/aws/environment.ts';
+import {
+  agentEnvironment,
+  EnvironmentError,
+  probeAddress,
+  readEnvironment,
+} from '#shared/aws/environment.ts';
 import { messageProcessor, parseReceived } from '#shared/aws/message-processor.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
@@ -22,7 +27,7 @@ import { prometheusEvictionMetrics } from '#shared/engine/evict/eviction-metrics
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { operatorText } from '#shared/files/system-error.ts';
+import { exitWithError } from '#shared/files/system-error.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
@@ -32,7 +37,7 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
-import { pause } from '#shared/time/pause.ts';
+import { endsWithin, onStopSignal } from '#shared/time/stopping.ts';
 import { dueMetrics } from './due-metrics.ts';
 import { DueSource } from './due-source.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
@@ -57,7 +62,7 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   const log = jsonLog();
   const clock = systemClock;
   const stopping = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => stopping.abort());
+  onStopSignal(() => stopping.abort());
 
   const connection = context === undefined ? inClusterConnection() : contextConnection(context, kubeconfig);
   const connect = () => connection;
@@ -104,20 +109,13 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
     due.reaches
       ? new Map([...clusters.states, ...relay.states()])
       : new Map([[cluster, { kind: 'queue-unavailable' }]]);
-  const probes = await startProbeServer(
-    {
-      host: environment.PROBE_HOST,
-      port: environment.PROBE_PORT,
-      setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
-    },
-    {
-      registry: prometheus,
-      states,
-      trips: () => relay.trips(),
-      faults: () => relay.faults(),
-      log,
-    },
-  );
+  const probes = await startProbeServer(probeAddress(environment), {
+    registry: prometheus,
+    states,
+    trips: () => relay.trips(),
+    faults: () => relay.faults(),
+    log,
+  });
   log.info('relay.started', { port: probes.port });
   const { promise: admitted, resolve: admit } = Promise.withResolvers<void>();
   clusters.admit(() => admit(), stopping.signal);
@@ -131,12 +129,9 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
   });
 
   log.info('relay.stopping');
-  const over = new AbortController();
-  const stopped = Promise.all([stopRelay(), due.stop(HANDLED_WITHIN_MS)])
-    .then(() => laterEvents.stop())
-    .then(() => over.abort());
-  await Promise.race([stopped, pause(STOP_TIMEOUT_MS, over.signal)]);
-  if (!over.signal.aborted) log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
+  const stopped = Promise.all([stopRelay(), due.stop(HANDLED_WITHIN_MS)]).then(() => laterEvents.stop());
+  if (!(await endsWithin(STOP_TIMEOUT_MS, stopped)))
+    log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
   await probes.close();
   log.info('relay.stopped');
   process.exit(0);
@@ -145,7 +140,5 @@ async function run({ context, kubeconfig }: AgentOptions): Promise<void> {
 try {
   await run(parseOptions(process.argv.slice(2)));
 } catch (error) {
-  const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack;
-  process.stderr.write(`taintward agent: ${text}\n`);
-  process.exit(1);
+  exitWithError('taintward agent', error, OPERATOR_ERRORS);
 }

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
@@ -7,15 +6,22 @@ import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts
 import { connector } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { stdoutEmf } from '#shared/aws/emf.ts';
-import { EnvironmentError, readEnvironment, relayEnvironment } from '#shared/aws/environment.ts';
+import {
+  EnvironmentError,
+  probeAddress,
+  readEnvironment,
+  relayEnvironment,
+} from '#shared/aws/environment.ts';
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followedFromOutside, followRegistry } from '#shared/aws/relay/follow-registry.ts';
 import { ProbeAddressError, startProbeServer } from '#shared/engine/clusters/probe-server.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
+import { exitWithError } from '#shared/files/system-error.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { endsWithin, onStopSignal } from '#shared/time/stopping.ts';
 import { parseCommandLine } from './command-line.ts';
 
 /**
@@ -29,8 +35,7 @@ async function run(): Promise<void> {
   const environment = readEnvironment(relayEnvironment, process.env);
   const log = jsonLog();
   const stopping = new AbortController();
-  process.once('SIGINT', () => stopping.abort());
-  process.once('SIGTERM', () => stopping.abort());
+  onStopSignal(() => stopping.abort());
 
   const prometheus = new Registry();
   const table = new DynamoDbTable({
@@ -44,20 +49,13 @@ async function run(): Promise<void> {
     metrics: relayMetrics(prometheus, stdoutEmf(environment.METRIC_NAMESPACE)),
     log,
   });
-  const probes = await startProbeServer(
-    {
-      host: environment.PROBE_HOST,
-      port: environment.PROBE_PORT,
-      setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
-    },
-    {
-      registry: prometheus,
-      states: () => relay.states(),
-      trips: () => relay.trips(),
-      faults: () => relay.faults(),
-      log,
-    },
-  );
+  const probes = await startProbeServer(probeAddress(environment), {
+    registry: prometheus,
+    states: () => relay.states(),
+    trips: () => relay.trips(),
+    faults: () => relay.faults(),
+    log,
+  });
   log.info('relay.started', { port: probes.port });
   await followRegistry({
     registry: new DynamoDbClusterRegistry(table),
@@ -70,11 +68,8 @@ async function run(): Promise<void> {
   });
 
   log.info('relay.stopping');
-  const stopped = await Promise.race([
-    stop().then(() => true),
-    delay(STOP_TIMEOUT_MS, false, { ref: false }),
-  ]);
-  if (!stopped) log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
+  if (!(await endsWithin(STOP_TIMEOUT_MS, stop())))
+    log.warn('relay.shutdown-timed-out', { afterMs: STOP_TIMEOUT_MS });
   await probes.close();
   log.info('relay.stopped');
   process.exit(0);
@@ -84,7 +79,5 @@ try {
   parseCommandLine(process.argv.slice(2));
   await run();
 } catch (error) {
-  const known = error instanceof EnvironmentError || error instanceof ProbeAddressError;
-  process.stderr.write(`taintward relay: ${known ? error.message : (error as Error).stack}\n`);
-  process.exit(1);
+  exitWithError('taintward relay', error, [EnvironmentError, ProbeAddressError]);
 }

@@ -1,19 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { contextConnection, inClusterConnection } from '#shared/kubernetes/kubeconfig/kubeconfig.ts';
 import { DEFAULT_NAMESPACE, IN_CLUSTER, ledState } from '#shared/state/objects/kubernetes-state.ts';
-import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { LeaderOnlyApi } from './leader-only-api.ts';
 import type { StartOptions } from './options.ts';
-import { rulesLines } from './rules-lines.ts';
 import { type LocalService, startLocalService } from './service.ts';
+import { probesText, rulesLines } from './start-text.ts';
 import type { Terminal } from './terminal.ts';
 
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
@@ -24,8 +23,6 @@ const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
  */
 export async function runInCluster(options: StartOptions, { log, say }: Terminal): Promise<void> {
   const [context] = options.contexts;
-  // Report errors in the policy file before anything starts.
-  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const connect = (): Connection =>
     context === undefined ? inClusterConnection() : contextConnection(context, options.kubeconfig);
   const namespace = options.inCluster?.namespace ?? ownNamespace(context !== undefined);
@@ -48,15 +45,12 @@ export async function runInCluster(options: StartOptions, { log, say }: Terminal
     policies: { enforce: options.enforce, file: options.policyFile },
   });
   log.info('relay.started', { port: service.probePort });
-  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
   say(
-    `Replica ${installation}, state in namespace ${namespace}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`,
+    `Replica ${installation}, state in namespace ${namespace}. ${probesText(options.host, service.probePort)}`,
   );
   void leadership.begun.then(() => say('This replica is the leader.'));
   void service.leading.then(() => tellRules(service, say));
-  const stopped = new Promise<'stopped'>((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve('stopped'));
-  });
+  const stopped = new Promise<'stopped'>((resolve) => onStopSignal(() => resolve('stopped')));
   const why = await Promise.race([stopped, leadership.ended.then(() => 'followed' as const)]);
   log.info('relay.stopping');
   if (why === 'followed') {

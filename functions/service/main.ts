@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { hostname } from 'node:os';
 import type { ConsoleOfFleet } from '#shared/console/open-console.ts';
 import { type Console, ConsoleAddressError } from '#shared/console/server.ts';
@@ -7,7 +6,7 @@ import { chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
 import { ClustersRefusedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import { ProbeAddressError } from '#shared/engine/clusters/probe-server.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
-import { operatorText } from '#shared/files/system-error.ts';
+import { exitWithError } from '#shared/files/system-error.ts';
 import { KubeconfigError } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import { REACHED_BY_FILE, reachedBy, writeReachedBy } from '#shared/operations/fleet/reached-by.ts';
@@ -18,13 +17,13 @@ import { readPolicyFile } from '#shared/state/policy-file.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { STORE_FILE, StateDirectoryError, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { shownLines } from '#shared/text/escape-for-display.ts';
 import { once } from '#shared/time/cache.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { answerSocket } from './answer-socket.ts';
 import { parseOptions, type StartOptions } from './options.ts';
-import { rulesLines } from './rules-lines.ts';
 import { startLocalService } from './service.ts';
+import { probesText, rulesLines } from './start-text.ts';
 import { openTerminal } from './terminal.ts';
 
 /** Errors that the operator can cause. Their messages are written for the operator. */
@@ -44,8 +43,6 @@ async function run(options: StartOptions): Promise<void> {
   const speech = openTerminal(options.log, systemClock);
   const { log, say, isToTerminal } = speech;
   const stopped = Promise.withResolvers<void>();
-  // Report errors in the policy file before anything starts.
-  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   const state = takeStateDirectory(options.stateDir);
   const wantsDemo = options.contexts.length === 0;
   // Load the simulated cluster only if it is used.
@@ -95,8 +92,7 @@ async function run(options: StartOptions): Promise<void> {
       error: `the socket path ${state.file(SOCKET_FILE)} is too long: use a shorter --state-dir`,
     });
   const names = chosen.map(({ name }) => name).join(', ');
-  const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
-  say(`Managing ${names}. Health and metrics: http://${host}:${service.probePort}/readyz, /metrics`);
+  say(`Managing ${names}. ${probesText(options.host, service.probePort)}`);
   for (const line of rulesLines(await service.rules(), systemClock.now())) say(line);
   if (options.consolePort !== undefined)
     console = await serveConsole({ port: options.consolePort, api, log });
@@ -109,8 +105,7 @@ async function run(options: StartOptions): Promise<void> {
     say(link);
   }
 
-  process.once('SIGINT', () => stopped.resolve());
-  process.once('SIGTERM', () => stopped.resolve());
+  onStopSignal(stopped.resolve);
   await stopped.promise;
   log.info('relay.stopping');
   say('Stopping. After a restart, all timers continue.');
@@ -135,6 +130,8 @@ const runInCluster: typeof run = async (options) =>
 
 try {
   const options = parseOptions(process.argv.slice(2));
+  // Report errors in the policy file before anything starts.
+  if (options.policyFile !== undefined) readPolicyFile(options.policyFile);
   await (options.inCluster ? runInCluster(options) : run(options));
 } catch (error) {
   fail(error);
@@ -142,7 +139,5 @@ try {
 
 /** Ends the process as if it were killed, with one sentence for the operator. */
 function fail(error: unknown): never {
-  const text = operatorText(error, OPERATOR_ERRORS) ?? (error as Error).stack ?? '';
-  process.stderr.write(`taintward: ${shownLines(text)}\n`);
-  process.exit(1);
+  exitWithError('taintward', error, OPERATOR_ERRORS);
 }

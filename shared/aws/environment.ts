@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import type { ProbeAddress } from '#shared/engine/clusters/probe-server.ts';
 import { agentIdSchema } from '#shared/state/registry.ts';
 import { agentClusterSchema } from './agent-names.ts';
 import { accountOf, endpointSchema, LOCALSTACK_ACCOUNT, notForAccount } from './localstack.ts';
@@ -154,6 +155,13 @@ const probeVariables = {
   PROBE_HOST: z.string().min(1).default('0.0.0.0'),
   PROBE_PORT: z.coerce.number('must be a port').int().min(0).max(65_535).default(PROBE_PORT),
 };
+
+/** Returns the address of the probes, which names its variables in errors. */
+export const probeAddress = ({ PROBE_HOST, PROBE_PORT }: Variables<typeof probeVariables>): ProbeAddress => ({
+  host: PROBE_HOST,
+  port: PROBE_PORT,
+  setBy: { host: 'PROBE_HOST', port: 'PROBE_PORT' },
+});
 
 /** The environment of the relay. */
 export const relayEnvironment = z.object({

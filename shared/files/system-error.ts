@@ -1,4 +1,5 @@
 import { errorMessage } from '#shared/text/error-message.ts';
+import { shownLines } from '#shared/text/escape-for-display.ts';
 
 /** Remedies of failed system calls, by code. */
 const REMEDIES: Readonly<Record<string, string>> = {
@@ -77,6 +78,17 @@ export const operatorText = (
   const known = kinds.some((kind) => error instanceof kind);
   return known ? (error as Error).message : systemErrorText(error);
 };
+
+/** Ends the process as failed, with {@link operatorText} or the stack of a bug after the program's name. */
+export function exitWithError(
+  program: string,
+  error: unknown,
+  kinds: Parameters<typeof operatorText>[1],
+): never {
+  const text = operatorText(error, kinds) ?? (error as Error).stack ?? '';
+  process.stderr.write(`${program}: ${shownLines(text)}\n`);
+  process.exit(1);
+}
 
 /** Runs work on a database; adds the path to an error of SQLite. */
 export function namingDatabase<T>(path: string, work: () => T): T {

@@ -1,6 +1,6 @@
 import PQueue from 'p-queue';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 
 /** Maximum waiting Events: 500 bytes each. */
 const MAX_WAITING = 20_000;
@@ -58,9 +58,7 @@ export class LaterEvents {
    */
   async stop(withinMs = DRAIN_MS): Promise<void> {
     this.#release();
-    const posted = new AbortController();
-    const posting = Promise.all([...this.#queues.values()].map((queue) => queue.onIdle()));
-    await Promise.race([posting.then(() => posted.abort()), pause(withinMs, posted.signal)]);
+    await endsWithin(withinMs, Promise.all([...this.#queues.values()].map((queue) => queue.onIdle())));
   }
 
   #holdBack(): void {

@@ -1,9 +1,14 @@
+import { isIPv6 } from 'node:net';
 import { clusterGate, isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+
+/** Returns the URLs of the probes and metrics, for the user who started the process. */
+export const probesText = (host: string, port: number): string =>
+  `Health and metrics: http://${isIPv6(host) ? `[${host}]` : host}:${port}/readyz, /metrics`;
 
 /** Summarizes each cluster's rules, in one line for all clusters with the same summary. */
 export function rulesLines(rules: ReadonlyMap<ClusterName, Rules>, now: EpochMs): readonly string[] {

@@ -4,7 +4,7 @@ import { SQSClient } from '@aws-sdk/client-sqs';
 import { Registry } from 'prom-client';
 import { recentRegistrations } from '#shared/access/agent-of.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS, SQS_WAITING_SETTINGS } from '#shared/access/client-settings.ts';
-import { awsTimersOf } from '#shared/aws/aws-timers-of.ts';
+import { awsTimersOf } from '#shared/aws/aws-timers.ts';
 import { dueConsumption } from '#shared/aws/due/due-consumption.ts';
 import { duePorts } from '#shared/aws/due/due-ports.ts';
 import {
@@ -41,8 +41,7 @@ import { endsWithin, onStopSignal } from '#shared/time/stopping.ts';
 import { dueMetrics } from './due-metrics.ts';
 import { DueSource } from './due-source.ts';
 import { type AgentOptions, parseOptions } from './options.ts';
-import { ownRegistration } from './own-registration.ts';
-import { rejectOtherClusters } from './reject-other-clusters.ts';
+import { ownRegistration, rejectOtherClusters } from './own-cluster.ts';
 
 /**
  * Kubernetes kills the pod 30 s after it asks the pod to stop. The next relay sends any deltas that are

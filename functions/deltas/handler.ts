@@ -1,4 +1,5 @@
 import { messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
+import { dueGroupId, encodeCancelled, encodeCountdowns } from '#shared/aws/due-message.ts';
 import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
 import type { CanSend } from '#shared/aws/lease-senders.ts';
 import type { Delivery } from '#shared/aws/message-processor.ts';
@@ -10,7 +11,7 @@ import { type Delta, deltaId } from '#shared/eviction/facts.ts';
 import { probeOf } from '#shared/eviction/probe.ts';
 import type { ProbeTrace } from '#shared/state/proofs.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
-import { announcingBy } from './announcing.ts';
+import type { Log } from '#shared/telemetry/log.ts';
 
 /** Dependencies of a delta handler: those of applying deltas, and those of every consumer of a queue. */
 export interface DeltaHandlerDeps extends Omit<ApplyDeltasDeps, 'announce'>, ConsumerDeps {
@@ -94,3 +95,17 @@ async function checkSender(
  */
 const deltaRetrySeconds = (receives: number): number =>
   receives < DELTA_MAX_RECEIVES ? 6 ** (receives - 1) : 0;
+
+/** Announces decisions by messages on `evictions-due`. */
+export const announcingBy =
+  (dueQueue: QueueSender, log: Log): ApplyDeltasDeps['announce'] =>
+  async (ref, { cancelled, countdowns }) => {
+    const bodies = [
+      ...cancelled.flatMap((each) => encodeCancelled({ ...ref, ...each })),
+      ...encodeCountdowns({ ...ref, pods: countdowns }),
+    ];
+    const groupId = dueGroupId(ref.cluster);
+    const failures = await dueQueue.send(bodies.map((body) => ({ body, groupId })));
+    // Events are optional: if the queue rejects the announcement, the decision is not delayed.
+    for (const { reason } of failures) log.warn('event.enqueue-failed', { ...ref, error: reason });
+  };

@@ -1,5 +1,5 @@
 import type { AgentOf } from '#shared/access/agent-of.ts';
-import type { DueQueues } from '#shared/aws/routed-sender.ts';
+import type { DueQueues } from '#shared/aws/due-queues.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 

@@ -5,12 +5,12 @@ import { agentOf as agentBy, recentRegistrations } from '#shared/access/agent-of
 import { AwsClients } from '#shared/access/aws-clients.ts';
 import { CLIENT_SETTINGS, SQS_SETTINGS } from '#shared/access/client-settings.ts';
 import { connector } from '#shared/access/connect.ts';
-import { routedTimersOf } from '#shared/aws/aws-timers-of.ts';
 import { duePorts } from '#shared/aws/due/due-ports.ts';
+import { sqsDueQueues } from '#shared/aws/due-queues.ts';
 import { emfEvictionMetrics, stdoutEmf } from '#shared/aws/emf.ts';
 import { evictEnvironment, readEnvironment } from '#shared/aws/environment.ts';
 import { eventBusOf } from '#shared/aws/event-bus.ts';
-import { sqsDueQueues } from '#shared/aws/sqs-due-queues.ts';
+import { routedTimersOf } from '#shared/aws/routed-timers.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';

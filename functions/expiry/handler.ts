@@ -3,7 +3,7 @@ import type { DynamoDBBatchResponse, DynamoDBRecord, DynamoDBStreamEvent } from 
 import pMap from 'p-map';
 import { dueGroupId, encodeDue } from '#shared/aws/due-message.ts';
 import { requestLogContext } from '#shared/aws/lambda/middlewares.ts';
-import { messageJson } from '#shared/aws/message-json.ts';
+import { messageJson } from '#shared/aws/sqs-message.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { isTainted, type Partition } from '#shared/eviction/records.ts';
 import type { QueueSender } from '#shared/state/sender.ts';

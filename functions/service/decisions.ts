@@ -1,3 +1,7 @@
+import { announce } from '#shared/engine/evict/events.ts';
+import type { LaterEvents } from '#shared/engine/evict/later-events.ts';
+import type { EvictDeps } from '#shared/engine/evict/ports.ts';
+import type { News } from '#shared/engine/news.ts';
 import type { ClusterView, Subject } from '#shared/engine/watch/cluster-view.ts';
 import { PendingDeltas, subjectOf } from '#shared/engine/watch/pending-deltas.ts';
 import { DELTA_QUEUES, type DeltaQueue, type Outbox } from '#shared/engine/watch/ports.ts';
@@ -5,7 +9,7 @@ import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import { type ClusterName, nodeKey, parseNodeKey } from '#shared/eviction/identity.ts';
+import { type ClusterName, type NodeRef, nodeKey, parseNodeKey } from '#shared/eviction/identity.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -125,4 +129,14 @@ export class Decisions implements Outbox {
     }
     metrics.sent.inc({ queue }, deltas.length);
   }
+}
+
+/** Announces a decision. Events are optional, so a failed announcement doesn't delay the decision. */
+export function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEvents): Promise<void> {
+  const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
+  return later.post(ref.cluster, events, () =>
+    announce(ref, news, deps).catch((reason: unknown) =>
+      deps.log.warn('event.enqueue-failed', { ...ref, error: reason }),
+    ),
+  );
 }

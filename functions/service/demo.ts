@@ -1,10 +1,11 @@
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { DemoCluster } from '#shared/console/answers.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
-import { listenForLines } from './prompt.ts';
 import type { Terminal } from './terminal.ts';
 
 /** A simulated cluster, with a prompt to taint its nodes. */
@@ -147,4 +148,26 @@ function perform(
     default:
       say(command === 'help' ? HELP : `Unknown command "${command}". Available commands:\n${HELP}`);
   }
+}
+
+/** The prompt at which the operator types. */
+export interface Prompt {
+  /** Passes each further line to `handle`. */
+  onLine(handle: (line: string) => void): void;
+  close(): void;
+}
+
+/**
+ * Reads lines from `input`. `quit` is called when a terminal ends its input (Ctrl-D). The end of any other
+ * input is ignored: a service manager provides no input at all.
+ */
+export function listenForLines(input: Readable & { readonly isTTY?: boolean }, quit: () => void): Prompt {
+  const lines = createInterface({ input });
+  lines.once('close', () => {
+    if (input.isTTY) quit();
+  });
+  return {
+    onLine: (handle) => void lines.on('line', handle),
+    close: () => lines.close(),
+  };
 }

@@ -1,7 +1,11 @@
+import { parseDueMessage } from '#shared/aws/due-message.ts';
+import { evictNode } from '#shared/engine/evict/evict-node.ts';
+import type { EvictDeps } from '#shared/engine/evict/ports.ts';
 import type { Timers } from '#shared/engine/timers.ts';
 import { WorkQueue } from '#shared/engine/work-queue/work-queue.ts';
 import { Workers } from '#shared/engine/work-queue/workers.ts';
 import { type NodeRef, nodeKey, type PodUid, parseNodeKey } from '#shared/eviction/identity.ts';
+import type { ServiceState } from '#shared/state/service-state.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Backoff } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -88,4 +92,31 @@ export class Evictions implements Timers {
     }
     return this.#deps.look(ref, failedBefore);
   }
+}
+
+/** Handles a node, and resolves with the time of the next look. */
+export async function handleNode(
+  ref: NodeRef,
+  deps: EvictDeps,
+  failedBefore: boolean,
+): Promise<EpochMs | undefined> {
+  const again = await evictNode(ref, deps, failedBefore);
+  return again && deps.clock.now() + again.againInSeconds * 1000;
+}
+
+/**
+ * Starts the requests that operators made from other processes. If a request is unreadable, starts the others
+ * first and then rejects.
+ */
+export async function beginAsked({ asked }: ServiceState, evictions: Evictions): Promise<void> {
+  const failures: unknown[] = [];
+  for (const { body } of await asked()) {
+    try {
+      const message = parseDueMessage(body);
+      evictions.retry(message, message.kind === 'retry' ? message.pods : []);
+    } catch (error) {
+      failures.push(error);
+    }
+  }
+  if (failures.length > 0) throw failures[0];
 }

@@ -12,7 +12,7 @@ import { onStopSignal } from '#shared/time/stopping.ts';
 import { LeaderOnlyApi } from './leader-only-api.ts';
 import type { StartOptions } from './options.ts';
 import { type LocalService, startLocalService } from './service.ts';
-import { probesText, rulesLines } from './start-text.ts';
+import { probesText, rulesLines } from './start-report.ts';
 import type { Terminal } from './terminal.ts';
 
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';

@@ -23,7 +23,7 @@ import { onStopSignal } from '#shared/time/stopping.ts';
 import { answerSocket } from './answer-socket.ts';
 import { parseOptions, type StartOptions } from './options.ts';
 import { startLocalService } from './service.ts';
-import { probesText, rulesLines } from './start-text.ts';
+import { probesText, rulesLines } from './start-report.ts';
 import { openTerminal } from './terminal.ts';
 
 /** Errors that the operator can cause. Their messages are written for the operator. */

@@ -2,31 +2,28 @@ import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { localUser } from '#shared/access/local-user.ts';
 import { UnknownClusterError } from '#shared/access/registered-clusters.ts';
-import { parseDueMessage } from '#shared/aws/due-message.ts';
 import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
-  type ClusterState,
   type ProbeAddress,
   type ProbedState,
   startProbeServer,
 } from '#shared/engine/clusters/probe-server.ts';
 import { applyDeltas } from '#shared/engine/decide/apply-deltas.ts';
 import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
-import { announce } from '#shared/engine/evict/events.ts';
-import { evictNode, tryAgain } from '#shared/engine/evict/evict-node.ts';
+import { tryAgain } from '#shared/engine/evict/evict-node.ts';
 import { prometheusEvictionMetrics, standingMetrics } from '#shared/engine/evict/eviction-metrics.ts';
 import { LaterEvents } from '#shared/engine/evict/later-events.ts';
 import type { EvictDeps } from '#shared/engine/evict/ports.ts';
+import { whyNotEvicting } from '#shared/engine/evict/proofs.ts';
 import { ReportingStore } from '#shared/engine/evict/reporting-store.ts';
-import type { News } from '#shared/engine/news.ts';
+import type { Prover } from '#shared/engine/watch/ports.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import { relayMetrics } from '#shared/engine/watch/relay-metrics.ts';
 import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
-import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
-import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
+import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
-import type { Fault } from '#shared/state/fault.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
@@ -35,14 +32,13 @@ import type { MatchOptions } from '#shared/taints/taint.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { systemClock, systemStopwatch } from '#shared/time/clock.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
 import { VERSION } from '#shared/version.ts';
-import { Decisions } from './decisions.ts';
-import { Evictions } from './evictions.ts';
-import { ownProver } from './own-prover.ts';
+import { clusterViews, leaseless } from './cluster-views.ts';
+import { announceLater, Decisions } from './decisions.ts';
+import { beginAsked, Evictions, handleNode } from './evictions.ts';
 import { type ChosenPolicies, StartPolicies } from './start-policies.ts';
-import { tellCountdowns } from './tell-countdowns.ts';
+import { tellCountdowns } from './start-report.ts';
 import { startUpkeep, type Task, type Upkeep } from './upkeep.ts';
 
 /**
@@ -108,7 +104,7 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   const laterEvents = new LaterEvents();
   const rates = new EmbeddedRateLimiter(systemStopwatch);
   const evictions = new Evictions({
-    look: (ref, failedBefore) => laterEvents.ahead(() => look(ref, evictDeps, failedBefore)),
+    look: (ref, failedBefore) => laterEvents.ahead(() => handleNode(ref, evictDeps, failedBefore)),
     tryAgain: (ref, pods) => tryAgain(ref, pods, evictDeps),
     clock,
     log,
@@ -239,78 +235,20 @@ export async function startLocalService(options: LocalServiceOptions): Promise<L
   };
 }
 
-/** Reports clusters in service as `lease-unavailable`, whatever else is known of them. */
-function leaseless(states: ReadonlyMap<ClusterName, ClusterState>): ReadonlyMap<ClusterName, ProbedState> {
-  const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
-  return new Map(
-    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'lease-unavailable' } : state]),
-  );
-}
-
-function clusterViews(
-  { apis, states, troubles }: LocalServiceOptions['clusters'],
-  relay: Relay,
-  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
-): ServiceView['clusters'] {
-  const known = relay.clusters();
-  const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
-  return Object.fromEntries(
-    [...all].map(([name, state]): [string, ServiceClusterView] => {
-      const { counts, heardAt, tally } = known.get(name) ?? {};
-      const why = troubles.get(name);
-      return [
-        name,
-        {
-          state: state.kind,
-          ...(state.kind === 'disconnected' ? { since: state.since } : {}),
-          ...(why === undefined ? {} : { why }),
-          ...(heardAt === undefined ? {} : { heardAt }),
-          breakerOpen: apis.get(name)?.breakerOpen ?? false,
-          faults: faults.get(name) ?? [],
-          ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
-          down: tally?.cluster.nodes ?? 0,
-          taintedByPeople: tally?.people.nodes ?? 0,
-        },
-      ];
-    }),
-  );
-}
-
-/** Handles a node, and resolves with the time of the next look. */
-async function look(ref: NodeRef, deps: EvictDeps, failedBefore: boolean): Promise<EpochMs | undefined> {
-  const again = await evictNode(ref, deps, failedBefore);
-  return again && deps.clock.now() + again.againInSeconds * 1000;
-}
-
-/** Announces a decision. Events are optional, so a failed announcement doesn't delay the decision. */
-function announceLater(ref: NodeRef, news: News, deps: EvictDeps, later: LaterEvents): Promise<void> {
-  const events = news.cancelled.reduce((sum, { pods }) => sum + pods.length, news.countdowns.length);
-  return later.post(ref.cluster, events, () =>
-    announce(ref, news, deps).catch((reason: unknown) =>
-      deps.log.warn('event.enqueue-failed', { ...ref, error: reason }),
-    ),
-  );
-}
-
-/**
- * Starts the requests that operators made from other processes. If a request is unreadable, starts the others
- * first and then rejects.
- */
-async function beginAsked({ asked }: ServiceState, evictions: Evictions): Promise<void> {
-  const failures: unknown[] = [];
-  for (const { body } of await asked()) {
-    try {
-      const message = parseDueMessage(body);
-      evictions.retry(message, message.kind === 'retry' ? message.pods : []);
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  if (failures.length > 0) throw failures[0];
-}
-
 function refuseUnknown(cluster: ClusterName): never {
   throw new UnknownClusterError(
     `cluster ${cluster} is not managed by this process: name its context with --context ${cluster}`,
   );
 }
+
+/**
+ * Proves evictions by a call, in the process that decides and evicts. There, the relay, deciding, and
+ * evicting share their dependencies.
+ */
+export const ownProver = (deps: Pick<EvictDeps, 'rules' | 'store' | 'clusters' | 'clock'>): Prover => ({
+  async prove(cluster) {
+    const asOf = deps.clock.now();
+    const unproven = await whyNotEvicting(cluster, deps);
+    return unproven === undefined ? { asOf } : { unproven };
+  },
+});

@@ -1,12 +1,15 @@
 import { hash } from 'node:crypto';
 import { ConflictException, CreateScheduleCommand, type SchedulerClient } from '@aws-sdk/client-scheduler';
+import type { SQSClient } from '@aws-sdk/client-sqs';
 import { type Timers, timerError } from '#shared/engine/timers.ts';
 import { type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { dueGroupId, encodeDue } from './due-message.ts';
+import type { dueQueueVariables, timerVariables, Variables } from './environment.ts';
 import { MAX_DELAY_SECONDS } from './limits.ts';
+import { SqsSender } from './sqs-sender.ts';
 
 /*
  * Limits of Amazon EventBridge Scheduler. Source: EventBridge Scheduler User Guide, "Schedule types", and the API
@@ -125,3 +128,26 @@ export class AwsTimers implements Timers {
 export function scheduleName(ref: NodeRef, at: EpochMs): string {
   return hash('sha256', `${nodeKey(ref)}#${at / 1000}`);
 }
+
+/** The environment variables that the timers of one queue need. */
+export type OneQueue = Variables<typeof dueQueueVariables> & Variables<typeof timerVariables>;
+
+export interface TimersOfDeps {
+  readonly sqs: SQSClient;
+  readonly scheduler: SchedulerClient;
+  readonly clock: Clock;
+}
+
+/** Returns timers that send to the one queue that the environment names. */
+export const awsTimersOf = (
+  environment: OneQueue,
+  { sqs: client, scheduler, clock }: TimersOfDeps,
+): AwsTimers =>
+  new AwsTimers({
+    dueQueue: new SqsSender({ client, queueUrl: environment.EVICTIONS_DUE_URL }),
+    scheduler,
+    groupName: environment.SCHEDULE_GROUP_NAME,
+    roleArn: environment.SCHEDULE_ROLE_ARN,
+    dueQueueArn: environment.EVICTIONS_DUE_ARN,
+    clock,
+  });

@@ -20,8 +20,8 @@ import { parseInt64 } from '#shared/taints/int64.ts';
 import type { Toleration } from '#shared/taints/taint.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
-import { messageJson } from './message-json.ts';
 import { MalformedMessageError, parseMessage } from './rejected-message.ts';
+import { messageJson } from './sqs-message.ts';
 
 /** The message format that this code writes, and the only one it reads. */
 export const DELTA_MESSAGE_VERSION = 1;

@@ -13,8 +13,8 @@ import {
 import type { QueueSender } from '#shared/state/sender.ts';
 import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
 import { MAX_ID_CHARACTERS } from './limits.ts';
-import { messageJson } from './message-json.ts';
 import { parseMessage } from './rejected-message.ts';
+import { messageJson } from './sqs-message.ts';
 
 /** The message format that this code writes, and the only one it reads. */
 export const DUE_MESSAGE_VERSION = 1;

@@ -2,6 +2,10 @@ import type { AgentOf } from '#shared/access/agent-of.ts';
 import { type Timers, timerError } from '#shared/engine/timers.ts';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { agentSchedules } from './agent-names.ts';
+import { AwsTimers, awsTimersOf, type OneQueue, type TimersOfDeps } from './aws-timers.ts';
+import { sqsDueQueues } from './due-queues.ts';
+import type { agentsVariables, Variables } from './environment.ts';
 
 export interface RoutedTimersDeps {
   /** Timers for the evictions of `evict`. */
@@ -35,4 +39,27 @@ export class RoutedTimers implements Timers {
       throw timerError(ref, error);
     }
   }
+}
+
+/**
+ * Returns timers of all clusters. They send to the queue of a cluster's agent, or else to the queue that the
+ * environment names.
+ */
+export function routedTimersOf(
+  environment: OneQueue & Variables<typeof agentsVariables>,
+  { agentOf, ...deps }: TimersOfDeps & { readonly agentOf: AgentOf },
+): Timers {
+  const { EVICTIONS_DUE_ARN: arn, AGENT_PREFIX: prefix } = environment;
+  const { scheduler, clock } = deps;
+  const queues = sqsDueQueues(environment, deps.sqs);
+  return new RoutedTimers({
+    own: awsTimersOf(environment, deps),
+    ofAgent: (agent) =>
+      new AwsTimers({
+        dueQueue: queues.ofAgent(agent),
+        ...agentSchedules(arn, prefix, agent),
+        ...{ scheduler, clock },
+      }),
+    agentOf,
+  });
 }

@@ -12,7 +12,7 @@ import {
 } from '#shared/state/sender.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from './limits.ts';
-import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './message-fault.ts';
+import { ATTRIBUTE_TYPE, messageBytes, type Numbered, SendFailures, withoutFaulty } from './sqs-message.ts';
 
 /**
  * Sends to an SQS queue. In one call, SQS may accept the second of two messages of a group but not the first. Both

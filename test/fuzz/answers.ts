@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { deduplicationId, deltaMessage, messageGroupId, parseDelta } from '#shared/aws/delta-message.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import { type Delta, onlyPod } from '#shared/eviction/facts.ts';
 import { clusterName, type NodeName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, LivePod, Resource } from '#shared/kubernetes/api.ts';

@@ -10,8 +10,8 @@ import {
   encodeRetry,
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
 import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
 import { heard } from '#test/unit/engine/evict/evict-bench.ts';

@@ -1,7 +1,7 @@
 import type { AttributeValue, Context, DynamoDBRecord } from 'aws-lambda';
 import fc from 'fast-check';
 import { createHandler as createExpiryHandler } from '#functions/expiry/handler.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';

@@ -1,6 +1,6 @@
 import type { SQSRecord } from 'aws-lambda';
-import { messageFault } from '#shared/aws/message-fault.ts';
 import { RETENTION_SECONDS } from '#shared/aws/queue-set.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { OutgoingMessage, SendFailure } from '#shared/state/sender.ts';
 import { sqsRecord } from '#test/world/sqs-event.ts';
 import type { Surroundings } from './process.ts';

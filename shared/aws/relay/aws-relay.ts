@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { SQSClient } from '@aws-sdk/client-sqs';
-import { STSClient } from '@aws-sdk/client-sts';
+import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS } from '#shared/access/client-settings.ts';
 import type { deltaQueueVariables, endpointVariables, Variables } from '#shared/aws/environment.ts';
+import { EnvironmentError } from '#shared/aws/environment.ts';
+import { senderOf } from '#shared/aws/lease-senders.ts';
+import { type Endpoint, LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { Relay } from '#shared/engine/watch/relay.ts';
 import type { RelayMetrics } from '#shared/engine/watch/relay-metrics.ts';
@@ -18,7 +21,6 @@ import { allRulesReader } from '#shared/state/rules-store.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { DeltaSender } from './delta-sender.ts';
-import { ownSender } from './own-sender.ts';
 import { ProbingProver } from './probing-prover.ts';
 
 export interface AwsRelayDeps {
@@ -81,4 +83,31 @@ export async function openAwsRelay(
     holder: `${hostname()}/${randomUUID()}`,
   });
   return { relay, stop: () => relay.stop().then(() => rules.stop()) };
+}
+
+/**
+ * Returns the sender that queues report for messages of this process. STS answers every caller, regardless of
+ * permissions. `undefined`, with a warning in the log: STS did not answer. Messages are then accepted from every
+ * sender. On LocalStack, the sender of every message is the account. Rejects with `EnvironmentError` when `endpoint`
+ * is LocalStack but the account is another.
+ */
+export async function ownSender(
+  client: Pick<STSClient, 'send'>,
+  log: Log,
+  endpoint?: Endpoint,
+): Promise<string | undefined> {
+  try {
+    const { UserId, Account = '' } = await client.send(new GetCallerIdentityCommand());
+    if (endpoint !== undefined && Account !== LOCALSTACK_ACCOUNT) {
+      throw new EnvironmentError(
+        `The environment variable ENDPOINT cannot be used (${notForAccount(Account)}): unset it.`,
+      );
+    }
+    if (UserId) return endpoint === undefined ? senderOf(UserId) : Account;
+    throw new Error('STS returned no user ID');
+  } catch (error) {
+    if (error instanceof EnvironmentError) throw error;
+    log.warn('relay.identity-unknown', { error });
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { deduplicationId, deltaMessage, messageGroupId } from '#shared/aws/delta-message.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/aws/limits.ts';
-import { messageBytes } from '#shared/aws/message-fault.ts';
+import { messageBytes } from '#shared/aws/sqs-message.ts';
 import type { Subject } from '#shared/engine/watch/cluster-view.ts';
 import { type PendingDeltas, subjectOf } from '#shared/engine/watch/pending-deltas.ts';
 import type { DeltaQueue } from '#shared/engine/watch/ports.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ownRegistration } from '#functions/agent/own-registration.ts';
+import { ownRegistration } from '#functions/agent/own-cluster.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { RegisteredCluster } from '#shared/state/registry.ts';
 import { StoreError } from '#shared/state/store.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Context } from 'aws-lambda';
-import { rejectOtherClusters } from '#functions/agent/reject-other-clusters.ts';
+import { rejectOtherClusters } from '#functions/agent/own-cluster.ts';
 import { createHandler } from '#functions/evict/handler.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';

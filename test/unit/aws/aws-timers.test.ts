@@ -12,7 +12,7 @@ import {
 } from '#shared/aws/aws-timers.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { MAX_DELAY_SECONDS } from '#shared/aws/limits.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import { clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
 import { QueueError } from '#shared/state/sender.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { deduplicationId, encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { nodeDelta, pod, podDelta, podGone, ref } from '#test/unit/eviction/builders.ts';

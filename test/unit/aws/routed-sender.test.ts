@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { RoutedSender } from '#shared/aws/routed-sender.ts';
+import { RoutedSender } from '#shared/aws/due-queues.ts';
 import { recordingSender } from './recording-sender.ts';
 
 const agentOf = async (cluster: string) => (cluster.startsWith('closed') ? `of-${cluster}` : undefined);

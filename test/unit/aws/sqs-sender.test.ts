@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MAX_BATCH_BYTES, MAX_BATCH_MESSAGES } from '#shared/aws/limits.ts';
-import { messageBytes } from '#shared/aws/message-fault.ts';
+import { messageBytes } from '#shared/aws/sqs-message.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';
 import { type OutgoingMessage, QueueError } from '#shared/state/sender.ts';
 import { scriptedSqs } from './scripted-sqs.ts';

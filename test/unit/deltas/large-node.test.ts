@@ -9,7 +9,7 @@ import {
   parseDelta,
 } from '#shared/aws/delta-message.ts';
 import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { clusterName, podUid } from '#shared/eviction/identity.ts';
 import type { Toleration } from '#shared/taints/taint.ts';

@@ -1,5 +1,5 @@
-import { announcingBy } from '#functions/deltas/announcing.ts';
 import type { DeltaHandlerDeps } from '#functions/deltas/handler.ts';
+import { announcingBy } from '#functions/deltas/handler.ts';
 import type { ApplyDeltasDeps } from '#shared/engine/decide/apply-deltas.ts';
 import { TimerError } from '#shared/engine/timers.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -3,7 +3,7 @@ import { beforeEach, describe, test } from 'node:test';
 import type { Context, DynamoDBRecord } from 'aws-lambda';
 import { createHandler } from '#functions/expiry/handler.ts';
 import { parseDueMessage } from '#shared/aws/due-message.ts';
-import { messageFault } from '#shared/aws/message-fault.ts';
+import { messageFault } from '#shared/aws/sqs-message.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { type EvictionRecord, ending } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';

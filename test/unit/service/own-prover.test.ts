@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ownProver } from '#functions/service/own-prover.ts';
+import { ownProver } from '#functions/service/service.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { StoreError } from '#shared/state/store.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { setImmediate as nextLoop } from 'node:timers/promises';
-import { listenForLines } from '#functions/service/prompt.ts';
+import { listenForLines } from '#functions/service/demo.ts';
 
 /** Returns the effect of this input, followed by its end. */
 async function heardOf(isTTY: boolean, text: string) {

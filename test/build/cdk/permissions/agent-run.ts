@@ -7,7 +7,7 @@ import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
 import { PROJECT_DIR } from '#deploy/build/bundle.ts';
-import { awsTimersOf } from '#shared/aws/aws-timers-of.ts';
+import { awsTimersOf } from '#shared/aws/aws-timers.ts';
 import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { agentEnvironment, readEnvironment } from '#shared/aws/environment.ts';

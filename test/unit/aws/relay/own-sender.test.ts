@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EnvironmentError } from '#shared/aws/environment.ts';
-import { ownSender } from '#shared/aws/relay/own-sender.ts';
+import { ownSender } from '#shared/aws/relay/aws-relay.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const sts = (answer: object) => ({ send: async () => answer }) as never;

@@ -1,6 +1,10 @@
+import type { SQSClient } from '@aws-sdk/client-sqs';
 import type { AgentOf } from '#shared/access/agent-of.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
+import { agentDueUrl } from './agent-names.ts';
+import type { agentsVariables, dueQueueVariables, Variables } from './environment.ts';
+import { SqsSender } from './sqs-sender.ts';
 
 /** Queues of due messages: the service's own, and those of agents. */
 export interface DueQueues {
@@ -41,3 +45,17 @@ export class RoutedSender implements QueueSender {
     return failures.sort((a, b) => a.index - b.index);
   }
 }
+
+/**
+ * Returns the queues of due messages on SQS: the installation's own, which the environment names, and its agents'.
+ */
+export const sqsDueQueues = (
+  {
+    EVICTIONS_DUE_URL: url,
+    AGENT_PREFIX: prefix,
+  }: Variables<typeof dueQueueVariables> & Variables<typeof agentsVariables>,
+  client: SQSClient,
+): DueQueues => ({
+  own: new SqsSender({ client, queueUrl: url }),
+  ofAgent: (agent) => new SqsSender({ client, queueUrl: agentDueUrl(url, prefix, agent) }),
+});

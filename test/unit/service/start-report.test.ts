@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { rulesLines } from '#functions/service/start-text.ts';
+import { rulesLines } from '#functions/service/start-report.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Rules } from '#shared/eviction/policy.ts';
 import { enforced } from '#test/world/enforced-rules.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SQSClient } from '@aws-sdk/client-sqs';
-import { routedTimersOf } from '#shared/aws/aws-timers-of.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
+import { routedTimersOf } from '#shared/aws/routed-timers.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { scriptedScheduler } from './scripted-scheduler.ts';

@@ -3,6 +3,9 @@ import { clusterGate, isOn } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { wordsOf } from '#shared/explain/gate-text.ts';
+import type { ServiceStore } from '#shared/state/service-state.ts';
+import type { Log } from '#shared/telemetry/log.ts';
+import { evictionFields } from '#shared/telemetry/log-events.ts';
 import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
@@ -35,4 +38,17 @@ function rulesText(rules: Rules, now: EpochMs): string {
   }
   const { label, release } = wordsOf(gate);
   return `${label}${byText(rules, now)}, no pods are evicted. To resume, run ${release(gate, 'CLUSTER' as ClusterName)}`;
+}
+
+/** Number of countdowns that are logged. Nobody would read more. */
+const TOLD = 20;
+
+/**
+ * Logs the pending evictions in the store, earliest deadlines first, and the number of further ones. Rejects
+ * with `StoreError`.
+ */
+export async function tellCountdowns(store: Pick<ServiceStore, 'countdowns'>, log: Log): Promise<void> {
+  const { total, soonest } = await store.countdowns(TOLD);
+  for (const { ref, record } of soonest) log.info('eviction.loaded', evictionFields(ref, record));
+  if (total > soonest.length) log.info('evictions.loaded', { more: total - soonest.length });
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { MAX_MESSAGE_BYTES } from '#shared/aws/limits.ts';
-import { messageBytes, messageFault, SendFailures, withoutFaulty } from '#shared/aws/message-fault.ts';
+import { messageBytes, messageFault, SendFailures, withoutFaulty } from '#shared/aws/sqs-message.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 
 const fine: OutgoingMessage = {

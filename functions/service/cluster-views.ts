@@ -1,0 +1,46 @@
+import type { ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
+import type { ClusterState, ProbedState } from '#shared/engine/clusters/probe-server.ts';
+import type { Relay } from '#shared/engine/watch/relay.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import type { ServiceClusterView, ServiceView } from '#shared/operations/fleet/service-view.ts';
+import type { Fault } from '#shared/state/fault.ts';
+
+/** Reports clusters in service as `lease-unavailable`, whatever else is known of them. */
+export function leaseless(
+  states: ReadonlyMap<ClusterName, ClusterState>,
+): ReadonlyMap<ClusterName, ProbedState> {
+  const inService = (kind: ClusterState['kind']): boolean => kind === 'standby' || kind === 'live';
+  return new Map(
+    [...states].map(([name, state]) => [name, inService(state.kind) ? { kind: 'lease-unavailable' } : state]),
+  );
+}
+
+/** Returns the state of each cluster that only this process has. */
+export function clusterViews(
+  { apis, states, troubles }: Pick<ManagedClusters, 'apis' | 'states' | 'troubles'>,
+  relay: Pick<Relay, 'clusters' | 'states'>,
+  faults: ReadonlyMap<ClusterName, readonly Fault[]>,
+): ServiceView['clusters'] {
+  const known = relay.clusters();
+  const all = new Map<ClusterName, ClusterState>([...states, ...relay.states()]);
+  return Object.fromEntries(
+    [...all].map(([name, state]): [string, ServiceClusterView] => {
+      const { counts, heardAt, tally } = known.get(name) ?? {};
+      const why = troubles.get(name);
+      return [
+        name,
+        {
+          state: state.kind,
+          ...(state.kind === 'disconnected' ? { since: state.since } : {}),
+          ...(why === undefined ? {} : { why }),
+          ...(heardAt === undefined ? {} : { heardAt }),
+          breakerOpen: apis.get(name)?.breakerOpen ?? false,
+          faults: faults.get(name) ?? [],
+          ...(counts ?? { nodes: 0, tainted: 0, pods: 0 }),
+          down: tally?.cluster.nodes ?? 0,
+          taintedByPeople: tally?.people.nodes ?? 0,
+        },
+      ];
+    }),
+  );
+}

@@ -3,8 +3,12 @@ import { hostname } from 'node:os';
 import type { SQSClient } from '@aws-sdk/client-sqs';
 import { GetCallerIdentityCommand, STSClient } from '@aws-sdk/client-sts';
 import { CLIENT_SETTINGS } from '#shared/access/client-settings.ts';
-import type { deltaQueueVariables, endpointVariables, Variables } from '#shared/aws/environment.ts';
-import { EnvironmentError } from '#shared/aws/environment.ts';
+import {
+  type deltaQueueVariables,
+  EnvironmentError,
+  type endpointVariables,
+  type Variables,
+} from '#shared/aws/environment.ts';
 import { senderOf } from '#shared/aws/lease-senders.ts';
 import { type Endpoint, LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { SqsSender } from '#shared/aws/sqs-sender.ts';

@@ -3,7 +3,8 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
-import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
+import { VERSION } from '#shared/version.ts';
 import type { Fault } from './fault.ts';
 
 /**
@@ -119,6 +120,96 @@ export interface Leases {
    */
   release(lease: Lease): Promise<void>;
 }
+
+/** The fields of a lease that every backend stores in the same form. */
+export const leaseFields = {
+  epoch: z.int().positive(),
+  renewals: z.int().nonnegative(),
+  renewedAt: epochMs,
+  heardAt: epochMs.exactOptional(),
+  nodes: z.int().nonnegative().exactOptional(),
+  version: z.string().exactOptional(),
+  breakerOpen: z.boolean().exactOptional(),
+};
+
+/** A change to a stored lease, as data. Each backend writes it under its condition. */
+export interface LeaseChange {
+  /**
+   * The fields that the stored lease must have, or must not have (`undefined`). Otherwise the lease was lost, and
+   * nothing is written.
+   */
+  readonly expected: LeaseFields;
+  /** New values. `undefined` = removed. All other fields stay. */
+  readonly set: LeaseFields;
+  /** Added, not set: a renewal that a client repeats because its response was lost still succeeds. */
+  readonly add?: { readonly renewals: number };
+}
+
+type LeaseFields = {
+  readonly [Field in Exclude<keyof LeaseRecord, 'cluster' | 'senders'>]?: LeaseRecord[Field] | undefined;
+};
+
+/** Returns the acquisition, by a relay of this release, of a lease that still is exactly the one that was `found`. */
+export function acquisition(found: LeaseRecord | undefined, holder: string, now: EpochMs) {
+  const epoch = nextEpoch(found?.epoch, now);
+  return {
+    expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
+    set: {
+      ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now },
+      ...{ breakerOpen: undefined, faults: undefined, bid: undefined },
+    },
+  } satisfies LeaseChange;
+}
+
+/** Returns the renewal of a held lease. */
+export const renewal = (
+  lease: Lease,
+  { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
+): LeaseChange => ({
+  expected: holding(lease),
+  set: {
+    renewedAt,
+    ...(heardAt === undefined ? {} : { heardAt }),
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(breakerOpen === undefined ? {} : { breakerOpen }),
+    ...(faults === undefined ? {} : { faults }),
+    ...(declines ? { bid: undefined } : {}),
+  },
+  add: { renewals: 1 },
+});
+
+/** Returns a request for a lease. */
+export const request = (lease: Lease, bid: LeaseRequest): LeaseChange => ({
+  expected: holding(lease),
+  set: { bid },
+});
+
+/** Returns the release of a held lease. The epoch stays, so that it never decreases. */
+export const release = (lease: Lease): LeaseChange => ({
+  expected: holding(lease),
+  set: { holder: undefined, version: undefined, breakerOpen: undefined, faults: undefined },
+});
+
+const holding = ({ holder, epoch }: Lease): LeaseFields => ({ holder, epoch });
+
+/** Reports whether a stored lease still is its holder's, and not lost. */
+export const isHeld = (record: LeaseRecord | undefined, lease: Lease): record is Lease =>
+  record !== undefined && isAsExpected(record, holding(lease));
+
+/** Returns a lease after a change. `undefined`: the lease is not as expected. */
+export function changedLease(
+  cluster: ClusterName,
+  record: LeaseRecord | undefined,
+  { expected, set, add }: LeaseChange,
+): LeaseRecord | undefined {
+  if (!isAsExpected(record ?? {}, expected)) return undefined;
+  const renewals = (record?.renewals ?? 0) + (add?.renewals ?? 0);
+  const fields = Object.entries({ ...record, cluster, renewals, ...set });
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined)) as unknown as LeaseRecord;
+}
+
+const isAsExpected = (stored: LeaseFields, expected: LeaseFields): boolean =>
+  Object.entries(expected).every(([field, value]) => stored[field as keyof LeaseFields] === value);
 
 /** Returns the epoch of a lease that is acquired now and last had the epoch `stored`. */
 export const nextEpoch = (stored: number | undefined, now: EpochMs): number =>

@@ -140,7 +140,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'a lease that is taken keeps its epoch': {
     area: 'adapters',
     shows: { climate: 'shifting' },
-    file: 'shared/state/dynamodb/dynamodb-leases.ts',
+    file: 'shared/state/lease.ts',
     instead: 'const epoch = nextEpoch(found?.epoch, now);',
     says: 'const epoch = found?.epoch ?? nextEpoch(undefined, now);',
   },

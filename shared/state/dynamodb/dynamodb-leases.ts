@@ -4,18 +4,22 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import { stuckSchema } from '#shared/state/stuck.ts';
 import { readAs } from '#shared/text/read-as.ts';
-import { type EpochMs, epochMs } from '#shared/time/epoch-ms.ts';
-import { VERSION } from '#shared/version.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { faultsSchema } from '../fault.ts';
 import {
+  acquisition,
+  isHeld,
   type Lease,
   type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
   type LeaseRequest,
   type Leases,
+  leaseFields,
   leaseRequestSchema,
-  nextEpoch,
+  release,
+  renewal,
+  request,
 } from '../lease.ts';
 import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 
@@ -23,14 +27,8 @@ import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
 export const LEASE_PREFIX = 'LEASE#';
 
 const recordSchema = z.object({
+  ...leaseFields,
   holder: z.string().exactOptional(),
-  epoch: z.int().positive(),
-  renewals: z.int().nonnegative(),
-  renewedAt: epochMs,
-  heardAt: epochMs.exactOptional(),
-  nodes: z.int().nonnegative().exactOptional(),
-  version: z.string().exactOptional(),
-  breakerOpen: z.boolean().exactOptional(),
   bid: leaseRequestSchema.exactOptional(),
   faults: z.object({ epoch: z.int(), list: faultsSchema }).exactOptional(),
   senders: z.object({ epoch: z.int(), ids: z.array(z.string()) }).exactOptional(),
@@ -71,47 +69,37 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
-    const epoch = nextEpoch(found?.epoch, now);
+    const change = acquisition(found, holder, now);
+    const { epoch } = change.set;
     const senders = this.#sender && { epoch, ids: withSender(this.#sender, found?.senders) };
     const item = await this.#table.update({
+      ...change,
       key: leaseKey(cluster),
-      set: {
-        ...{ holder, version: VERSION, epoch, renewals: 0, renewedAt: now, senders },
-        ...{ breakerOpen: undefined, faults: undefined, bid: undefined },
-      },
-      expected: { holder: found?.holder, epoch: found?.epoch, renewals: found?.renewals },
+      set: { ...change.set, senders },
     });
     return item && leaseOf(cluster, item, holder);
   }
 
-  async renew(
-    { cluster, holder, epoch }: Lease,
-    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
-  ): Promise<Lease | undefined> {
+  async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
+    const { cluster, holder, epoch } = lease;
+    const { set, ...change } = renewal(lease, report);
+    const { faults: list, ...rest } = set;
     const item = await this.#table.update({
+      ...change,
       key: leaseKey(cluster),
-      set: {
-        renewedAt,
-        ...(heardAt === undefined ? {} : { heardAt }),
-        ...(nodes === undefined ? {} : { nodes }),
-        ...(breakerOpen === undefined ? {} : { breakerOpen }),
-        ...(faults === undefined ? {} : { faults: { epoch, list: faults } }),
-        ...(declines ? { bid: undefined } : {}),
-      },
-      // Added, not set: a renewal that the client repeats because its response was lost still succeeds.
-      add: { renewals: 1 },
-      expected: { holder, epoch },
+      set: { ...rest, ...(list === undefined ? {} : { faults: { epoch, list } }) },
     });
     return item && leaseOf(cluster, item, holder);
   }
 
-  async bid({ cluster, holder, epoch }: Lease, bid: LeaseRequest): Promise<void> {
-    await this.#table.update({ key: leaseKey(cluster), set: { bid }, expected: { holder, epoch } });
+  async bid(lease: Lease, bid: LeaseRequest): Promise<void> {
+    await this.#table.update({ key: leaseKey(lease.cluster), ...request(lease, bid) });
   }
 
-  async reportStuck({ cluster, epoch }: Lease, pods: readonly StuckPod[]): Promise<void> {
-    const { epoch: now } = (await this.look(cluster)) ?? {};
-    if (now === epoch) await this.#table.update({ key: stuckKey(cluster), set: { pods } });
+  async reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void> {
+    const { cluster } = lease;
+    if (!isHeld(await this.look(cluster), lease)) return;
+    await this.#table.update({ key: stuckKey(cluster), set: { pods } });
   }
 
   async stuck(cluster: ClusterName): Promise<readonly StuckPod[]> {
@@ -119,12 +107,8 @@ export class DynamoDbLeases implements Leases, LeaseReader {
     return item ? parseStored(stuckSchema, item['pods'], `stuck pods of cluster ${cluster}`) : [];
   }
 
-  async release({ cluster, holder, epoch }: Lease): Promise<void> {
-    await this.#table.update({
-      key: leaseKey(cluster),
-      set: { holder: undefined, version: undefined, breakerOpen: undefined, faults: undefined },
-      expected: { holder, epoch },
-    });
+  async release(lease: Lease): Promise<void> {
+    await this.#table.update({ key: leaseKey(lease.cluster), ...release(lease) });
   }
 
   async lookAtAll(clusters: readonly ClusterName[]): Promise<readonly LeaseRecord[]> {

@@ -4,22 +4,27 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { faultsSchema } from '#shared/state/fault.ts';
 import {
-  isSameLease,
+  acquisition,
+  changedLease,
+  isHeld,
   LEASE_TTL_MS,
   type Lease,
+  type LeaseChange,
   type LeaseReader,
   type LeaseRecord,
   type LeaseReport,
   type LeaseRequest,
   type Leases,
+  leaseFields,
   leaseRequestSchema,
-  nextEpoch,
+  release,
+  renewal,
+  request,
 } from '#shared/state/lease.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { stuckSchema } from '#shared/state/stuck.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { VERSION } from '#shared/version.ts';
 import { changeObject } from './change-object.ts';
 import { clusterKey } from './node-eviction.ts';
 import { orStoreError } from './object-store-error.ts';
@@ -51,13 +56,7 @@ const objectSchema = z.object({
 });
 
 const reportSchema = z.object({
-  epoch: z.int().positive(),
-  renewals: z.int().nonnegative(),
-  renewedAt: z.int(),
-  heardAt: z.int().exactOptional(),
-  nodes: z.int().nonnegative().exactOptional(),
-  version: z.string().exactOptional(),
-  breakerOpen: z.boolean().exactOptional(),
+  ...leaseFields,
   faults: faultsSchema.exactOptional(),
   bid: leaseRequestSchema.exactOptional(),
 });
@@ -107,48 +106,24 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async take(
     cluster: ClusterName,
-    seen: LeaseRecord | undefined,
+    found: LeaseRecord | undefined,
     holder: string,
     now: EpochMs,
   ): Promise<Lease | undefined> {
-    let taken: Lease | undefined;
-    await this.#change(cluster, ({ record, transitions }) => {
-      taken = undefined;
-      if (!isSameLease(record, seen)) return undefined;
-      const { bid: _bid, breakerOpen: _breakerOpen, faults: _faults, ...known } = record ?? { cluster };
-      const epoch = nextEpoch(record?.epoch, now);
-      taken = { ...known, holder, version: VERSION, epoch, renewals: 0, renewedAt: now };
-      return { record: taken, transitions: transitions + 1, acquiredAt: microTime(now) };
-    });
-    return taken;
+    const taken = await this.#update(cluster, acquisition(found, holder, now), ({ transitions }) => ({
+      transitions: transitions + 1,
+      acquiredAt: microTime(now),
+    }));
+    return taken && { ...taken, holder };
   }
 
-  async renew(
-    lease: Lease,
-    { renewedAt, heardAt, nodes, breakerOpen, faults, declines }: LeaseReport,
-  ): Promise<Lease | undefined> {
-    let renewed: Lease | undefined;
-    await this.#change(lease.cluster, ({ record }) => {
-      renewed = undefined;
-      if (!isHeld(record, lease)) return undefined;
-      const { bid, ...known } = record;
-      renewed = {
-        ...{ ...known, holder: lease.holder, renewals: record.renewals + 1, renewedAt },
-        ...(heardAt === undefined ? {} : { heardAt }),
-        ...(nodes === undefined ? {} : { nodes }),
-        ...(breakerOpen === undefined ? {} : { breakerOpen }),
-        ...(faults === undefined ? {} : { faults }),
-        ...(bid === undefined || declines ? {} : { bid }),
-      };
-      return { record: renewed };
-    });
-    return renewed;
+  async renew(lease: Lease, report: LeaseReport): Promise<Lease | undefined> {
+    const renewed = await this.#update(lease.cluster, renewal(lease, report));
+    return renewed && { ...renewed, holder: lease.holder };
   }
 
   async bid(lease: Lease, bid: LeaseRequest): Promise<void> {
-    await this.#change(lease.cluster, ({ record }) =>
-      isHeld(record, lease) ? { record: { ...record, bid } } : undefined,
-    );
+    await this.#update(lease.cluster, request(lease, bid));
   }
 
   async reportStuck(lease: Lease, pods: readonly StuckPod[]): Promise<void> {
@@ -164,9 +139,7 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
   }
 
   async release(lease: Lease): Promise<void> {
-    await this.#change(lease.cluster, ({ record }) => {
-      return isHeld(record, lease) ? { record: free(record) } : undefined;
-    });
+    await this.#update(lease.cluster, release(lease));
   }
 
   /** Resolves with every cluster that was ever followed, by name. Rejects with `StoreError`. */
@@ -184,6 +157,20 @@ export class ObjectLeases implements Leases, Pick<LeaseReader, 'epoch'> {
 
   async #found(cluster: ClusterName): Promise<FoundLease> {
     return read(cluster, await orStoreError(this.#objects.get(leaseName(cluster))));
+  }
+
+  /** Resolves with the changed lease. `undefined`: it was lost. `beside`: returns other changes to the object. */
+  async #update(
+    cluster: ClusterName,
+    change: LeaseChange,
+    beside: (found: FoundLease) => Partial<FoundLease> = () => ({}),
+  ): Promise<LeaseRecord | undefined> {
+    let record: LeaseRecord | undefined;
+    await this.#change(cluster, (found) => {
+      record = changedLease(cluster, found.record, change);
+      return record && { ...beside(found), record };
+    });
+    return record;
   }
 
   /** `decide`: returns the changed fields. `undefined`: nothing is written. */
@@ -238,9 +225,11 @@ function read(cluster: ClusterName, object: unknown): FoundLease {
  */
 export function releasedLease(object: unknown): KubernetesObject | undefined {
   const name = clusterOf(object);
-  const { record, ...found } = name === undefined ? { record: undefined } : read(name, object);
-  if (name === undefined || record?.holder === undefined) return undefined;
-  return leaseObject(name, { transitions: 0, ...found, record: free(record) });
+  if (name === undefined) return undefined;
+  const { record: before, ...found } = read(name, object);
+  const { holder } = before ?? {};
+  const record = before && holder !== undefined && changedLease(name, before, release({ ...before, holder }));
+  return record ? leaseObject(name, { ...found, record }) : undefined;
 }
 
 function clusterOf(object: unknown): ClusterName | undefined {
@@ -275,15 +264,6 @@ export function leaseObject(
     },
   };
 }
-
-/** Returns the lease without a holder. The epoch stays, so that it never decreases. */
-function free(record: LeaseRecord): LeaseRecord {
-  const { holder: _holder, version: _version, breakerOpen: _breaker, faults: _faults, ...rest } = record;
-  return rest;
-}
-
-const isHeld = (record: LeaseRecord | undefined, { holder, epoch }: Lease): record is LeaseRecord =>
-  record?.holder === holder && record.epoch === epoch;
 
 /** Returns a time in the format of `metav1.MicroTime`. */
 const microTime = (at: EpochMs): string => new Date(at).toISOString().replace('Z', '000Z');

@@ -171,9 +171,8 @@ export class Operator {
     return repeatChange(async () => {
       const found = await this.#rulesStore.fleetStop();
       const stop = this.#stop('fleet', reasons);
-      const what = `stopped evictions in all clusters${untilText(stop)}`;
-      const entry = this.#entry({ kind: 'stop', what, why: stop.why });
-      return { result: stop, change: await this.#rulesStore.changeFleetStop(found, stop, entry) };
+      const change = await this.#rulesStore.changeFleetStop(found, stop, fleetStopEntry(stop));
+      return { result: stop, change };
     });
   }
 
@@ -326,6 +325,11 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
     after: text,
   } as const;
   return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
+}
+
+/** Returns the audit entry for a new stop of all clusters. */
+export function fleetStopEntry({ who, at, why, ...stop }: Stop): AuditEntry {
+  return { who, at, kind: 'stop', what: `stopped evictions in all clusters${untilText(stop)}`, why };
 }
 
 /** Returns the operator controls without expired stops and holds. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { type ClusterName, clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import {
   type FreshRelease,
   type Hold,
@@ -10,11 +10,20 @@ import {
 } from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
 import type { AppliedFile } from './policy-of-file.ts';
-import type { AuditEntry, ClusterAct, GuardState } from './rules-store.ts';
+import type {
+  AuditEntry,
+  AuditQuery,
+  ClusterAct,
+  GuardState,
+  OperatorControls,
+  StoredFleetRules,
+  StoredRules,
+} from './rules-store.ts';
+import { StoreError } from './store.ts';
 
 /*
- * The stored form of rules. Every object is strict: a field that this release does not know may forbid evictions, so
- * the whole object is then unreadable.
+ * The stored form of rules, and what every backend makes of them. Every object is strict: a field that this release
+ * does not know may forbid evictions, so the whole object is then unreadable.
  */
 
 const text = z.string().min(1);
@@ -29,7 +38,7 @@ export const stopSchema: z.ZodType<Stop> = z.strictObject({
   until,
 });
 
-export const holdSchema: z.ZodType<Hold> = z.strictObject({
+const holdSchema: z.ZodType<Hold> = z.strictObject({
   ...act,
   id: text,
   until,
@@ -71,15 +80,25 @@ export function guardStateOf(revision: number, stored: readonly StoredTrip[]): G
   return { revision, trips, ...(released.length === 0 ? {} : { released }) };
 }
 
+/** Returns a guard's trips in their stored form: the released and the active ones, in one list. */
+export const storedTrips = ({ trips, released = [] }: GuardState): readonly Trip[] => [...released, ...trips];
+
 const isCounted = (trip: StoredTrip): trip is ReleasedTrip => trip.upTo !== undefined;
 
 const isFresh = (trip: StoredTrip): trip is FreshRelease => trip.releasedAt !== undefined;
 
-export const storedPolicySchema = z.strictObject({
+const storedPolicySchema = z.strictObject({
   text: z.string(),
   read: storedPolicy,
   revision: z.int().positive(),
 });
+
+/** The fields of operator controls, in which every backend rejects unknown ones. */
+export const ordersFields = {
+  policy: storedPolicySchema.exactOptional(),
+  stop: stopSchema.exactOptional(),
+  holds: z.array(holdSchema),
+};
 
 /** The policy file that was applied last. Not strict: fields of a newer release forbid no evictions. */
 export const appliedFileSchema: z.ZodType<AppliedFile> = z.object({ hash: text, writtenAt: epochMs });
@@ -136,3 +155,53 @@ export function storedAudit(entry: AuditEntry): Omit<AuditEntry, 'kind'> & {
   const does = CLUSTER_ACTS.find((act) => act === entry.kind);
   return does === undefined ? entry : { ...entry, kind: SHOWN_AS, does };
 }
+
+/** The rules of a cluster for which none are stored. */
+export const NO_RULES: StoredRules = {
+  orders: { revision: 0, holds: [] },
+  guard: { revision: 0, trips: [] },
+  fleetRevision: 0,
+};
+
+/** Returns the operator controls that replace those that were `found`. */
+export const nextOrders = (
+  { revision }: OperatorControls,
+  { policy, stop, holds }: Omit<OperatorControls, 'revision'>,
+): OperatorControls => ({
+  revision: revision + 1,
+  ...(policy ? { policy } : {}),
+  ...(stop ? { stop } : {}),
+  holds,
+});
+
+/** Returns the rules for all clusters with this stop, or without one. */
+export const fleetRules = (fleetRevision: number, stop: Stop | undefined): StoredFleetRules => ({
+  fleetRevision,
+  ...(stop ? { fleetStop: stop } : {}),
+});
+
+/** Returns the rules of those clusters whose rules `read` can read. An unreadable cluster hides no other. */
+export function readableRules(
+  clusters: readonly ClusterName[],
+  read: (cluster: ClusterName) => StoredRules,
+): ReadonlyMap<ClusterName, StoredRules> {
+  const found = new Map<ClusterName, StoredRules>();
+  for (const cluster of clusters) {
+    try {
+      found.set(cluster, read(cluster));
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    }
+  }
+  return found;
+}
+
+/** Returns the entries that a query asks for, the newest first. */
+export const auditFor = (
+  { cluster, from, to }: AuditQuery,
+  entries: readonly AuditEntry[],
+): readonly AuditEntry[] =>
+  entries
+    .filter(({ at }) => at >= from && at < to)
+    .filter((entry) => cluster === undefined || (entry.cluster ?? cluster) === cluster)
+    .sort((a, b) => b.at - a.at);

@@ -3,8 +3,8 @@ import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
-import { StoreError } from '#shared/state/store.ts';
 import { historyTtl, parseStored } from '#shared/state/stored.ts';
+import { auditFor, fleetRules, NO_RULES, nextOrders, readableRules } from '#shared/state/stored-rules.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type {
@@ -20,10 +20,9 @@ import type {
 import {
   auditSchema,
   guardStateOf,
-  holdSchema,
+  ordersFields,
   stopSchema,
   storedAudit,
-  storedPolicySchema,
   tripsSchema,
 } from '../stored-rules.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
@@ -50,10 +49,10 @@ const revision = z.int().positive();
 const ordersSchema = z.strictObject({
   ...key,
   revision,
-  policy: storedPolicySchema.exactOptional(),
-  stop: stopSchema.exactOptional(),
-  holds: z.array(holdSchema).exactOptional(),
+  ...ordersFields,
+  holds: ordersFields.holds.default([]),
 });
+const ORDERS_FIELDS = ['revision', 'policy', 'stop', 'holds'] as const;
 const guardSchema = z.strictObject({ ...key, revision, trips: tripsSchema });
 /** `stoppedAt`: the stop's `at`, which identifies the stop. */
 const fleetStopSchema = z.strictObject({
@@ -79,24 +78,14 @@ export class DynamoDbRulesStore implements RulesStore {
 
   async read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules> {
     if (!fleet) return rulingsOf(cluster, await this.#items([cluster], true));
-    const { fleetStop, fleetRevision } = fleet;
-    const items = await this.#itemsAt(keysOf(cluster), true);
-    return { ...ownRulingsOf(cluster, items), fleetRevision, ...(fleetStop ? { fleetStop } : {}) };
+    return { ...fleet, ...ownRulingsOf(cluster, await this.#itemsAt(keysOf(cluster), true)) };
   }
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
     const items = await this.#items(clusters, false);
     // Reject if the fleet's stop is unreadable: it applies to every cluster.
     fleetOf(items);
-    const found = new Map<ClusterName, StoredRules>();
-    for (const cluster of clusters) {
-      try {
-        found.set(cluster, rulingsOf(cluster, items));
-      } catch (error) {
-        if (!(error instanceof StoreError)) throw error;
-      }
-    }
-    return found;
+    return readableRules(clusters, (cluster) => rulingsOf(cluster, items));
   }
 
   async #items(clusters: readonly ClusterName[], consistent: boolean): Promise<Items> {
@@ -114,13 +103,11 @@ export class DynamoDbRulesStore implements RulesStore {
     next: Omit<OperatorControls, 'revision'>,
     entry: AuditEntry,
   ): Promise<Change> {
-    const { policy, stop, holds } = next;
-    const changed = Object.entries({ policy, stop, holds }).filter(
-      ([name, value]) => !isDeepStrictEqual(value, found[name as keyof OperatorControls]),
-    );
+    const after = nextOrders(found, next);
+    const changed = ORDERS_FIELDS.filter((field) => !isDeepStrictEqual(after[field], found[field]));
     const update: Update = {
       key: ordersKey(cluster),
-      set: { revision: found.revision + 1, ...Object.fromEntries(changed) },
+      set: Object.fromEntries(changed.map((field) => [field, after[field]])),
       expected: { revision: found.revision || undefined },
     };
     return this.#write(update, entry);
@@ -174,7 +161,8 @@ export class DynamoDbRulesStore implements RulesStore {
     await this.#table.update(auditUpdate(entry, await this.#retention.historyDays()));
   }
 
-  async audit({ cluster, from, to }: AuditQuery): Promise<readonly AuditEntry[]> {
+  async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
+    const { cluster, from, to } = query;
     const partitions =
       cluster === undefined ? [] : [`${CLUSTER_PREFIX}${cluster}`, guardKey(cluster).pk, FLEET_KEY];
     const [first, last] = [auditSort(from), auditSort(to)];
@@ -184,11 +172,11 @@ export class DynamoDbRulesStore implements RulesStore {
         : (
             await Promise.all(partitions.map((pk) => Array.fromAsync(this.#table.query(pk, first, last))))
           ).flat();
-    return items
+    const entries = items
       .flatMap((item) => (cluster === undefined ? foundByIndex(item) : [found(item)]))
-      .filter(({ entry, pk }) => partitionOf(entry) === pk && entry.at >= from && entry.at < to)
-      .map(({ entry }) => entry)
-      .sort((a, b) => b.at - a.at);
+      .filter(({ entry, pk }) => partitionOf(entry) === pk)
+      .map(({ entry }) => entry);
+    return auditFor(query, entries);
   }
 }
 
@@ -206,15 +194,15 @@ function ownRulingsOf(cluster: ClusterName, items: Items): Pick<StoredRules, 'or
   const orders = items.get(idOf(ordersKey(cluster)));
   const guard = items.get(idOf(guardKey(cluster)));
   return {
-    orders: orders ? ordersOf(cluster, orders) : { revision: 0, holds: [] },
-    guard: guard ? guardOf(cluster, guard) : { revision: 0, trips: [] },
+    orders: orders ? ordersOf(cluster, orders) : NO_RULES.orders,
+    guard: guard ? guardOf(cluster, guard) : NO_RULES.guard,
   };
 }
 
 function ordersOf(cluster: ClusterName, item: Item): OperatorControls {
   const found = parseStored(ordersSchema, item, `orders for cluster ${cluster}`);
-  const { pk: _pk, sk: _sk, holds = [], ...orders } = found;
-  return { ...orders, holds };
+  const { pk: _pk, sk: _sk, ...orders } = found;
+  return orders;
 }
 
 function guardOf(cluster: ClusterName, item: Item): GuardState {
@@ -224,9 +212,9 @@ function guardOf(cluster: ClusterName, item: Item): GuardState {
 
 function fleetOf(items: Items): StoredFleetRules {
   const item = items.get(idOf(FLEET_STOP_KEY));
-  if (!item) return { fleetRevision: 0 };
-  const { stop, revision: fleetRevision } = parseStored(fleetStopSchema, item, 'stop of all clusters');
-  return { fleetRevision, ...(stop ? { fleetStop: stop } : {}) };
+  if (!item) return fleetRules(0, undefined);
+  const { stop, revision: found } = parseStored(fleetStopSchema, item, 'stop of all clusters');
+  return fleetRules(found, stop);
 }
 
 const auditSort = (at: EpochMs): string => `${AUDIT_KEY}#${padded(at)}`;

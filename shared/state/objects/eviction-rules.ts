@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Trip } from '#shared/eviction/policy.ts';
+import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import type { AppliedFile } from '#shared/state/policy-of-file.ts';
 import type {
@@ -13,11 +13,13 @@ import { historyBefore, parseStored } from '#shared/state/stored.ts';
 import {
   appliedFileSchema,
   auditSchema,
+  fleetRules,
   guardStateOf,
-  holdSchema,
+  NO_RULES,
+  ordersFields,
   stopSchema,
   storedAudit,
-  storedPolicySchema,
+  storedTrips,
   tripsSchema,
 } from '#shared/state/stored-rules.ts';
 import { clusterKey, STATE_GROUP } from './node-eviction.ts';
@@ -48,12 +50,7 @@ const objectSchema = z.object({
   metadata: z.object({ resourceVersion: z.string().min(1) }),
   status: z.object({
     cluster: z.string().transform(clusterName).exactOptional(),
-    orders: z.strictObject({
-      revision,
-      policy: storedPolicySchema.exactOptional(),
-      stop: stopSchema.exactOptional(),
-      holds: z.array(holdSchema),
-    }),
+    orders: z.strictObject({ revision, ...ordersFields }),
     guard: z.strictObject({ revision, trips: tripsSchema }),
     fleet: z.strictObject({ revision, stop: stopSchema.exactOptional() }),
     appliedFile: appliedFileSchema.exactOptional(),
@@ -67,10 +64,8 @@ const whoseSchema = z.object({
 
 /** Returns the rules of a cluster without stored rules. */
 export const nothingSaid = (cluster: ClusterName | undefined): KeptRules => ({
-  cluster,
-  orders: { revision: 0, holds: [] },
-  guard: { revision: 0, trips: [] },
-  fleet: { fleetRevision: 0 },
+  ...{ cluster, orders: NO_RULES.orders, guard: NO_RULES.guard },
+  fleet: fleetRules(0, undefined),
 });
 
 /** The name of the object for all clusters. Keys of clusters have no dots. */
@@ -101,27 +96,21 @@ export function readEvictionRules(object: unknown): KeptRules {
   return {
     ...{ cluster, resourceVersion: metadata.resourceVersion, orders },
     guard: guardStateOf(guard.revision, guard.trips),
-    fleet: { fleetRevision: fleet.revision, ...(fleet.stop ? { fleetStop: fleet.stop } : {}) },
+    fleet: fleetRules(fleet.revision, fleet.stop),
     ...(appliedFile === undefined ? {} : { appliedFile }),
     ...(audit === undefined ? {} : { audit }),
   };
 }
 
-/** The rules to write. Their guard has the active trips and the released ones. */
-export type RulesToWrite = Omit<KeptRules, 'guard'> & {
-  readonly guard: { readonly revision: number; readonly trips: readonly Trip[] };
-};
-
 /** Returns the `EvictionRules` of that name with all of these rules. */
 export function evictionRules(
-  { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: RulesToWrite,
+  { cluster, resourceVersion, orders, guard, fleet, appliedFile, audit }: KeptRules,
   name: string,
 ): KubernetesObject & { readonly status: object } {
   const { policy, stop, holds } = orders;
-  const standing = guardStateOf(guard.revision, guard.trips).trips;
   const words = {
     mode: policy?.read.mode ?? DEFAULT_POLICY.mode,
-    ...{ stopped: stop !== undefined, holds: holds.length, trips: standing.length },
+    ...{ stopped: stop !== undefined, holds: holds.length, trips: guard.trips.length },
   };
   return {
     apiVersion: STATE_GROUP,
@@ -130,7 +119,7 @@ export function evictionRules(
     status: {
       ...(cluster === undefined ? { stopped: fleet.fleetStop !== undefined } : { cluster, ...words }),
       orders: { revision: orders.revision, policy, stop, holds },
-      guard,
+      guard: { revision: guard.revision, trips: storedTrips(guard) },
       fleet: { revision: fleet.fleetRevision, stop: fleet.fleetStop },
       ...(appliedFile === undefined ? {} : { appliedFile }),
       ...(audit === undefined ? {} : { audit }),

@@ -10,8 +10,8 @@ import type {
   OperatorControls,
   StoredRules,
 } from '#shared/state/rules-store.ts';
-import { StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
+import { auditFor, fleetRules, guardStateOf, nextOrders, readableRules } from '#shared/state/stored-rules.ts';
 import { changeObject } from './change-object.ts';
 import {
   auditOf,
@@ -19,7 +19,6 @@ import {
   type KeptRules,
   nameOfRules,
   nothingSaid,
-  type RulesToWrite,
   readEvictionRules,
   rulesName,
   withEntry,
@@ -73,16 +72,10 @@ export class ObjectRulesStore implements FileRulesStore {
     };
     // Reject if the rules for all clusters are unreadable: they apply to every cluster.
     const { fleet } = of(undefined);
-    const found = new Map<ClusterName, StoredRules>();
-    for (const cluster of clusters) {
-      try {
-        const { orders, guard } = of(cluster);
-        found.set(cluster, { orders, guard, ...fleet });
-      } catch (error) {
-        if (!(error instanceof StoreError)) throw error;
-      }
-    }
-    return found;
+    return readableRules(clusters, (cluster) => {
+      const { orders, guard } = of(cluster);
+      return { orders, guard, ...fleet };
+    });
   }
 
   changeOrders(
@@ -93,7 +86,7 @@ export class ObjectRulesStore implements FileRulesStore {
   ): Promise<Change> {
     return this.#change(cluster, entry, (kept) => {
       if (kept.orders.revision !== found.revision) return undefined;
-      return { ...kept, guard: written(kept.guard), orders: ordersAfter(found, next) };
+      return { ...kept, orders: nextOrders(found, next) };
     });
   }
 
@@ -110,8 +103,8 @@ export class ObjectRulesStore implements FileRulesStore {
     return this.#change(cluster, change?.entry, (kept) => {
       if (kept.orders.revision !== found.orders.revision) return undefined;
       if (kept.appliedFile?.hash !== found.file?.hash) return undefined;
-      const orders = change ? ordersAfter(found.orders, change.next) : kept.orders;
-      return { ...kept, guard: written(kept.guard), orders, appliedFile: file };
+      const orders = change ? nextOrders(found.orders, change.next) : kept.orders;
+      return { ...kept, orders, appliedFile: file };
     });
   }
 
@@ -121,10 +114,8 @@ export class ObjectRulesStore implements FileRulesStore {
 
   changeFleetStop(found: Stop | undefined, next: Stop | undefined, entry: AuditEntry): Promise<Change> {
     return this.#change(undefined, entry, (kept) => {
-      const { fleetStop, fleetRevision } = kept.fleet;
-      if (fleetStop?.at !== found?.at) return undefined;
-      const fleet = { fleetRevision: fleetRevision + 1, ...(next ? { fleetStop: next } : {}) };
-      return { ...kept, guard: written(kept.guard), fleet };
+      if (kept.fleet.fleetStop?.at !== found?.at) return undefined;
+      return stopping(kept, next);
     });
   }
 
@@ -136,28 +127,25 @@ export class ObjectRulesStore implements FileRulesStore {
   ): Promise<Change> {
     return this.#change(cluster, entry, (kept) => {
       if (kept.guard.revision !== found.revision) return undefined;
-      return { ...kept, guard: { revision: found.revision + 1, trips } };
+      return { ...kept, guard: guardStateOf(found.revision + 1, trips) };
     });
   }
 
   touchGuard(cluster: ClusterName, { revision }: GuardState): Promise<Change> {
-    return this.#change(cluster, undefined, (kept) =>
-      kept.guard.revision === revision ? { ...kept, guard: written(kept.guard) } : undefined,
-    );
+    return this.#change(cluster, undefined, (kept) => (kept.guard.revision === revision ? kept : undefined));
   }
 
   async note(entry: AuditEntry): Promise<void> {
-    await this.#change(entry.cluster, entry, (kept) => ({ ...kept, guard: written(kept.guard) }));
+    await this.#change(entry.cluster, entry, (kept) => kept);
   }
 
   async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {
     if (this.#audit) return this.#audit.entries(query);
-    const { cluster, from, to } = query;
-    const entries = (await this.#all()).flatMap((object) => auditOf(readEvictionRules(object)).toReversed());
-    return entries
-      .filter(({ at }) => at >= from && at < to)
-      .filter((entry) => cluster === undefined || (entry.cluster ?? cluster) === cluster)
-      .sort((a, b) => b.at - a.at);
+    const objects = await this.#all();
+    return auditFor(
+      query,
+      objects.flatMap((object) => auditOf(readEvictionRules(object)).toReversed()),
+    );
   }
 
   /**
@@ -166,7 +154,7 @@ export class ObjectRulesStore implements FileRulesStore {
   async #change(
     cluster: ClusterName | undefined,
     entry: AuditEntry | undefined,
-    decide: (kept: KeptRules) => RulesToWrite | undefined,
+    decide: (kept: KeptRules) => KeptRules | undefined,
   ): Promise<Change> {
     const objects = (entry && this.#audit?.noting(entry)) ?? this.#objects;
     const stored = await changeObject(objects, rulesName(cluster), (object) => {
@@ -197,23 +185,10 @@ export const fleetStopIn = (object: unknown): Stop | undefined => keptIn(object,
 
 /** Returns the object for all clusters, or a new one, with another stop. Throws `StoreError`. */
 export function withFleetStop(object: unknown, stop: Stop | undefined): KubernetesObject {
-  const { guard, ...kept } = keptIn(object, undefined);
-  const fleet = { fleetRevision: kept.fleet.fleetRevision + 1, ...(stop ? { fleetStop: stop } : {}) };
-  return evictionRules({ ...kept, guard: written(guard), fleet }, rulesName(undefined));
+  return evictionRules(stopping(keptIn(object, undefined), stop), rulesName(undefined));
 }
 
-const ordersAfter = (
-  { revision }: OperatorControls,
-  { policy, stop, holds }: Omit<OperatorControls, 'revision'>,
-): OperatorControls => ({
-  revision: revision + 1,
-  ...(policy ? { policy } : {}),
-  ...(stop ? { stop } : {}),
-  holds,
-});
-
-/** Returns a guard in its stored form: active and released trips, in one list. */
-const written = ({ revision, trips, released = [] }: GuardState): RulesToWrite['guard'] => ({
-  revision,
-  trips: [...released, ...trips],
+const stopping = (kept: KeptRules, stop: Stop | undefined): KeptRules => ({
+  ...kept,
+  fleet: fleetRules(kept.fleet.fleetRevision + 1, stop),
 });

@@ -10,6 +10,7 @@ import {
   ObjectRulesStore,
   withFleetStop,
 } from '#shared/state/objects/object-rules-store.ts';
+import { fleetStopEntry } from '#shared/state/operator.ts';
 import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
@@ -72,13 +73,7 @@ export class SqliteRulesStore extends ObjectRulesStore {
       this.#revision.renew();
       const stop: Stop = { scope: 'fleet', who: BY_ITSELF, at: now, why };
       this.#objects.write(withFleetStop(this.#objects.read(rulesName(undefined)), stop));
-      this.#audit.add({
-        who: BY_ITSELF,
-        at: now,
-        kind: 'stop',
-        what: 'stopped evictions in all clusters',
-        why,
-      });
+      this.#audit.add(fleetStopEntry(stop));
       return true;
     });
   }

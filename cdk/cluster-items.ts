@@ -3,7 +3,7 @@ import { Grant } from 'aws-cdk-lib/aws-iam';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { indexedUnder } from '#shared/state/dynamodb/items.ts';
 import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';

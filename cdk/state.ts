@@ -11,7 +11,7 @@ import { AnyPrincipal, Effect, Grant, PolicyDocument, PolicyStatement } from 'aw
 import { Construct } from 'constructs';
 import type { tableVariables, ValuesOf } from '#shared/aws/environment.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX, FLEET_KEY } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import {
   CLUSTER_INDEX,

@@ -23,9 +23,10 @@ import { RulesWatch } from '#shared/engine/watch/rules-watch.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
-import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
+import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
+
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';

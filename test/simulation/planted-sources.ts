@@ -20,7 +20,7 @@ export const PLANTED_SOURCES: Readonly<Record<string, PlantedSource>> = {
   'permits of a workload are taken whatever others took meanwhile': {
     area: 'adapters',
     shows: { climate: 'limited', governed: true },
-    file: 'shared/state/dynamodb/permit-item.ts',
+    file: 'shared/state/dynamodb/dynamodb-permits.ts',
     instead: ', expected: { revision } }',
     says: ' }',
   },

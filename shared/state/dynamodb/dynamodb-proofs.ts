@@ -4,7 +4,7 @@ import { probeRef } from '#shared/eviction/probe.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proofs.ts';
-import { RATE_PREFIX } from './dynamodb-rate-limiter.ts';
+import { RATE_PREFIX } from './dynamodb-permits.ts';
 import type { DynamoDbTable, Key } from './dynamodb-table.ts';
 
 /** Seconds for which an item is kept. A proof is useful for seconds only. */

@@ -1,30 +1,7 @@
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { pause } from '#shared/time/pause.ts';
-import { orStoreError } from './object-store-error.ts';
-
-/** Maximum of attempts at a change while other clients' changes succeed first. */
-const MAX_TRIES = 30;
-const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
-
-/**
- * Repeats a write while other clients are faster (`undefined`), and resolves with its result. `what`: the name of the
- * object. Rejects with `StoreError`.
- */
-export async function untilWritten<T>(
-  what: string,
-  write: (tries: number) => Promise<T | undefined>,
-): Promise<T> {
-  for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    const written = await write(tries);
-    if (written !== undefined) return written;
-    await pause(backoffMs(tries, BACKOFF));
-  }
-  throw new StoreError(
-    `Update conflict: other clients changed the object ${what} in each of ${MAX_TRIES} attempts. Try again.`,
-  );
-}
+import { untilWritten } from '#shared/state/until-written.ts';
+import { errorMessage } from '#shared/text/error-message.ts';
 
 /**
  * Reads an object and writes the result of `decide`, again while other clients are faster. `decide` receives
@@ -38,13 +15,16 @@ export async function changeObject(
   decide: (object: unknown) => KubernetesObject | undefined,
   known?: unknown,
 ): Promise<unknown> {
-  const { stored } = await untilWritten(name, async (tries) => {
-    const found = (tries === 1 ? known : undefined) ?? (await orStoreError(objects.get(name)));
-    const next = decide(found);
-    if (next === undefined) return { stored: undefined };
-    const written = await writeObject(objects, next);
-    return written === undefined ? undefined : { stored: written };
-  });
+  const { stored } = await untilWritten(
+    async (tries) => {
+      const found = (tries === 1 ? known : undefined) ?? (await orStoreError(objects.get(name)));
+      const next = decide(found);
+      if (next === undefined) return { stored: undefined };
+      const written = await writeObject(objects, next);
+      return written === undefined ? undefined : { stored: written };
+    },
+    (tries) => conflictText(name, tries),
+  );
   return stored;
 }
 
@@ -56,3 +36,19 @@ export const writeObject = (objects: Objects, object: KubernetesObject): Promise
   orStoreError(
     object.metadata.resourceVersion === undefined ? objects.create(object) : objects.replace(object),
   );
+
+/** Returns the message for an object that other clients changed in each of these attempts. */
+export const conflictText = (what: string, tries: number): string =>
+  `Update conflict: other clients changed the object ${what} in each of ${tries} attempts. Try again.`;
+
+/**
+ * Resolves with the response to a call of the API server. Rejects with its error as a `StoreError` with the same
+ * message, which includes the fix.
+ */
+export async function orStoreError<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    throw error instanceof StoreError ? error : new StoreError(errorMessage(error), { cause: error });
+  }
+}

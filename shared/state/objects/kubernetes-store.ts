@@ -4,7 +4,7 @@ import type { Objects } from '#shared/kubernetes/objects.ts';
 import { ENDED_WINDOW_MS, StoreError } from '#shared/state/store.ts';
 import { HISTORY_DAYS, historyBefore } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { changeObject, writeObject } from './change-object.ts';
+import { changeObject, orStoreError, writeObject } from './change-object.ts';
 import {
   historyOf,
   type KeptNode,
@@ -17,7 +17,6 @@ import {
   withHistory,
 } from './node-eviction.ts';
 import { figuresOf, type NodeFigures, ObjectStore, type Since } from './object-store.ts';
-import { orStoreError } from './object-store-error.ts';
 import { pack } from './packed.ts';
 import {
   endsOf,

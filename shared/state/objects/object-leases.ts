@@ -25,9 +25,8 @@ import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { stuckSchema } from '#shared/state/stuck.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { changeObject } from './change-object.ts';
+import { changeObject, orStoreError } from './change-object.ts';
 import { clusterKey } from './node-eviction.ts';
-import { orStoreError } from './object-store-error.ts';
 import { pack, unpack } from './packed.ts';
 
 export const LEASE_GROUP = 'coordination.k8s.io/v1';

@@ -12,7 +12,7 @@ import type {
 } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { auditFor, fleetRules, guardStateOf, nextOrders, readableRules } from '#shared/state/stored-rules.ts';
-import { changeObject } from './change-object.ts';
+import { changeObject, orStoreError } from './change-object.ts';
 import {
   auditOf,
   evictionRules,
@@ -23,7 +23,6 @@ import {
   rulesName,
   withEntry,
 } from './eviction-rules.ts';
-import { orStoreError } from './object-store-error.ts';
 
 /** A separate store for the audit, outside the objects. */
 export interface AuditLog {

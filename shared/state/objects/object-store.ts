@@ -9,8 +9,9 @@ import type {
 import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
+import { untilWritten } from '#shared/state/until-written.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { untilWritten } from './change-object.ts';
+import { conflictText } from './change-object.ts';
 import { isRunning, type KeptNode, type Moment, type Standings, standingsOf } from './node-eviction.ts';
 
 /** Summary values of a node, which spare reading its records when all nodes are listed. */
@@ -113,12 +114,15 @@ export abstract class ObjectStore implements ServiceStore {
     const gone = new Set(pods.map(({ uid }) => uid));
     const ended = pods.map((each): EndedPod => ({ ...each, endedAt: now }));
     await this.inTurn(ref, () =>
-      untilWritten(`of node ${ref.node} of cluster ${ref.cluster}`, async (tries) => {
-        const kept = tries === 1 ? await this.known(ref) : await this.read(ref);
-        const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
-        const since = { ended, noted: [], now, isFoundAgain: true };
-        return (await this.#written({ ...kept, scheduled }, since)) || undefined;
-      }),
+      untilWritten(
+        async (tries) => {
+          const kept = tries === 1 ? await this.known(ref) : await this.read(ref);
+          const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
+          const since = { ended, noted: [], now, isFoundAgain: true };
+          return (await this.#written({ ...kept, scheduled }, since)) || undefined;
+        },
+        (tries) => conflictText(`of node ${ref.node} of cluster ${ref.cluster}`, tries),
+      ),
     );
   }
 

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { parseStored } from '#shared/state/stored.ts';
-import { changeObject } from './change-object.ts';
-import { orStoreError } from './object-store-error.ts';
+import { changeObject, orStoreError } from './change-object.ts';
 import { unpack } from './packed.ts';
 
 export interface PackedListOptions<Item> {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { agentClusterSchema } from '#shared/aws/agent-names.ts';
 import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.ts';
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
-import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { historyKeys, taintedKeys } from '#shared/state/dynamodb/items.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';

@@ -1,4 +1,4 @@
-import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { createTestTable } from '#test/aws/dynamodb-table.ts';
 import { rateLimiterContract } from '../rate-limiter-contract.ts';
 

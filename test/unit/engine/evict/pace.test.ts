@@ -6,10 +6,10 @@ import type { Policy, Rules } from '#shared/eviction/policy.ts';
 import { RATE_PERMIT_LASTS_MS } from '#shared/eviction/rate.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
-import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-rate-limiter.ts';
+import { DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import type { RateLimiter } from '#shared/state/rate-limiter.ts';
+import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import {

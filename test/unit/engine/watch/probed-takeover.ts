@@ -19,9 +19,9 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
 import { onceASecond } from '#shared/state/lease.ts';
 import { ObjectPermits } from '#shared/state/objects/object-permits.ts';
+import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { rulesReader } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EmbeddedRateLimiter } from '#shared/state/embedded-rate-limiter.ts';
+import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
 import { aCluster, NOW } from '#test/contracts/partition-builders.ts';
 import { asking, rateLimiterContract } from '#test/contracts/rate-limiter-contract.ts';
 

@@ -2,8 +2,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { Operator } from '#shared/state/operator.ts';
 import { formerNames, PolicyError, parsePolicyDocument } from '#shared/state/policy-document.ts';
-import { namingFile } from '#shared/state/policy-file.ts';
-import { applyPolicyFile, type FileApplierDeps, policyFile } from '#shared/state/policy-of-file.ts';
+import { applyPolicyFile, type FileApplierDeps, namingFile, policyFile } from '#shared/state/policy-file.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Clock } from '#shared/time/clock.ts';
 

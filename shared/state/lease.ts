@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { ClusterName } from '#shared/eviction/identity.ts';
+import { type ClusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { cached } from '#shared/time/cache.ts';
 import type { Clock } from '#shared/time/clock.ts';
@@ -84,6 +84,24 @@ export interface LeaseReport
   /** Ends the current request for the lease. */
   readonly declines?: true;
 }
+
+const text = z.string().min(1);
+
+/** Stuck pods in their stored form. */
+export const stuckSchema: z.ZodType<readonly StuckPod[]> = z.array(
+  z.object({
+    node: text.transform(nodeName),
+    uid: text.transform(podUid),
+    namespace: text,
+    name: text,
+    overAt: z.int(),
+    finalizers: z.array(z.string()),
+    nodeState: z.enum(['there', 'unreachable', 'gone']),
+  }),
+);
+
+/** Maximum of stored pods of a cluster, because they are for people. */
+export const MAX_STUCK = 100;
 
 /** The leases of clusters, each with at most one holder. Holders have names that are never reused. */
 export interface Leases {

@@ -6,8 +6,7 @@ import { escapeForDisplay } from '#shared/text/escape-for-display.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { momentText } from '#shared/time/written.ts';
-import { policyFaults } from './policy-faults.ts';
-import { type FormerName, withPresentNames } from './policy-names.ts';
+import { type FormerName, policyFaults, withPresentNames } from './policy-settings.ts';
 
 /** A policy document is invalid. The message is one sentence that names the setting and the fix. */
 export class PolicyError extends Error {

@@ -1,6 +1,12 @@
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import type { ClusterName } from '#shared/eviction/identity.ts';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
-import { PolicyError, parsePolicyDocument } from './policy-document.ts';
+import type { Clock } from '#shared/time/clock.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { policyOrders, repeatChange } from './operator.ts';
+import { PolicyError, parsePolicyDocument, withMode } from './policy-document.ts';
+import type { AppliedFile, FileRulesStore, OperatorControls } from './rules-store.ts';
 
 /**
  * Returns the text of a file with a policy document. Throws a `PolicyError` that names the file if `parse` rejects
@@ -29,3 +35,87 @@ function textOf(path: string): string {
     );
   }
 }
+
+/** The dependencies of {@link applyPolicyFile}. */
+export interface FileApplierDeps {
+  readonly rulesStore: Pick<FileRulesStore, 'read' | 'appliedFile' | 'noteFile'>;
+  readonly clock: Clock;
+  /** The user who acts, as the audit names them. */
+  readonly who: string;
+}
+
+/** A policy file, as it is now. */
+export interface PolicyFile extends AppliedFile {
+  readonly text: string;
+}
+
+/** Reads the file. Throws a `PolicyError` that names the file. */
+export function policyFile(path: string): PolicyFile {
+  const text = readPolicyFile(path);
+  return { text, hash: createHash('sha256').update(text).digest('hex'), writtenAt: writtenAt(path) };
+}
+
+/** Returns the time of the last write. A file that no longer exists has the earliest time. */
+const writtenAt = (path: string): EpochMs =>
+  Math.floor(statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+
+/**
+ * The result of applying a file:
+ * - `applied`: its policy is now in force.
+ * - `unchanged`: its policy was already in force.
+ * - `kept`: the file was applied before, and a later change by an operator stays in force.
+ * - `older`: another process applied a file that was written later.
+ */
+export type FileOutcome = 'applied' | 'unchanged' | 'kept' | 'older';
+
+/**
+ * Applies a policy file to a cluster if the file differs from the one applied last. Changes by operators stay in
+ * force until the file changes. `unlessOlder`: does not apply a file that was written before the one applied last,
+ * such as that of a process about to be replaced. Rejects with `PolicyError`, `OperatorError` and `StoreError`.
+ */
+export async function applyPolicyFile(
+  { rulesStore, clock, who }: FileApplierDeps,
+  cluster: ClusterName,
+  file: PolicyFile,
+  { unlessOlder }: { readonly unlessOlder: boolean },
+): Promise<FileOutcome> {
+  return repeatChange(async () => {
+    const { orders } = await rulesStore.read(cluster);
+    const found = await rulesStore.appliedFile(cluster);
+    const now = clock.now();
+    const decided = decide(file, orders.policy, found, unlessOlder);
+    if (decided.noted === false) return { result: decided.outcome, change: 'changed' };
+    const noted = {
+      hash: file.hash,
+      writtenAt: Math.max(Math.min(file.writtenAt, now), (found?.writtenAt ?? -1) + 1),
+    };
+    const next = decided.outcome === 'applied' ? policyOrders(orders, file.text, now) : undefined;
+    const change = next && {
+      next: next.next,
+      entry: { who, at: now, cluster, ...next.entry },
+    };
+    return {
+      result: decided.outcome,
+      change: await rulesStore.noteFile(cluster, { orders, file: found }, noted, change),
+    };
+  });
+}
+
+/** `noted`: reports whether to record this file as the one applied last. */
+function decide(
+  { text, hash, writtenAt: at }: PolicyFile,
+  standing: OperatorControls['policy'],
+  found: AppliedFile | undefined,
+  unlessOlder: boolean,
+): { readonly outcome: FileOutcome; readonly noted: boolean } {
+  const isSame = standing?.text === text;
+  if (found?.hash === hash) return { outcome: isSame ? 'unchanged' : 'kept', noted: false };
+  if (found && unlessOlder && at < found.writtenAt) return { outcome: 'older', noted: false };
+  if (isSame) return { outcome: 'unchanged', noted: true };
+  // An older release recorded nothing, but the policy that it applied may be paused.
+  if (!found && standing && isPauseOf(standing, text)) return { outcome: 'kept', noted: true };
+  return { outcome: 'applied', noted: true };
+}
+
+const isPauseOf = ({ text, read }: NonNullable<OperatorControls['policy']>, file: string): boolean =>
+  read.mode === 'paused' && withMode(file, 'paused', read.pausedUntil) === text;

@@ -249,3 +249,27 @@ export function rulesOf(
     matching,
   };
 }
+
+/** The policy file that was applied last. */
+export interface AppliedFile {
+  /** The SHA-256 of the text, in hex. */
+  readonly hash: string;
+  /** When that file was written. Each applied text gets a later time, whatever the clocks. */
+  readonly writtenAt: EpochMs;
+}
+
+/** A rules store of a service that can be started with a policy file. Every method rejects with `StoreError`. */
+export interface FileRulesStore extends RulesStore {
+  /** Resolves with the file that was applied last. `undefined`: none was, or its release did not record it. */
+  appliedFile(cluster: ClusterName): Promise<AppliedFile | undefined>;
+  /**
+   * Records `file` in place of the one that was `found`. With `change`, also changes operator controls as
+   * `changeOrders` does: both or neither.
+   */
+  noteFile(
+    cluster: ClusterName,
+    found: { readonly orders: OperatorControls; readonly file: AppliedFile | undefined },
+    file: AppliedFile,
+    change?: { readonly next: Omit<OperatorControls, 'revision'>; readonly entry: AuditEntry },
+  ): Promise<Change>;
+}

@@ -5,7 +5,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { History, RecentEvictions } from './history.ts';
 import type { LeaseReader, Leases } from './lease.ts';
 import type { Permits } from './permits.ts';
-import type { FileRulesStore } from './policy-of-file.ts';
+import type { FileRulesStore } from './rules-store.ts';
 import type { OutgoingMessage } from './sender.ts';
 import type { Store } from './store.ts';
 

@@ -9,8 +9,8 @@ import {
   type Trip,
 } from '#shared/eviction/policy.ts';
 import { epochMs } from '#shared/time/epoch-ms.ts';
-import type { AppliedFile } from './policy-of-file.ts';
 import type {
+  AppliedFile,
   AuditEntry,
   AuditQuery,
   ClusterAct,

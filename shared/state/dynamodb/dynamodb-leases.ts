@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import type { StuckPod } from '#shared/eviction/stuck.ts';
+import { stuckSchema } from '#shared/state/lease.ts';
 import { parseStored } from '#shared/state/stored.ts';
-import { stuckSchema } from '#shared/state/stuck.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { faultsSchema } from '../fault.ts';

@@ -1,8 +1,7 @@
 import * as z from 'zod';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import type { OutgoingMessage, QueueSender, SendFailure } from '#shared/state/sender.ts';
-import { pack } from './packed.ts';
-import { PackedList } from './packed-list.ts';
+import { PackedList, pack } from './packed.ts';
 
 /** A ConfigMap holds 1 MiB. Messages wait here for seconds. */
 const MAX_CHARS = 900_000;

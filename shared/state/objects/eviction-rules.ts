@@ -2,8 +2,8 @@ import * as z from 'zod';
 import { type ClusterName, clusterName } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY } from '#shared/eviction/policy.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
-import type { AppliedFile } from '#shared/state/policy-of-file.ts';
 import type {
+  AppliedFile,
   AuditEntry,
   GuardState,
   OperatorControls,

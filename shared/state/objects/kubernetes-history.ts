@@ -1,4 +1,5 @@
-import { type ClusterName, type NodeName, nodeKey } from '#shared/eviction/identity.ts';
+import * as z from 'zod';
+import { type ClusterName, type NodeName, nodeKey, podUid } from '#shared/eviction/identity.ts';
 import type { Objects } from '#shared/kubernetes/objects.ts';
 import {
   entriesOf,
@@ -11,9 +12,24 @@ import {
   type RecentEvictions,
 } from '#shared/state/history.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { GonePods } from './gone-pods.ts';
 import type { KubernetesStore } from './kubernetes-store.ts';
-import { distinct, historyOf, type KeptNode, labelsOf } from './node-eviction.ts';
+import { clusterKey, distinct, historyOf, type KeptNode, labelsOf } from './node-eviction.ts';
+import { PackedList, pack } from './packed.ts';
+
+/** Maximum of remembered pods that were removed. 5,000 take some 200 kB, and a ConfigMap holds 1 MiB. */
+const MAX_GONE = 5_000;
+
+const goneSchema = z.array(z.object({ uid: z.string().transform(podUid), at: z.int() }));
+
+/**
+ * Returns the list of a cluster's pods that were removed last. A ConfigMap holds it, because the relay that records
+ * removals does not know the pods' nodes.
+ */
+export const gonePods = (configMaps: Objects, cluster: ClusterName): PackedList<GonePod> =>
+  new PackedList({
+    ...{ objects: configMaps, schema: goneSchema },
+    ...{ name: `taintward-gone-${clusterKey(cluster)}`, key: 'pods' },
+  });
 
 export interface KubernetesHistoryOptions {
   readonly store: Pick<KubernetesStore, 'all' | 'allOf'>;
@@ -36,7 +52,9 @@ export class KubernetesHistory implements History, RecentEvictions {
     const scheduled = kept.flatMap(({ ref, scheduled: records }) =>
       records.map((record) => ({ ref, record })),
     );
-    const gone = (await this.#gone(query.cluster).list()).filter(({ at }) => at >= query.from);
+    const gone = (await gonePods(this.#configMaps, query.cluster).read()).filter(
+      ({ at }) => at >= query.from,
+    );
     yield* entriesOf(
       { scheduled: each(scheduled), items: each(itemsOf(kept, query.from)), gone: each(gone) },
       query,
@@ -44,7 +62,8 @@ export class KubernetesHistory implements History, RecentEvictions {
   }
 
   async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
-    await this.#gone(cluster).add(pods);
+    if (pods.length === 0) return;
+    await gonePods(this.#configMaps, cluster).change((known) => pack([...known, ...pods].slice(-MAX_GONE)));
   }
 
   async nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
@@ -55,10 +74,6 @@ export class KubernetesHistory implements History, RecentEvictions {
     if (node !== undefined) return this.#store.allOf({ cluster, node });
     const kept = await Array.fromAsync(this.#store.all(labelsOf(cluster)));
     return kept.filter(({ ref }) => ref.cluster === cluster);
-  }
-
-  #gone(cluster: ClusterName): GonePods {
-    return new GonePods(this.#configMaps, cluster);
   }
 }
 

@@ -16,7 +16,7 @@ import {
   readNodeEviction,
   withHistory,
 } from './node-eviction.ts';
-import { figuresOf, type NodeFigures, ObjectStore, type Since } from './object-store.ts';
+import { figuresOf, type NodeFigures, ObjectStore, Remembered, type Since } from './object-store.ts';
 import { pack } from './packed.ts';
 import {
   endsOf,
@@ -30,7 +30,6 @@ import {
   SLOT_CHARS,
   slotWith,
 } from './past-slots.ts';
-import { Remembered } from './remembered.ts';
 
 /** Maximum of remembered objects' characters as JSON: some 1,500 nodes of 50 pods, or tombstones of 100,000 pods. */
 const REMEMBERED_CHARS = 4_000_000;

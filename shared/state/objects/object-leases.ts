@@ -20,10 +20,10 @@ import {
   release,
   renewal,
   request,
+  stuckSchema,
 } from '#shared/state/lease.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import { parseStored, parseStoredText } from '#shared/state/stored.ts';
-import { stuckSchema } from '#shared/state/stuck.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { changeObject, orStoreError } from './change-object.ts';
 import { clusterKey } from './node-eviction.ts';

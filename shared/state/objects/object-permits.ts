@@ -5,8 +5,7 @@ import type { Objects } from '#shared/kubernetes/objects.ts';
 import type { Permits } from '#shared/state/permits.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { clusterKey } from './node-eviction.ts';
-import { pack } from './packed.ts';
-import { PackedList } from './packed-list.ts';
+import { PackedList, pack } from './packed.ts';
 
 const schema = z.array(z.object({ workload: z.string(), uid: z.string().transform(podUid), at: z.int() }));
 

@@ -1,11 +1,12 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
-import type { AppliedFile, FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type {
+  AppliedFile,
   AuditEntry,
   AuditQuery,
   Change,
+  FileRulesStore,
   GuardState,
   OperatorControls,
   StoredRules,

@@ -1,5 +1,9 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
+import * as z from 'zod';
+import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
 import { StoreError } from '#shared/state/store.ts';
+import { parseStored } from '#shared/state/stored.ts';
+import { changeObject, orStoreError } from './change-object.ts';
 
 /** Returns a value in the form of an object's text field: JSON, gzipped, in base64. */
 export const pack = (value: object): string => gzipSync(JSON.stringify(value)).toString('base64');
@@ -15,5 +19,56 @@ export function unpack(text: string, what: string): unknown {
         cause: error,
       },
     );
+  }
+}
+
+export interface PackedListOptions<Item> {
+  /** The ConfigMaps of Taintward's namespace. */
+  readonly objects: Objects;
+  /** The ConfigMap's name. */
+  readonly name: string;
+  /** The key of the list in `binaryData`. */
+  readonly key: string;
+  readonly schema: z.ZodType<readonly Item[]>;
+}
+
+/** A list that is stored in a ConfigMap, packed. Both methods reject with `StoreError`. */
+export class PackedList<Item> {
+  readonly #options: PackedListOptions<Item>;
+
+  constructor(options: PackedListOptions<Item>) {
+    this.#options = options;
+  }
+
+  /** Resolves with the whole list, which is empty if there is no object. */
+  async read(): Promise<readonly Item[]> {
+    const { objects, name } = this.#options;
+    return this.#found(await orStoreError(objects.get(name))).items;
+  }
+
+  /** Writes the packed list that `decide` returns. `undefined`: nothing is written. */
+  async change(decide: (items: readonly Item[]) => string | undefined): Promise<void> {
+    const { objects, name, key } = this.#options;
+    await changeObject(objects, name, (object) => {
+      const { items, resourceVersion } = this.#found(object);
+      const packed = decide(items);
+      if (packed === undefined) return undefined;
+      const metadata = { name, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+      const binaryData = { [key]: packed };
+      return { apiVersion: 'v1', kind: 'ConfigMap', metadata, binaryData } as KubernetesObject;
+    });
+  }
+
+  #found(object: unknown): { readonly resourceVersion?: string; readonly items: readonly Item[] } {
+    if (object === undefined) return { items: [] };
+    const { name, key, schema } = this.#options;
+    const what = `ConfigMap ${name}`;
+    const objectSchema = z.object({
+      metadata: z.object({ resourceVersion: z.string() }),
+      binaryData: z.object({ [key]: z.string() }),
+    });
+    const { metadata, binaryData } = parseStored(objectSchema, object, what);
+    const items = parseStored(schema, unpack(binaryData[key] as string, what), what);
+    return { resourceVersion: metadata.resourceVersion, items };
   }
 }

@@ -1,8 +1,7 @@
 import { type ClusterName, clusterName, type NodeRef } from '#shared/eviction/identity.ts';
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
-import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
-import type { AuditEntry } from '#shared/state/rules-store.ts';
+import type { AuditEntry, FileRulesStore } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { ServiceState, ServiceStore } from '#shared/state/service-state.ts';
 

@@ -11,8 +11,13 @@ import {
   withFleetStop,
 } from '#shared/state/objects/object-rules-store.ts';
 import { fleetStopEntry } from '#shared/state/operator.ts';
-import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
-import type { AuditEntry, AuditQuery, Change, StoredRules } from '#shared/state/rules-store.ts';
+import type {
+  AuditEntry,
+  AuditQuery,
+  Change,
+  FileRulesStore,
+  StoredRules,
+} from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS, historyBefore, parseStored, parseStoredText } from '#shared/state/stored.ts';
 import { auditSchema, storedAudit } from '#shared/state/stored-rules.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';

@@ -15,8 +15,7 @@ import {
   plainNodeEviction,
   readNodeEviction,
 } from '#shared/state/objects/node-eviction.ts';
-import { type NodeFigures, ObjectStore, type Since } from '#shared/state/objects/object-store.ts';
-import { Remembered } from '#shared/state/objects/remembered.ts';
+import { type NodeFigures, ObjectStore, Remembered, type Since } from '#shared/state/objects/object-store.ts';
 import { ENDED_WINDOW_MS } from '#shared/state/store.ts';
 import {
   endedSchema,

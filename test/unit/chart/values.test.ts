@@ -6,7 +6,7 @@ import { load } from 'js-yaml';
 import * as z from 'zod';
 import { policyDocument } from '#shared/eviction/policy.ts';
 import { policyJsonSchema } from '#shared/state/policy-document.ts';
-import { withPresentNames } from '#shared/state/policy-names.ts';
+import { withPresentNames } from '#shared/state/policy-settings.ts';
 import { MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 

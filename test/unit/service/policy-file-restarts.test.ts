@@ -8,7 +8,7 @@ import { clusterName } from '#shared/eviction/identity.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { withMode } from '#shared/state/policy-document.ts';
-import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type { FileRulesStore } from '#shared/state/rules-store.ts';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';

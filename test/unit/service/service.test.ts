@@ -10,7 +10,7 @@ import { encodeRetry } from '#shared/aws/due-message.ts';
 import type { ClusterState } from '#shared/engine/clusters/probe-server.ts';
 import { type ClusterName, clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { Leadership } from '#shared/state/objects/leadership.ts';
-import type { FileRulesStore } from '#shared/state/policy-of-file.ts';
+import type { FileRulesStore } from '#shared/state/rules-store.ts';
 import { sqliteAsked, sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE, takeStateDirectory } from '#shared/state/sqlite/state-directory.ts';

@@ -1,7 +1,6 @@
 import { fieldsOf } from '#shared/kubernetes/http/api-json.ts';
 import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
-import { GonePods } from '#shared/state/objects/gone-pods.ts';
-import { KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
+import { gonePods, KubernetesHistory } from '#shared/state/objects/kubernetes-history.ts';
 import { KubernetesStore } from '#shared/state/objects/kubernetes-store.ts';
 import { historyOf } from '#shared/state/objects/node-eviction.ts';
 import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
@@ -72,7 +71,7 @@ export async function readObjects(
       await cluster.objects[kind].create(closed(object) as KubernetesObject);
   }
   const noted = historyOf(await cluster.store.keptOf(REF)).flatMap((moment) => moment.noted);
-  const gone = [...(await new GonePods(cluster.objects.configmaps, CLUSTER).list())];
+  const gone = [...(await gonePods(cluster.objects.configmaps, CLUSTER).read())];
   const appliedFile = await cluster.rulesStore.appliedFile(CLUSTER);
   const faults = (await cluster.leases.look(CLUSTER))?.faults;
   return { ...(await readKept(cluster)), noted, gone, appliedFile, faults };

@@ -14,9 +14,15 @@ import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/items.ts
 import type { Fault } from '#shared/state/fault.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';
-import type { AppliedFile, FileRulesStore } from '#shared/state/policy-of-file.ts';
 import type { Access, RegisteredCluster } from '#shared/state/registry.ts';
-import type { AuditEntry, GuardState, OperatorControls, RulesStore } from '#shared/state/rules-store.ts';
+import type {
+  AppliedFile,
+  AuditEntry,
+  FileRulesStore,
+  GuardState,
+  OperatorControls,
+  RulesStore,
+} from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';

@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { isOn, modeOf } from '#shared/eviction/gate.ts';
+import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
+
 import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
-import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
+import { current, fleetStopEntry, policyOrders, untilText } from './operator-controls.ts';
+import { parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
 
 /** An operator's request is invalid. The message is one sentence with the reason and the fix. */
@@ -310,37 +312,6 @@ export async function repeatChange<Result>(
   throw new OperatorError('Update conflict: other changes are in progress. Try again.');
 }
 
-/**
- * Returns the operator controls after a new policy document is applied, and the audit entry for it. Throws
- * `PolicyError`.
- */
-export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
-  const orders = current(found, now);
-  const read = parseAppliedPolicy(text);
-  const before = orders.policy?.text;
-  const entry = {
-    kind: 'policy',
-    what: `applied a policy: ${read.mode}`,
-    ...(before === undefined ? {} : { before }),
-    after: text,
-  } as const;
-  return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
-}
-
-/** Returns the audit entry for a new stop of all clusters. */
-export function fleetStopEntry({ who, at, why, ...stop }: Stop): AuditEntry {
-  return { who, at, kind: 'stop', what: `stopped evictions in all clusters${untilText(stop)}`, why };
-}
-
-/** Returns the operator controls without expired stops and holds. */
-function current({ stop, holds, ...orders }: OperatorControls, now: EpochMs): OperatorControls {
-  return {
-    ...orders,
-    ...(stop && isOn(stop.until, now) ? { stop } : {}),
-    holds: holds.filter(({ until }) => isOn(until, now)),
-  };
-}
-
 function reason(why: string): string {
   if (why.trim() === '')
     throw new OperatorError('--reason must not be empty. It is recorded in the audit log.');
@@ -361,6 +332,3 @@ export function targetText(target: HoldTarget): string {
       return target satisfies never;
   }
 }
-
-const untilText = ({ until }: { readonly until?: EpochMs }): string =>
-  until === undefined ? '' : ` until ${new Date(until).toISOString()}`;

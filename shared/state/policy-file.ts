@@ -4,7 +4,8 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { policyOrders, repeatChange } from './operator.ts';
+import { repeatChange } from './operator.ts';
+import { policyOrders } from './operator-controls.ts';
 import { PolicyError, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AppliedFile, FileRulesStore, OperatorControls } from './rules-store.ts';
 

@@ -15,7 +15,6 @@ import type {
   AuditQuery,
   ClusterAct,
   GuardState,
-  OperatorControls,
   StoredFleetRules,
   StoredRules,
 } from './rules-store.ts';
@@ -162,17 +161,6 @@ export const NO_RULES: StoredRules = {
   guard: { revision: 0, trips: [] },
   fleetRevision: 0,
 };
-
-/** Returns the operator controls that replace those that were `found`. */
-export const nextOrders = (
-  { revision }: OperatorControls,
-  { policy, stop, holds }: Omit<OperatorControls, 'revision'>,
-): OperatorControls => ({
-  revision: revision + 1,
-  ...(policy ? { policy } : {}),
-  ...(stop ? { stop } : {}),
-  holds,
-});
 
 /** Returns the rules for all clusters with this stop, or without one. */
 export const fleetRules = (fleetRevision: number, stop: Stop | undefined): StoredFleetRules => ({

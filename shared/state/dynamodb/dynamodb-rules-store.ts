@@ -3,8 +3,9 @@ import { isDeepStrictEqual } from 'node:util';
 import * as z from 'zod';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
+import { nextOrders } from '#shared/state/operator-controls.ts';
 import { historyTtl, parseStored } from '#shared/state/stored.ts';
-import { auditFor, fleetRules, NO_RULES, nextOrders, readableRules } from '#shared/state/stored-rules.ts';
+import { auditFor, fleetRules, NO_RULES, readableRules } from '#shared/state/stored-rules.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type {

@@ -1,6 +1,7 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { Stop, Trip } from '#shared/eviction/policy.ts';
 import type { KubernetesObject, Objects } from '#shared/kubernetes/objects.ts';
+import { nextOrders } from '#shared/state/operator-controls.ts';
 import type {
   AppliedFile,
   AuditEntry,
@@ -12,7 +13,7 @@ import type {
   StoredRules,
 } from '#shared/state/rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
-import { auditFor, fleetRules, guardStateOf, nextOrders, readableRules } from '#shared/state/stored-rules.ts';
+import { auditFor, fleetRules, guardStateOf, readableRules } from '#shared/state/stored-rules.ts';
 import { changeObject, orStoreError } from './change-object.ts';
 import {
   auditOf,

@@ -10,7 +10,7 @@ import {
   ObjectRulesStore,
   withFleetStop,
 } from '#shared/state/objects/object-rules-store.ts';
-import { fleetStopEntry } from '#shared/state/operator.ts';
+import { fleetStopEntry } from '#shared/state/operator-controls.ts';
 import type {
   AuditEntry,
   AuditQuery,

@@ -25,13 +25,8 @@ export function withPresentNames(
 ): unknown {
   const within = (inner: z.core.$ZodType, part: unknown, ...at: readonly string[]) =>
     withPresentNames(inner, part, found, [...path, ...at]);
-  if (schema instanceof z.ZodCodec) return within(schema.def.in as z.core.$ZodType, written);
-  if (
-    schema instanceof z.ZodOptional ||
-    schema instanceof z.ZodExactOptional ||
-    schema instanceof z.ZodPrefault
-  )
-    return within(schema.def.innerType, written);
+  const wrapped = wrappedIn(schema);
+  if (wrapped) return within(wrapped, written);
   if (schema instanceof z.ZodUnion)
     return schema.def.options.reduce<unknown>((said, option) => within(option, said), written);
   const names = formerly.get(schema)?.names;
@@ -51,6 +46,16 @@ export function withPresentNames(
       return [now, inner ? within(inner as z.core.$ZodType, value, now) : value];
     }),
   );
+}
+
+/** Returns the schema of the written value in a schema that only converts it, or allows for its absence. */
+function wrappedIn(schema: z.core.$ZodType): z.core.$ZodType | undefined {
+  if (schema instanceof z.ZodCodec) return schema.def.in;
+  const isWrapper =
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodExactOptional ||
+    schema instanceof z.ZodPrefault;
+  return isWrapper ? schema.def.innerType : undefined;
 }
 
 const isMapping = (written: unknown): written is Readonly<Record<string, unknown>> =>
@@ -79,13 +84,8 @@ export function* policyFaults(
   yield* faults.map((fault) => ({ path, fault }));
   const within = (inner: z.core.$ZodType, part: unknown, ...at: readonly PropertyKey[]) =>
     policyFaults(inner, part, now, [...path, ...at]);
-  if (schema instanceof z.ZodCodec) yield* within(schema.def.in, written);
-  if (
-    schema instanceof z.ZodOptional ||
-    schema instanceof z.ZodExactOptional ||
-    schema instanceof z.ZodPrefault
-  )
-    yield* within(schema.def.innerType, written);
+  const wrapped = wrappedIn(schema);
+  if (wrapped) yield* within(wrapped, written);
   if (schema instanceof z.ZodUnion) for (const option of schema.def.options) yield* within(option, written);
   if (schema instanceof z.ZodObject)
     for (const [name, inner] of Object.entries(schema.shape))

@@ -82,17 +82,26 @@ export interface HistoryItem {
   readonly ended: readonly EndedPod[];
 }
 
+/** An eviction that is scheduled now. */
+export interface ScheduledEviction {
+  readonly ref: NodeRef;
+  readonly record: EvictionRecord;
+}
+
 /** The stored history, as it is read. */
 export interface StoredHistory {
   /**
    * Evictions that are scheduled now. Read before `items`, so that evictions that end meanwhile are in one of them.
    */
-  readonly scheduled: AsyncIterable<{ readonly ref: NodeRef; readonly record: EvictionRecord }>;
+  readonly scheduled: Several<ScheduledEviction>;
   /** All events since `from`, including those after the end of the range; the newest first. */
-  readonly items: AsyncIterable<HistoryItem>;
+  readonly items: Several<HistoryItem>;
   /** All pods that were removed since `from`. */
-  readonly gone: AsyncIterable<GonePod>;
+  readonly gone: Several<GonePod>;
 }
+
+/** Values that are read one by one, or were read already. */
+type Several<T> = AsyncIterable<T> | Iterable<T>;
 
 /**
  * Yields the stored history as entries, the newest first. The time at which an eviction was scheduled is in its
@@ -126,7 +135,7 @@ export async function* entriesOf(
 }
 
 /** Resolves with the nodes of those items from which pods were evicted. */
-export async function nodesWithEvictions(items: AsyncIterable<HistoryItem>): Promise<ReadonlySet<NodeName>> {
+export async function nodesWithEvictions(items: Several<HistoryItem>): Promise<ReadonlySet<NodeName>> {
   const nodes = new Set<NodeName>();
   for await (const { ref, ended } of items) {
     if (ended.some(({ outcome, deleted }) => outcome === 'done' || deleted?.by === 'taint-manager'))

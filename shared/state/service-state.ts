@@ -1,8 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName, NodeRef } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { History, RecentEvictions } from './history.ts';
+import type { History, RecentEvictions, ScheduledEviction } from './history.ts';
 import type { LeaseReader, Leases } from './lease.ts';
 import type { Permits } from './permits.ts';
 import type { FileRulesStore } from './rules-store.ts';
@@ -27,7 +26,7 @@ export interface Countdowns {
   /** The number of all running countdowns. */
   readonly total: number;
   /** The countdowns that end first, in that order. */
-  readonly soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[];
+  readonly soonest: readonly ScheduledEviction[];
 }
 
 /** A store for which one process alone keeps the timers. Every method rejects with, or throws, `StoreError`. */

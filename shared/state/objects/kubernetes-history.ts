@@ -49,16 +49,11 @@ export class KubernetesHistory implements History, RecentEvictions {
 
   async *entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
     const kept = await this.#kept(query.cluster, query.node);
-    const scheduled = kept.flatMap(({ ref, scheduled: records }) =>
-      records.map((record) => ({ ref, record })),
-    );
+    const scheduled = kept.flatMap(({ ref, scheduled: all }) => all.map((record) => ({ ref, record })));
     const gone = (await gonePods(this.#configMaps, query.cluster).read()).filter(
       ({ at }) => at >= query.from,
     );
-    yield* entriesOf(
-      { scheduled: each(scheduled), items: each(itemsOf(kept, query.from)), gone: each(gone) },
-      query,
-    );
+    yield* entriesOf({ scheduled, items: itemsOf(kept, query.from), gone }, query);
   }
 
   async noteGone(cluster: ClusterName, pods: readonly GonePod[]): Promise<void> {
@@ -67,7 +62,7 @@ export class KubernetesHistory implements History, RecentEvictions {
   }
 
   async nodesEvictedFrom(cluster: ClusterName, from: EpochMs): Promise<ReadonlySet<NodeName>> {
-    return nodesWithEvictions(each(itemsOf(await this.#kept(cluster), from)));
+    return nodesWithEvictions(itemsOf(await this.#kept(cluster), from));
   }
 
   async #kept(cluster: ClusterName, node?: NodeName): Promise<readonly KeptNode[]> {
@@ -90,7 +85,3 @@ const itemsOf = (kept: readonly KeptNode[], from: EpochMs): readonly HistoryItem
     )
     .filter(({ at }) => at >= from)
     .sort((a, b) => b.at - a.at);
-
-async function* each<T>(items: readonly T[]): AsyncIterable<T> {
-  yield* items;
-}

@@ -1,11 +1,6 @@
 import { type ClusterName, type NodeRef, nodeKey, type PodUid } from '#shared/eviction/identity.ts';
-import type {
-  EndedPod,
-  EvictionRecord,
-  FinalRecord,
-  NodeState,
-  Partition,
-} from '#shared/eviction/records.ts';
+import type { EndedPod, FinalRecord, NodeState, Partition } from '#shared/eviction/records.ts';
+import type { ScheduledEviction } from '#shared/state/history.ts';
 import type { Countdowns, ServiceStore, Standing, Upcoming } from '#shared/state/service-state.ts';
 import { type Commit, partitionOf, type TaintedNode } from '#shared/state/store.ts';
 import { nodeTtl } from '#shared/state/stored.ts';
@@ -152,7 +147,7 @@ export abstract class ObjectStore implements ServiceStore {
       standings,
     }));
     const total = running.reduce((sum, { standings }) => sum + (standings['pending'] ?? 0), 0);
-    let soonest: readonly { readonly ref: NodeRef; readonly record: EvictionRecord }[] = [];
+    let soonest: readonly ScheduledEviction[] = [];
     for (const { ref, next = Infinity } of running.sort(
       (a, b) => (a.next ?? Infinity) - (b.next ?? Infinity),
     )) {

@@ -3,7 +3,7 @@ import type { DynamoDBRecord } from 'aws-lambda';
 import * as z from 'zod';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { fromAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { fromAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { parseScheduledItem, refOfItem, SCHEDULED_PREFIX } from '#shared/state/dynamodb/items.ts';
 import { readAs } from '#shared/text/read-as.ts';
 

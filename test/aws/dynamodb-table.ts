@@ -6,9 +6,9 @@ import {
   waitUntilTableExists,
 } from '@aws-sdk/client-dynamodb';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { startDynamoDbLocal } from './dynamodb-local.ts';
 import { type AwsEndpoint, awsClientConfig, awsEndpoint } from './endpoint.ts';
+import { tableDefinition } from './table-definition.ts';
 
 /** The time in seconds that a new table may take to become active. Real ones take about ten. */
 const TABLE_TIMEOUT_SECONDS = 60;

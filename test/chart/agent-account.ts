@@ -15,10 +15,10 @@ import { QUEUES } from '#shared/aws/queue-set.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { awsClientConfig, awsEndpoint } from '#test/aws/endpoint.ts';
 import { createQueue } from '#test/aws/sqs-queues.ts';
+import { tableDefinition } from '#test/aws/table-definition.ts';
 
 const TABLE_TIMEOUT_SECONDS = 60;
 

@@ -1,4 +1,8 @@
-import { DynamoDBServiceException, TransactionCanceledException } from '@aws-sdk/client-dynamodb';
+import {
+  DynamoDBServiceException,
+  TransactionCanceledException,
+  TransactionInProgressException,
+} from '@aws-sdk/client-dynamodb';
 import { StoreError } from '../store.ts';
 
 const NO_CREDENTIALS = new Set(['CredentialsProviderError', 'TokenProviderError']);
@@ -58,4 +62,15 @@ function sentence(error: Error, table: string): string {
 function codesOf(error: Error): readonly string[] {
   const reasons = error instanceof TransactionCanceledException ? error.CancellationReasons : undefined;
   return [error.name, ...(reasons ?? []).flatMap(({ Code }) => Code ?? [])];
+}
+
+/**
+ * Reports whether a transaction failed because others write the same items: one is not as expected, or will not be.
+ */
+export function lostRace(error: unknown): boolean {
+  if (error instanceof TransactionInProgressException) return true;
+  if (!(error instanceof TransactionCanceledException)) return false;
+  return (error.CancellationReasons ?? []).some(
+    ({ Code }) => Code === 'ConditionalCheckFailed' || Code === 'TransactionConflict',
+  );
 }

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import pMap from 'p-map';
 import { type ClusterName, type NodeName, type NodeRef, nodeKey } from '#shared/eviction/identity.ts';
-import type { EvictionRecord } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import {
   entriesOf,
@@ -12,9 +11,11 @@ import {
   type HistoryQuery,
   nodesWithEvictions,
   type RecentEvictions,
+  type ScheduledEviction,
 } from '../history.ts';
+import type { Item } from './dynamodb-item.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
-import type { DynamoDbTable, Item } from './dynamodb-table.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 import {
   CHANGED_END,
   changedSince,
@@ -30,6 +31,8 @@ import {
   parseChangedItem,
   parseEndedItem,
   parseGoneItem,
+} from './history-items.ts';
+import {
   parseScheduledItem,
   partitionsOf,
   refOfItem,
@@ -37,7 +40,7 @@ import {
   SCHEDULED_PREFIX,
   taintedKeys,
 } from './items.ts';
-import { Retention } from './retention.ts';
+import { historyDaysOf } from './table-definition.ts';
 
 /** Pods of one `GONE` item, which holds 400 KB at most. */
 const GONE_PODS = 5_000;
@@ -50,11 +53,11 @@ const PARALLEL_NODES = 8;
  */
 export class DynamoDbHistory implements History, RecentEvictions {
   readonly #table: DynamoDbTable;
-  readonly #retention: Retention;
+  readonly #historyDays: () => Promise<number>;
 
   constructor(table: DynamoDbTable) {
     this.#table = table;
-    this.#retention = new Retention(table);
+    this.#historyDays = historyDaysOf(table);
   }
 
   entries(query: HistoryQuery): AsyncIterable<HistoryEntry> {
@@ -63,8 +66,8 @@ export class DynamoDbHistory implements History, RecentEvictions {
     if (node !== undefined) {
       const ref = { cluster, node };
       const items = newestFirst([
-        table.queryBackward(nodeKey(ref), changedSince(from), CHANGED_END),
-        table.queryBackward(nodeKey(ref), endedSince(from), ENDED_END),
+        table.query(nodeKey(ref), changedSince(from), CHANGED_END, { backward: true }),
+        table.query(nodeKey(ref), endedSince(from), ENDED_END, { backward: true }),
       ]);
       return entriesOf({ scheduled: this.#scheduledOn([ref]), items, gone: this.#gone(query) }, query);
     }
@@ -91,7 +94,7 @@ export class DynamoDbHistory implements History, RecentEvictions {
       const some = inOrder.slice(from, from + GONE_PODS);
       const last = some.at(-1)?.at ?? 0;
       const sk = `${goneSince(last)}#${randomBytes(6).toString('base64url')}`;
-      const set = goneAttributes(last, some, await this.#retention.historyDays());
+      const set = goneAttributes(last, some, await this.#historyDays());
       await this.#table.update({ key: { pk: goneKey(cluster), sk }, set });
     }
   }
@@ -101,14 +104,14 @@ export class DynamoDbHistory implements History, RecentEvictions {
     for await (const item of items) yield* parseGoneItem(item);
   }
 
-  async *#scheduledIn(cluster: ClusterName): AsyncIterable<Standing> {
+  async *#scheduledIn(cluster: ClusterName): AsyncIterable<ScheduledEviction> {
     const refs = await pMap(taintedKeys(cluster), async (key) =>
       Array.fromAsync(this.#table.indexed(key, partitionsOf(cluster)), refOfItem),
     );
     yield* this.#scheduledOn(refs.flat());
   }
 
-  async *#scheduledOn(refs: readonly NodeRef[]): AsyncIterable<Standing> {
+  async *#scheduledOn(refs: readonly NodeRef[]): AsyncIterable<ScheduledEviction> {
     const found = await pMap(
       refs,
       async (ref) =>
@@ -123,11 +126,6 @@ export class DynamoDbHistory implements History, RecentEvictions {
 }
 
 const goneKey = (cluster: ClusterName): string => `${LEASE_PREFIX}${cluster}`;
-
-interface Standing {
-  readonly ref: NodeRef;
-  readonly record: EvictionRecord;
-}
 
 function readItem(item: Item): HistoryItem {
   const [ref, at] = [refOfItem(item), momentOfHistory(item)];

@@ -21,7 +21,8 @@ import {
   renewal,
   request,
 } from '../lease.ts';
-import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
+import type { Item, Key } from './dynamodb-item.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 
 /** The prefix of the partition keys of leases, and of no others: a relay may write only to these. */
 export const LEASE_PREFIX = 'LEASE#';

@@ -7,7 +7,8 @@ import type { Permits } from '../permits.ts';
 import type { RateLimiter } from '../rate-limiter.ts';
 import { parseStored } from '../stored.ts';
 import { untilWritten } from '../until-written.ts';
-import type { DynamoDbTable, Item } from './dynamodb-table.ts';
+import type { Item } from './dynamodb-item.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 
 /** Permits have partitions of their own, because functions may not write to the partition of the cluster's rules. */
 export const RATE_PREFIX = 'RATE#';

@@ -4,8 +4,9 @@ import { probeRef } from '#shared/eviction/probe.ts';
 import { parseStored } from '#shared/state/stored.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { ProbeTrace, ProofNotes, ProofReader, StoredProofs } from '../proofs.ts';
+import type { Key } from './dynamodb-item.ts';
 import { RATE_PREFIX } from './dynamodb-permits.ts';
-import type { DynamoDbTable, Key } from './dynamodb-table.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 
 /** Seconds for which an item is kept. A proof is useful for seconds only. */
 const KEPT_SECONDS = 24 * 3600;

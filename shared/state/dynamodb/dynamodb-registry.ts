@@ -12,8 +12,9 @@ import {
   type Registrations,
   type UnreadableAccess,
 } from '../registry.ts';
+import type { Item, Key } from './dynamodb-item.ts';
 import { CLUSTER_PREFIX } from './dynamodb-rules-store.ts';
-import type { DynamoDbTable, Item, Key } from './dynamodb-table.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 
 /** The index key of all registrations. */
 const CLUSTERS_KEY = 'CLUSTERS';

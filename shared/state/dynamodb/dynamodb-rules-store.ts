@@ -26,10 +26,11 @@ import {
   storedAudit,
   tripsSchema,
 } from '../stored-rules.ts';
+import type { Item, Key, Update } from './dynamodb-item.ts';
 import { LEASE_PREFIX } from './dynamodb-leases.ts';
-import type { DynamoDbTable, Item, Key, Update } from './dynamodb-table.ts';
+import type { DynamoDbTable } from './dynamodb-table.ts';
 import { padded } from './items.ts';
-import { Retention } from './retention.ts';
+import { historyDaysOf } from './table-definition.ts';
 
 /** The prefix of the partition keys of clusters' registrations and rules. */
 export const CLUSTER_PREFIX = 'CLUSTER#';
@@ -70,11 +71,11 @@ const fleetStopSchema = z.strictObject({
  */
 export class DynamoDbRulesStore implements RulesStore {
   readonly #table: DynamoDbTable;
-  readonly #retention: Retention;
+  readonly #historyDays: () => Promise<number>;
 
   constructor(table: DynamoDbTable) {
     this.#table = table;
-    this.#retention = new Retention(table);
+    this.#historyDays = historyDaysOf(table);
   }
 
   async read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules> {
@@ -153,13 +154,13 @@ export class DynamoDbRulesStore implements RulesStore {
   }
 
   async #write(update: Update, entry: AuditEntry): Promise<Change> {
-    const days = await this.#retention.historyDays();
+    const days = await this.#historyDays();
     const written = await this.#table.transact([{ update }, { update: auditUpdate(entry, days) }]);
     return written ? 'changed' : 'conflict';
   }
 
   async note(entry: AuditEntry): Promise<void> {
-    await this.#table.update(auditUpdate(entry, await this.#retention.historyDays()));
+    await this.#table.update(auditUpdate(entry, await this.#historyDays()));
   }
 
   async audit(query: AuditQuery): Promise<readonly AuditEntry[]> {

@@ -4,13 +4,8 @@ import type { EvictionRecord, FinalRecord, Partition } from '#shared/eviction/re
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { type Commit, ENDED_WINDOW_MS, partitionOf, type Store, type TaintedNode } from '../store.ts';
 import { HISTORY_DAYS, nodeTtl } from '../stored.ts';
-import {
-  type DynamoDbTable,
-  type Item,
-  TRANSACTION_ACTIONS,
-  type Update,
-  type Write,
-} from './dynamodb-table.ts';
+import type { Item, Update, Write } from './dynamodb-item.ts';
+import { type DynamoDbTable, TRANSACTION_ACTIONS } from './dynamodb-table.ts';
 import {
   changedItem,
   ENDED_END,
@@ -18,10 +13,12 @@ import {
   endedSince,
   type HistoryItemOf,
   isEnded,
+  parseEndedItem,
+} from './history-items.ts';
+import {
   isScheduled,
   nodeAttributes,
   nodeItemKey,
-  parseEndedItem,
   parseNodeItem,
   parseScheduledItem,
   partitionsOf,

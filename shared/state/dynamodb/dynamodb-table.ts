@@ -1,5 +1,4 @@
 import {
-  type AttributeValue,
   BatchGetItemCommand,
   BatchWriteItemCommand,
   ConditionalCheckFailedException,
@@ -11,19 +10,25 @@ import {
   PutItemCommand,
   paginateQuery,
   type QueryCommandInput,
-  TransactionCanceledException,
   TransactionConflictException,
-  TransactionInProgressException,
   type TransactWriteItem,
   TransactWriteItemsCommand,
   UpdateItemCommand,
 } from '@aws-sdk/client-dynamodb';
-import { marshall, unmarshall } from '@aws-sdk/util-dynamodb';
 import pMap from 'p-map';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import { pause } from '#shared/time/pause.ts';
 import { StoreError } from '../store.ts';
-import { dynamoDbStoreError } from './dynamodb-error.ts';
+import { dynamoDbStoreError, lostRace } from './dynamodb-error.ts';
+import {
+  fromAttributes,
+  type Item,
+  type Key,
+  toAttributes,
+  type Update,
+  updateExpression,
+  type Write,
+} from './dynamodb-item.ts';
 import { CLUSTER_INDEX } from './table-definition.ts';
 
 /** Actions in one transaction (DynamoDB's limit). */
@@ -40,32 +45,6 @@ const BATCH_WRITE_CONCURRENCY = 4;
  */
 const ATTEMPTS = 10;
 const BACKOFF: Backoff = { firstMs: 50, longestMs: 400 };
-
-/** An item, or some of its attributes, as plain values: text, numbers, booleans, lists, objects. */
-export type Item = Readonly<Record<string, unknown>>;
-
-export interface Key {
-  readonly pk: string;
-  readonly sk: string;
-}
-
-/** An update of some of an item's attributes. All others stay, whether this version of the code knows them or not. */
-export interface Update {
-  readonly key: Key;
-  /** New values. `undefined` = removed. */
-  readonly set?: Item;
-  /** Increments, added to the stored numbers or to 0. */
-  readonly add?: Readonly<Record<string, number>>;
-  /** Values that the stored item must have for anything to be written. `undefined` = has no such attribute. */
-  readonly expected?: Item;
-  /** Ranges in which the stored numbers must be, both ends included. */
-  readonly within?: Readonly<Record<string, readonly [number, number]>>;
-  /** Numbers below which the stored ones must be, if there is such an attribute. */
-  readonly below?: Readonly<Record<string, number>>;
-}
-
-/** One action of a transaction. */
-export type Write = { readonly put: Item } | { readonly update: Update } | { readonly delete: Key };
 
 /**
  * The one table. Its items are plain objects here: attribute values, expressions, pages and the limits of batches
@@ -92,24 +71,17 @@ export class DynamoDbTable {
     return Item && fromAttributes(Item);
   }
 
-  /** Returns the items of a partition with sort keys from `from` on, up to `to` or the last, in their order. */
-  async *query(pk: string, from: string, to?: string): AsyncIterable<Item> {
+  /**
+   * Returns the items of a partition with sort keys from `from` on, up to `to` or the last, in their order. `backward`:
+   * the last first.
+   */
+  async *query(pk: string, from: string, to?: string, { backward = false } = {}): AsyncIterable<Item> {
     const pages = this.#pages({
       KeyConditionExpression:
         to === undefined ? 'pk = :pk AND sk >= :from' : 'pk = :pk AND sk BETWEEN :from AND :to',
       ExpressionAttributeValues: toAttributes({ ':pk': pk, ':from': from, ':to': to }),
       ConsistentRead: true,
-    });
-    for await (const page of pages) yield* page;
-  }
-
-  /** Returns the items of a partition with sort keys from `from` up to `to`, the last first. */
-  async *queryBackward(pk: string, from: string, to: string): AsyncIterable<Item> {
-    const pages = this.#pages({
-      KeyConditionExpression: 'pk = :pk AND sk BETWEEN :from AND :to',
-      ExpressionAttributeValues: toAttributes({ ':pk': pk, ':from': from, ':to': to }),
-      ConsistentRead: true,
-      ScanIndexForward: false,
+      ScanIndexForward: !backward,
     });
     for await (const page of pages) yield* page;
   }
@@ -310,66 +282,6 @@ export class DynamoDbTable {
   }
 }
 
-/**
- * Returns an item of DynamoDB or its stream as plain values. A number that JavaScript cannot represent exactly stays
- * a text; Taintward writes none. The field's parser rejects the text, and the other fields stay readable.
- */
-export const fromAttributes = (attributes: Record<string, AttributeValue>): Item =>
-  unmarshall(attributes, {
-    wrapNumbers: (text) => (Math.abs(Number(text)) > Number.MAX_SAFE_INTEGER ? text : Number(text)),
-  });
-
-/**
- * Returns an object as an item, without the fields that are `undefined`. An object may have any keys, including
- * `constructor`, and is never treated as a class instance.
- */
-export const toAttributes = (item: object): Record<string, AttributeValue> =>
-  marshall(item, { removeUndefinedValues: true, convertClassInstanceToMap: true });
-
-/**
- * Returns an update's expression. Each attribute is `#name`. Its new value is `:name`, its increment `:add_name`, its
- * expected value `:expected_name`. Its limits are `:from_name` and `:to_name`, or `:below_name`.
- */
-function updateExpression({ set = {}, add = {}, expected = {}, within = {}, below = {} }: Update) {
-  const changes: Record<'SET' | 'REMOVE' | 'ADD', string[]> = { SET: [], REMOVE: [], ADD: [] };
-  const conditions: string[] = [];
-  const names: Record<string, string> = {};
-  const values: Record<string, unknown> = {};
-  const term = (name: string, value: string, given: unknown) => {
-    names[`#${name}`] = name;
-    values[value] = given;
-  };
-  for (const [name, value] of Object.entries(set)) {
-    term(name, `:${name}`, value);
-    if (value === undefined) changes.REMOVE.push(`#${name}`);
-    else changes.SET.push(`#${name} = :${name}`);
-  }
-  for (const [name, value] of Object.entries(add)) {
-    term(name, `:add_${name}`, value);
-    changes.ADD.push(`#${name} :add_${name}`);
-  }
-  for (const [name, value] of Object.entries(expected)) {
-    term(name, `:expected_${name}`, value);
-    conditions.push(value === undefined ? `attribute_not_exists(#${name})` : `#${name} = :expected_${name}`);
-  }
-  for (const [name, [from, to]] of Object.entries(within)) {
-    term(name, `:from_${name}`, from);
-    term(name, `:to_${name}`, to);
-    conditions.push(`#${name} >= :from_${name}`, `#${name} <= :to_${name}`);
-  }
-  for (const [name, value] of Object.entries(below)) {
-    term(name, `:below_${name}`, value);
-    conditions.push(`(attribute_not_exists(#${name}) OR #${name} < :below_${name})`);
-  }
-  const clauses = Object.entries(changes).filter(([, parts]) => parts.length > 0);
-  return {
-    UpdateExpression: clauses.map(([word, parts]) => `${word} ${parts.join(', ')}`).join(' '),
-    ExpressionAttributeNames: names,
-    ExpressionAttributeValues: toAttributes(values),
-    ...(conditions.length > 0 ? { ConditionExpression: conditions.join(' AND ') } : {}),
-  };
-}
-
 /** Returns the keys that the index lists, of items whose partition keys have this prefix. */
 const keysOf = (page: readonly Item[], beginning: string): readonly Key[] =>
   page.map(({ pk, sk }) => ({ pk: `${pk}`, sk: `${sk}` })).filter(({ pk }) => pk.startsWith(beginning));
@@ -382,16 +294,5 @@ const distinct = (keys: readonly Key[]): readonly Key[] => [
 function chunksOf<T>(list: readonly T[], size: number): readonly (readonly T[])[] {
   return Array.from({ length: Math.ceil(list.length / size) }, (_, index) =>
     list.slice(index * size, (index + 1) * size),
-  );
-}
-
-/**
- * Reports whether a transaction failed because others write the same items: one is not as expected, or will not be.
- */
-function lostRace(error: unknown): boolean {
-  if (error instanceof TransactionInProgressException) return true;
-  if (!(error instanceof TransactionCanceledException)) return false;
-  return (error.CancellationReasons ?? []).some(
-    ({ Code }) => Code === 'ConditionalCheckFailed' || Code === 'TransactionConflict',
   );
 }

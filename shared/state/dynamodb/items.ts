@@ -7,59 +7,22 @@ import {
   nodeName,
   type PodUid,
   parseNodeKey,
-  podUid,
 } from '#shared/eviction/identity.ts';
-import type { Noted } from '#shared/eviction/noted.ts';
-import type {
-  DeadlineCause,
-  EndedPod,
-  EvictionRecord,
-  FinalRecord,
-  NodeState,
-} from '#shared/eviction/records.ts';
+import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { GonePod } from '../history.ts';
-import {
-  endedSchema,
-  historyTtl,
-  nodeStateSchema,
-  notedSchema,
-  parseStored,
-  recordSchema,
-  revisionSchema,
-  scheduledTtl,
-} from '../stored.ts';
-import type { Item, Key } from './dynamodb-table.ts';
+import { nodeStateSchema, parseStored, recordSchema, revisionSchema, scheduledTtl } from '../stored.ts';
+import type { Item, Key } from './dynamodb-item.ts';
 
 /** The prefix of the sort keys of scheduled records. They sort after ended records, so that one query reads both. */
 export const SCHEDULED_PREFIX = 'SCHEDULED#';
 /** Follows every sort key that starts with `SCHEDULED_PREFIX`: the dollar sign follows the number sign. */
 export const SCHEDULED_END = 'SCHEDULED$';
-/** The prefix of the sort keys of ended records. The time follows, so recent records are a range. */
-const ENDED_PREFIX = 'ENDED#';
-/** Follows every sort key that starts with `ENDED_PREFIX`. */
-export const ENDED_END = 'ENDED$';
-/**
- * The prefix of the sort keys of all other changes to evictions. The time follows. They sort before all items that
- * decisions need.
- */
-const CHANGED_PREFIX = 'CHANGED#';
-/** Follows every sort key that starts with `CHANGED_PREFIX`. */
-export const CHANGED_END = 'CHANGED$';
-
-/**
- * The prefix of the sort keys of evicted pods' removal times. The time follows. They are beside the cluster's lease,
- * because a relay writes them.
- */
-const GONE_PREFIX = 'GONE#';
-/** Follows every sort key that starts with `GONE_PREFIX`. */
-export const GONE_END = 'GONE$';
 
 /** Index keys for a cluster's tainted nodes, and for its history, so that no single key receives all writes. */
 const SHARDS = 8;
 
 /** Digits of the last time a JavaScript date can hold, 8.64e15 ms. Padded to this length, times sort as text. */
-const MOMENT_DIGITS = 16;
+export const MOMENT_DIGITS = 16;
 
 /** Returns the prefix of the partition keys of a cluster's nodes. No other keys have it. */
 export const partitionsOf = (cluster: ClusterName): string => nodeKey({ cluster, node: nodeName('') });
@@ -71,37 +34,23 @@ export const scheduledKey = (ref: NodeRef, uid: PodUid): Key => ({
   sk: `${SCHEDULED_PREFIX}${uid}`,
 });
 
-/** Returns the first sort key of records that ended at that time or later. */
-export const endedSince = (moment: EpochMs): string => `${ENDED_PREFIX}${padded(Math.max(0, moment))}`;
-
-/** Returns the first sort key of other changes to evictions at that time or later. */
-export const changedSince = (moment: EpochMs): string => `${CHANGED_PREFIX}${padded(Math.max(0, moment))}`;
-
-/** Returns the first sort key of `GONE` items whose last pod was removed at that time or later. */
-export const goneSince = (moment: EpochMs): string => `${GONE_PREFIX}${padded(Math.max(0, moment))}`;
-
 /** Returns a time as text that sorts by time. */
 export const padded = (moment: EpochMs): string => String(moment).padStart(MOMENT_DIGITS, '0');
 
 const tainted = (cluster: ClusterName): string => `TAINTED#${cluster}#`;
-const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
+/** Returns the prefix of the index keys of a cluster's history. */
+export const history = (cluster: ClusterName): string => `HISTORY#${cluster}#`;
 
-const sharded = (beginning: string): readonly string[] =>
+export const sharded = (beginning: string): readonly string[] =>
   Array.from({ length: SHARDS }, (_, shard) => `${beginning}${shard}`);
 
 /** Returns the index keys of one cluster's tainted nodes. */
 export const taintedKeys = (cluster: ClusterName): readonly string[] => sharded(tainted(cluster));
 
-/** Returns the index keys of one cluster's history, in the order of {@link historySince}. */
-export const historyKeys = (cluster: ClusterName): readonly string[] => sharded(history(cluster));
-
 /** Returns the prefixes of {@link taintedKeys} and {@link historyKeys}. */
 export const indexedUnder = (cluster: ClusterName): readonly string[] => [tainted(cluster), history(cluster)];
 
-/** Returns the first sort key in the index of history at that time or later. */
-export const historySince = (moment: EpochMs): string => padded(Math.max(0, moment));
-
-const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer').readUInt8() % SHARDS;
+export const shardOf = (ref: NodeRef): number => hash('sha256', nodeKey(ref), 'buffer').readUInt8() % SHARDS;
 
 /** Returns the attributes of a NODE item that depend on its content. `undefined` = removed. */
 export function nodeAttributes(ref: NodeRef, node: NodeState): Item {
@@ -132,8 +81,6 @@ export function scheduledItem(ref: NodeRef, { uid, ...record }: EvictionRecord, 
   return { ...scheduledKey(ref, uid), ...record, ttl: scheduledTtl({ uid, ...record }, now) };
 }
 
-export const isEnded = (item: Item): boolean => String(item['sk']).startsWith(ENDED_PREFIX);
-
 export const isScheduled = (item: Item): boolean => String(item['sk']).startsWith(SCHEDULED_PREFIX);
 
 /** Parses a SCHEDULED item, from the table or from its stream. Throws `StoreError`. */
@@ -146,199 +93,3 @@ export function parseScheduledItem(item: Item): EvictionRecord {
 export function refOfItem(item: Item): NodeRef {
   return parseNodeKey(parseStored(z.string(), item['pk'], 'key pk'));
 }
-
-/** The identity of an item of history. */
-export interface HistoryItemOf {
-  readonly ref: NodeRef;
-  readonly at: EpochMs;
-  /** Unique among the node's items of the same time. */
-  readonly pass: string;
-  /** Days for which the item is kept. */
-  readonly days: number;
-}
-
-/**
- * Returns one item for the ends of some of a node's pods. Values that pods share are written once, so that a pod
- * costs about 150 bytes.
- */
-export function endedItem(of: HistoryItemOf, pods: readonly FinalRecord[]): Item {
-  const starts = new Common<EpochMs>();
-  const versions = new Common<FinalRecord['version']>();
-  const common = commonOf();
-  return {
-    ...historyItem(ENDED_PREFIX, of),
-    pods: pods.map((pod) => ({
-      ...common.pod(pod),
-      since: pod.podSince,
-      from: pod.startedAt === undefined ? undefined : starts.indexOf(pod.startedAt),
-      end: pod.outcome,
-      v: versions.indexOf(pod.version),
-      late: pod.lateMs,
-      cancelled: pod.cancelled,
-      error: pod.error,
-      deleted: pod.deleted,
-    })),
-    ...common.values(),
-    starts: starts.values,
-    versions: versions.values,
-  };
-}
-
-/**
- * Returns one item for the changes to some of a node's pending evictions. Values that pods share are written once
- * here too.
- */
-export function changedItem(of: HistoryItemOf, pods: readonly Noted[]): Item {
-  const gates = new Common<unknown>();
-  const common = commonOf();
-  return {
-    ...historyItem(CHANGED_PREFIX, of),
-    pods: pods.map((pod) => ({
-      ...common.pod(pod),
-      what: pod.what,
-      by: 'by' in pod ? gates.indexOf(pod.by) : undefined,
-      error: 'error' in pod ? pod.error : undefined,
-      from: 'from' in pod ? { due: pod.from.fireAt, why: common.why(pod.from.reasons) } : undefined,
-    })),
-    ...common.values(),
-    brakes: gates.values,
-  };
-}
-
-function historyItem(prefix: string, { ref, at, pass, days }: HistoryItemOf): Item {
-  return {
-    pk: nodeKey(ref),
-    sk: `${prefix}${padded(at)}#${pass}`,
-    clusterKey: `${history(ref.cluster)}${shardOf(ref)}`,
-    clusterSort: `${padded(at)}#${ref.node}#${pass}`,
-    ttl: historyTtl(at, days),
-  };
-}
-
-/**
- * Returns the item attributes for the removal times of some pods, the last of them at `last`. A pod costs 30 bytes.
- */
-export const goneAttributes = (last: EpochMs, pods: readonly GonePod[], days: number): Item => ({
-  pods: Object.fromEntries(pods.map(({ uid, at }) => [packed(uid), last - at])),
-  ttl: historyTtl(last, days),
-});
-
-const goneSchema = z.object({
-  sk: z.string().regex(/^GONE#\d{16}#/),
-  pods: z.record(z.string().min(1), z.int().nonnegative()),
-});
-
-/** Parses a GONE item. Throws `StoreError`. */
-export function parseGoneItem(item: Item): readonly GonePod[] {
-  const { sk, pods } = parseStored(goneSchema, item, nameOf(item));
-  const last = Number(sk.slice(GONE_PREFIX.length).slice(0, MOMENT_DIGITS));
-  return Object.entries(pods).map(([uid, beforeMs]) => ({ uid: unpacked(uid), at: last - beforeMs }));
-}
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-/** The prefix of a UID that is not a UUID and is stored unchanged. */
-const AS_IT_IS = '=';
-
-/** Returns a UUID in 22 characters. */
-const packed = (uid: PodUid): string =>
-  UUID.test(uid) ? Buffer.from(uid.replaceAll('-', ''), 'hex').toString('base64url') : `${AS_IT_IS}${uid}`;
-
-function unpacked(text: string): PodUid {
-  if (text.startsWith(AS_IT_IS)) return podUid(text.slice(AS_IT_IS.length));
-  const hex = Buffer.from(text, 'base64url').toString('hex');
-  return podUid(hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-'));
-}
-
-/** Collects the values that all kinds of history have of each pod, for one item. */
-function commonOf() {
-  const namespaces = new Common<string>();
-  const reasons = new Common<readonly DeadlineCause[]>();
-  return {
-    why: (given: readonly DeadlineCause[]) => reasons.indexOf(given),
-    pod: (pod: FinalRecord | Noted) => ({
-      uid: pod.uid,
-      name: pod.name,
-      ns: namespaces.indexOf(pod.namespace),
-      due: pod.fireAt,
-      why: reasons.indexOf(pod.reasons),
-    }),
-    values: () => ({ namespaces: namespaces.values, reasons: reasons.values }),
-  };
-}
-
-/** Distinct values, in the order of their first use. */
-class Common<T> {
-  readonly values: T[] = [];
-  readonly #indexes = new Map<string, number>();
-
-  indexOf(value: T): number {
-    const key = JSON.stringify(value);
-    const known = this.#indexes.get(key);
-    if (known !== undefined) return known;
-    this.#indexes.set(key, this.values.length);
-    return this.values.push(value) - 1;
-  }
-}
-
-const historyItemSchema = z.object({
-  sk: z.string().regex(/^(ENDED|CHANGED)#\d{16}#/),
-  pods: z.array(z.record(z.string(), z.unknown())),
-  namespaces: z.array(z.unknown()),
-  reasons: z.array(z.unknown()),
-  starts: z.array(z.unknown()).default([]),
-  versions: z.array(z.unknown()).default([]),
-  brakes: z.array(z.unknown()).default([]),
-});
-
-/** Returns the time of an item of history. Throws `StoreError`. */
-export function momentOfHistory(item: Item): EpochMs {
-  const { sk } = parseStored(historyItemSchema, item, nameOf(item));
-  return Number(sk.slice(sk.indexOf('#') + 1).slice(0, MOMENT_DIGITS));
-}
-
-/** Parses an ENDED item. With `only`, returns only these pods. Throws `StoreError`. */
-export function parseEndedItem(item: Item, only?: ReadonlySet<unknown>): readonly EndedPod[] {
-  const what = nameOf(item);
-  const { pods, namespaces, reasons, starts, versions } = parseStored(historyItemSchema, item, what);
-  const endedAt = momentOfHistory(item);
-  const wanted = only ? pods.filter(({ uid }) => only.has(uid)) : pods;
-  return wanted.map(({ uid, name, ns, since, from, due, end, why, v, late, ...more }) =>
-    parseStored(
-      endedSchema,
-      {
-        ...{ ...more, uid, name, podSince: since, fireAt: due, outcome: end, endedAt },
-        namespace: namespaces[Number(ns)],
-        reasons: reasons[Number(why)],
-        version: versions[Number(v)],
-        ...(from === undefined ? {} : { startedAt: starts[Number(from)] }),
-        ...(late === undefined ? {} : { lateMs: late }),
-      },
-      what,
-    ),
-  );
-}
-
-const movedFrom = z.object({ due: z.unknown(), why: z.unknown() });
-
-/** Parses a CHANGED item. Throws `StoreError`. */
-export function parseChangedItem(item: Item): readonly Noted[] {
-  const name = nameOf(item);
-  const { pods, namespaces, reasons, brakes: gates } = parseStored(historyItemSchema, item, name);
-  return pods.map(({ ns, due, why, by, from, ...more }) => {
-    const before = from === undefined ? undefined : parseStored(movedFrom, from, name);
-    return parseStored(
-      notedSchema,
-      {
-        ...more,
-        namespace: namespaces[Number(ns)],
-        fireAt: due,
-        reasons: reasons[Number(why)],
-        ...(by === undefined ? {} : { by: gates[Number(by)] }),
-        ...(before ? { from: { fireAt: before.due, reasons: reasons[Number(before.why)] } } : {}),
-      },
-      name,
-    );
-  });
-}
-
-const nameOf = (item: Item): string => `item ${item['sk']} of ${item['pk']}`;

@@ -1,4 +1,6 @@
-import type { CreateTableCommandInput } from '@aws-sdk/client-dynamodb';
+import * as z from 'zod';
+import { once } from '#shared/time/cache.ts';
+import { HISTORY_DAYS, MAX_HISTORY_DAYS } from '../stored.ts';
 
 /** The attribute with the time from which DynamoDB may remove an item, in epoch seconds. */
 export const TTL_ATTRIBUTE = 'ttl';
@@ -15,27 +17,16 @@ export const RELEASE_TAG = 'taintward:release';
 /** The sparse index of registrations, audit entries, and each cluster's tainted nodes and history. */
 export const CLUSTER_INDEX = 'by-cluster';
 
+/** A tag is text that any user may have written. */
+const daysOfTag = z.coerce.number().int().positive().max(MAX_HISTORY_DAYS).catch(HISTORY_DAYS);
+
 /**
- * Returns the definition of the table to create. Everything but the keys is read from the table itself, so the index
- * holds only keys.
+ * Returns a function that reads the days in the table's tag once, for writers whose environment does not set them. It
+ * never rejects: an unreadable tag must not prevent a user from stopping evictions.
  */
-export function tableDefinition(tableName: string): CreateTableCommandInput {
-  const text = (name: string) => ({ AttributeName: name, AttributeType: 'S' }) as const;
-  const keys = (hash: string, range: string) => [
-    { AttributeName: hash, KeyType: 'HASH' as const },
-    { AttributeName: range, KeyType: 'RANGE' as const },
-  ];
-  return {
-    TableName: tableName,
-    BillingMode: 'PAY_PER_REQUEST',
-    AttributeDefinitions: ['pk', 'sk', 'clusterKey', 'clusterSort'].map(text),
-    KeySchema: keys('pk', 'sk'),
-    GlobalSecondaryIndexes: [
-      {
-        IndexName: CLUSTER_INDEX,
-        KeySchema: keys('clusterKey', 'clusterSort'),
-        Projection: { ProjectionType: 'KEYS_ONLY' },
-      },
-    ],
-  };
+export function historyDaysOf(table: {
+  tag(name: string): Promise<string | undefined>;
+}): () => Promise<number> {
+  const days = once(async () => daysOfTag.parse(await table.tag(HISTORY_DAYS_TAG)));
+  return () => days().catch(() => HISTORY_DAYS);
 }

@@ -6,7 +6,8 @@ import { type ClusterName, nodeKey, nodeName } from '#shared/eviction/identity.t
 import { LEASE_PREFIX } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { RATE_PREFIX } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { CLUSTER_PREFIX } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
-import { historyKeys, taintedKeys } from '#shared/state/dynamodb/items.ts';
+import { historyKeys } from '#shared/state/dynamodb/history-items.ts';
+import { taintedKeys } from '#shared/state/dynamodb/items.ts';
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import { clusterKeys } from '../../../cdk/cluster-items.ts';
 import { onlyKeys } from '../../../cdk/state.ts';

@@ -5,8 +5,8 @@ import { copyTable } from '#shared/operations/fleet/copy-table.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
 import { createTestTable, type TestTable } from '#test/aws/dynamodb-table.ts';
+import { tableDefinition } from '#test/aws/table-definition.ts';
 import { aNode, aRef, NOW, someRecords } from '../partition-builders.ts';
 
 let table: TestTable;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { expiredRecord } from '#functions/expiry/expired-record.ts';
 import { ending } from '#shared/eviction/records.ts';
-import { endedItem } from '#shared/state/dynamodb/items.ts';
+import { endedItem } from '#shared/state/dynamodb/history-items.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { aRecord, aRef, NOW } from '#test/contracts/partition-builders.ts';
 import { anExpiry, imageOf } from './stream-records.ts';

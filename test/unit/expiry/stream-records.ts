@@ -1,7 +1,7 @@
 import type { AttributeValue, DynamoDBRecord } from 'aws-lambda';
 import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
-import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { scheduledItem } from '#shared/state/dynamodb/items.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 

@@ -11,12 +11,8 @@ import {
   parseDueMessage,
 } from '#shared/aws/due-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
-import {
-  DynamoDbTable,
-  fromAttributes,
-  type Item,
-  toAttributes,
-} from '#shared/state/dynamodb/dynamodb-table.ts';
+import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { changed, changesOf } from './changes.ts';
 import { FILES_MEANING, readFiles, writtenFiles } from './kept-files.ts';

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Item } from '#shared/state/dynamodb/dynamodb-table.ts';
+import type { Item } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { changed } from './changes.ts';
 import type { KeptFiles } from './kept-files.ts';
 import type { KeptObjects } from './kept-objects.ts';

@@ -10,7 +10,7 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/items.ts';
+import { parseChangedItem, parseGoneItem } from '#shared/state/dynamodb/history-items.ts';
 import type { Fault } from '#shared/state/fault.ts';
 import type { History } from '#shared/state/history.ts';
 import type { Lease, LeaseRecord, Leases } from '#shared/state/lease.ts';

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import type { Template } from 'aws-cdk-lib/assertions';
-import { CLUSTER_INDEX, tableDefinition } from '#shared/state/dynamodb/table-definition.ts';
+import { CLUSTER_INDEX } from '#shared/state/dynamodb/table-definition.ts';
+import { tableDefinition } from '#test/aws/table-definition.ts';
 import { resourceWith } from './resources.ts';
 import { synthesized } from './synthesized.ts';
 

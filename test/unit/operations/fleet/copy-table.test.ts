@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AttributeValue, BatchWriteItemCommand, ScanCommand } from '@aws-sdk/client-dynamodb';
 import { copyTable } from '#shared/operations/fleet/copy-table.ts';
-import { toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { fakeClient } from '#test/world/fake-dynamodb.ts';
 

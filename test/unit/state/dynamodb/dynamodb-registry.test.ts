@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { clusterName } from '#shared/eviction/identity.ts';
+import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registry.ts';
-import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { Access } from '#shared/state/registry.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';

@@ -2,9 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DynamoDBClient } from '@aws-sdk/client-dynamodb';
 import { clusterName, type NodeRef, nodeName, podUid } from '#shared/eviction/identity.ts';
+import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { endedItem, nodeItemKey, scheduledItem, taintedKeys } from '#shared/state/dynamodb/items.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { endedItem } from '#shared/state/dynamodb/history-items.ts';
+import { nodeItemKey, scheduledItem, taintedKeys } from '#shared/state/dynamodb/items.ts';
 import { aNode, anEnding, aRecord, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { type Answer, type Request, scriptedDynamoDb } from './scripted-dynamodb.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DynamoDbTable, fromAttributes, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { fromAttributes, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { inNoTime } from '#test/world/driven-timers.ts';
 import { type Answer, type Request, scriptedDynamoDb } from './scripted-dynamodb.ts';
 

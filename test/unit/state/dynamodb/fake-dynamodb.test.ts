@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DynamoDbHistory } from '#shared/state/dynamodb/dynamodb-history.ts';
+import { fromAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbLeases } from '#shared/state/dynamodb/dynamodb-leases.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
-import { DynamoDbTable, fromAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { aNode, aRecord, aRef } from '#test/contracts/partition-builders.ts';

@@ -7,7 +7,8 @@ import { DynamoDbClusterRegistry } from '#shared/state/dynamodb/dynamodb-registr
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
-import { historyKeys, padded, taintedKeys } from '#shared/state/dynamodb/items.ts';
+import { historyKeys } from '#shared/state/dynamodb/history-items.ts';
+import { padded, taintedKeys } from '#shared/state/dynamodb/items.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { aNode, anEnding, aRecord, NOW } from '#test/contracts/partition-builders.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';

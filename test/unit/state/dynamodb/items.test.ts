@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, nodeName, type PodUid, podUid } from '#shared/eviction/identity.ts';
 import type { Noted } from '#shared/eviction/noted.ts';
-import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-table.ts';
+import { fromAttributes, type Item, toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import {
   changedItem,
   endedItem,
@@ -11,10 +11,12 @@ import {
   goneAttributes,
   goneSince,
   momentOfHistory,
-  nodeAttributes,
   parseChangedItem,
   parseEndedItem,
   parseGoneItem,
+} from '#shared/state/dynamodb/history-items.ts';
+import {
+  nodeAttributes,
   parseScheduledItem,
   refOfItem,
   scheduledItem,

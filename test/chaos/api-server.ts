@@ -56,6 +56,6 @@ export function behindGate(gate: Gate): Victim {
     },
     resume: () => goOn(),
     // The proxy is behind the stopped gate, so its responses are not received.
-    hearsAnswers: true,
+    receivesAnswers: true,
   };
 }

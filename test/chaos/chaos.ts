@@ -9,10 +9,10 @@ import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { behindGate } from './api-server.ts';
 import { historyOf } from './history.ts';
 import { deadlinesOf, judge, type Time, type Violation } from './judge.ts';
-import { People } from './people.ts';
 import { type Fault, inWords, type Plan, planOf, type Scale, Tolerations } from './plan.ts';
-import { Weathered } from './sky.ts';
+import { Users } from './users.ts';
 import type { Form, Victim } from './victim.ts';
+import { Weathered } from './weather.ts';
 
 /** The longest retry interval of any component is five minutes. */
 const QUIET_WITHIN_MS = 8 * 60_000;
@@ -92,22 +92,22 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
     clocked: named(({ setClock }) => setClock),
   });
   const random = new SeededRandom(scale.seed + 1);
-  const people = new People(cluster, random, new Tolerations(random, plan.longestSeconds));
+  const users = new Users(cluster, random, new Tolerations(random, plan.longestSeconds));
   tell(`making ${scale.nodes} nodes of ${scale.podsPerNode} pods`);
-  await people.settle(plan);
+  await users.settle(plan);
   await form.ready();
 
   const weathered = new Weathered(new SeededRandom(scale.seed + 2));
   tap.carry = weathered.carry;
   const unheard: Time[] = [];
   const suffering = { victims: new Map(victims.map((each) => [each.name, each])), gate, weathered, unheard };
-  await play(plan, { people, suffering, tell, endAt: scale.minutes * 60_000 });
+  await play(plan, { users, suffering, tell, endAt: scale.minutes * 60_000 });
   cluster.witness.check();
 
   tell('quiet');
   const quietAt = Date.now();
   await form.ready();
-  const history = () => historyOf(cluster.witness, { requests: [], unheard }, people.deleted, Date.now());
+  const history = () => historyOf(cluster.witness, { requests: [], unheard }, users.deleted, Date.now());
   let nothingSince: number | undefined;
   await until(
     'nothing is due',
@@ -122,7 +122,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   cluster.witness.check();
 
   const passed = { requests: tap.requests, unheard };
-  const found = judge(historyOf(cluster.witness, passed, people.deleted, Date.now()));
+  const found = judge(historyOf(cluster.witness, passed, users.deleted, Date.now()));
   const { evictions, violations, lateMs, savedAfterMs, lookAgeMs } = found;
   return {
     ...scale,
@@ -160,12 +160,12 @@ interface Suffering {
 async function play(
   plan: Plan,
   {
-    people,
+    users,
     suffering,
     tell,
     endAt,
   }: {
-    readonly people: People;
+    readonly users: Users;
     readonly suffering: Suffering;
     readonly tell: Settings['tell'];
     readonly endAt: number;
@@ -173,10 +173,10 @@ async function play(
 ): Promise<void> {
   const beganAt = Date.now();
   const ended = new AbortController();
-  const replacing = people.replace(ended.signal);
+  const replacing = users.replace(ended.signal);
   const doing: Promise<void>[] = [];
   const acts = [
-    ...plan.deeds.map(({ at, act }) => ({ at, begin: () => people.do(act) })),
+    ...plan.deeds.map(({ at, act }) => ({ at, begin: () => users.do(act) })),
     ...plan.faults.map(({ at, act }) => ({
       at,
       begin: () => {
@@ -221,7 +221,7 @@ async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffe
       victim?.pause?.();
       await passes(fault.durationMs);
       victim?.resume?.();
-      if (victim?.hearsAnswers) unheard.push({ from, to: Date.now() });
+      if (victim?.receivesAnswers) unheard.push({ from, to: Date.now() });
       return;
     }
     default:

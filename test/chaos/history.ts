@@ -1,7 +1,7 @@
 import type { TappedRequest } from '#test/cluster/rig/wiretap.ts';
 import type { NodeMoment, Witness } from '#test/cluster/rig/witness.ts';
 import type { History, NodeTurn, SentDelete, Time } from './judge.ts';
-import { askedAt } from './people.ts';
+import { askedAt } from './users.ts';
 
 /** The maximum time between the response about its node and a delete, as the service promises. */
 const LOOK_MAX_AGE_MS = 250;

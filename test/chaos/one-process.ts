@@ -35,7 +35,7 @@ export async function oneProcess({ account, gate }: Way): Promise<Form> {
     pause: () => service.pause(),
     resume: () => service.resume(),
     setClock: (aheadMs: number) => clock.set(aheadMs),
-    hearsAnswers: true,
+    receivesAnswers: true,
   } as const;
   return {
     victims: [victim],

@@ -11,7 +11,7 @@ export interface Victim {
   /** Sets its own clock to so many milliseconds ahead of the machine's; absent: it has no clock of its own. */
   readonly setClock?: (aheadMs: number) => void;
   /** True if the evicting process does not receive the proxy's responses while this victim is suspended. */
-  readonly hearsAnswers?: true;
+  readonly receivesAnswers?: true;
 }
 
 /** The service in one of its forms, on one cluster. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { operatorAccount } from '#test/cluster/rig/operator-account.ts';
 import { npmStart } from '#test/transcripts/npm-start.ts';
 import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 import { fileStage } from './rig/file-stage.ts';
-import { person } from './rig/people.ts';
 import { CONTEXT } from './rig/stage.ts';
 import { tolerates } from './rig/tolerations.ts';
 
@@ -23,7 +23,7 @@ const BUILT_IN: readonly (readonly [RegExp, string])[] = [
 test('matches the recorded session at a real API server', async (t) => {
   const { cluster, kubeconfig } = stage();
   const { state } = await npmStart(t, '--enforce', '--context', CONTEXT, '--kubeconfig', kubeconfig);
-  const { token } = await person(cluster, 'admin');
+  const { token } = await operatorAccount(cluster, 'admin');
   const own = await stage().writeKubeconfig('own.kubeconfig', cluster.connection, token);
   const at = new Transcript({
     always: ['--state-dir', state],

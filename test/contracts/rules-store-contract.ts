@@ -8,7 +8,7 @@ import { eventually } from './eventually.ts';
 import { aCluster, NOW } from './partition-builders.ts';
 
 /** A rules store under contract; every test uses clusters of its own, so one instance serves all tests. */
-export interface RulebookUnderContract {
+export interface RulesStoreUnderContract {
   readonly rulesStore: RulesStore;
   close(): Promise<void>;
 }
@@ -62,9 +62,9 @@ const HOLDS: readonly Hold[] = [
 ];
 
 /** Registers the tests that every implementation of `RulesStore` has to pass. */
-export function rulebookContract(name: string, make: () => Promise<RulebookUnderContract>): void {
+export function rulesStoreContract(name: string, make: () => Promise<RulesStoreUnderContract>): void {
   describe(`${name} keeps the contract of rules stores`, () => {
-    let underContract: RulebookUnderContract | undefined;
+    let underContract: RulesStoreUnderContract | undefined;
     let rulesStore: RulesStore;
     before(async () => {
       underContract = await make();

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import type { RelayStatus } from '#shared/operations/look/status.ts';
 import { VERSION } from '#shared/version.ts';
 import { kubeconfigText } from '#test/cluster/rig/kubeconfig.ts';
-import { person } from '#test/cluster/rig/people.ts';
+import { operatorAccount } from '#test/cluster/rig/operator-account.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { LATENESS, type Said, Transcript } from '#test/transcripts/transcript.ts';
@@ -95,7 +95,7 @@ test('matches the recorded session at a deployment', async (t) => {
   await at.say('what-if', 'beta', '--taint', 'maintenance=now:NoExecute', '--nodes', node);
   at.note('Who has rights of their own in the cluster asks by these.');
   const own = join(dir, 'kubeconfig');
-  const { token } = await person(cluster, 'viewer');
+  const { token } = await operatorAccount(cluster, 'viewer');
   writeFileSync(own, await kubeconfigText([{ context: 'beta', connection: cluster.connection, token }]));
   const live = ['--context', 'beta', '--kubeconfig', own];
   await at.say('explain', 'node', node, ...there, ...live);

@@ -9,7 +9,7 @@ import type { LiveNode, LivePod, Resource } from '#shared/kubernetes/api.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
-import { SpeakingView } from '#test/world/speaking-view.ts';
+import { SendingView } from '#test/world/sending-view.ts';
 import { hostileJson, sameMeaning } from './hostile.ts';
 import type { Kind, Outcome } from './kind.ts';
 import { must, refusal } from './refusal.ts';
@@ -355,7 +355,7 @@ async function watched(api: RestApi): Promise<void> {
   }
 }
 
-const viewOf = () => new SpeakingView(clusterName('prod'), 1);
+const viewOf = () => new SendingView(clusterName('prod'), 1);
 
 const tainted = (name: NodeName): LiveNode => ({
   name,

@@ -20,9 +20,9 @@ import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/sqlit
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { type Store, StoreError } from '#shared/state/store.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { CLUSTER, NOW, REF } from '#test/unit/upgrade/messages.ts';
 import { RELEASES } from '#test/unit/upgrade/releases.ts';
 import { readAll, writeAll } from '#test/unit/upgrade/stored.ts';
-import { CLUSTER, NOW, REF } from '#test/unit/upgrade/told.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { emptied } from './emptied.ts';

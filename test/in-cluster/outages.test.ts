@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
-import { assertToldOnce, assertUntouched } from '#test/cluster/rig/deadline.ts';
+import { assertReportedOnce, assertUntouched } from '#test/cluster/rig/deadline.ts';
 import { evictedOnTime, momentComes } from '#test/cluster/rig/on-time.ts';
 import { Replicas } from '#test/cluster/rig/replicas.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
@@ -42,7 +42,7 @@ test('the standby leads within 15 s after the leader is killed, and keeps every 
   const killedAt = Date.now();
   const { at } = await standby.untilSaid('This replica is the leader');
   const late = await Promise.all(pods.map((pod, index) => evictedOnTime(pod, times[index] ?? 0, tainted)));
-  assertToldOnce(replicas.cluster.witness, ...pods);
+  assertReportedOnce(replicas.cluster.witness, ...pods);
   t.diagnostic(`led after ${at - killedAt} ms; evicted ${late.join(', ')} ms after the deadlines`);
 });
 
@@ -104,7 +104,7 @@ test('evicts nothing early or twice, and loses nothing, after all replicas were 
     t.diagnostic(`${pod.name} went ${at - startedAt} ms after a replica was started`);
   }
   await evictedOnTime(onTime, 75, tainted);
-  assertToldOnce(replicas.cluster.witness, ...pods);
+  assertReportedOnce(replicas.cluster.witness, ...pods);
 });
 
 test('evicts nothing early or twice, and loses nothing, after the API server was unreachable for a minute', async (t) => {
@@ -129,5 +129,5 @@ test('evicts nothing early or twice, and loses nothing, after the API server was
   await evictedOnTime(onTime, 90, tainted);
   // The first replica to acquire the lease again leads, and another former leader restarts.
   assert.ok([leader, standby].some((each) => each.ended === undefined));
-  assertToldOnce(replicas.cluster.witness, due, onTime);
+  assertReportedOnce(replicas.cluster.witness, due, onTime);
 });

@@ -4,7 +4,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, type TestContext, test } from 'node:test';
-import { assertToldOnce } from '#test/cluster/rig/deadline.ts';
+import { assertReportedOnce } from '#test/cluster/rig/deadline.ts';
 import { evictedOnTime } from '#test/cluster/rig/on-time.ts';
 import { Replicas } from '#test/cluster/rig/replicas.ts';
 import type { ServiceProcess } from '#test/cluster/rig/service-process.ts';
@@ -68,7 +68,7 @@ test('replicas are updated to the next release, and back, one by one, and every 
   await leads(back);
 
   const late = await Promise.all(pods.map((pod, index) => evictedOnTime(pod, times[index] ?? 0, tainted)));
-  assertToldOnce(cluster.witness, ...pods);
+  assertReportedOnce(cluster.witness, ...pods);
   t.diagnostic(`evicted ${late.join(', ')} ms after the deadlines`);
 });
 

@@ -19,8 +19,8 @@ import { runName, TestCluster } from '#test/cluster/rig/test-cluster.ts';
 import { tolerates } from '#test/cluster/rig/tolerations.ts';
 import { until } from '#test/cluster/rig/until.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
+import { DeltaReplica } from '#test/world/delta-replica.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
-import { ToldCluster } from '#test/world/told-cluster.ts';
 
 /** `FOLLOWING_SEED=<number>` repeats one history, as far as a real server permits. */
 const SEED = Number(process.env['FOLLOWING_SEED'] ?? Math.floor(Math.random() * 1_000_000));
@@ -112,7 +112,7 @@ class History {
   readonly #direct: RestApi;
   readonly #pods: NotedPods;
   readonly #view = new ClusterView(clusterName('c'), 1);
-  readonly #told = new ToldCluster(this.#view);
+  readonly #replica = new DeltaReplica(this.#view);
   readonly #watch: ClusterWatch;
   readonly #nodes = Array.from({ length: NODES }, (_, index) => `n${index}`);
   readonly #podNames = Array.from({ length: PODS }, (_, index) => `p${index}`);
@@ -148,7 +148,7 @@ class History {
         counted: () => undefined,
         deleted: () => undefined,
         gone: () => undefined,
-        tell: (subjects) => this.#told.hear(subjects),
+        tell: (subjects) => this.#replica.apply(subjects),
       },
     );
   }
@@ -408,7 +408,7 @@ class History {
     const known = this.#view.counts.nodes - gone.length;
     return [
       ...(known === nodes.length ? [] : [`${known} nodes are known, but there are ${nodes.length}`]),
-      ...this.#told.faults({ nodes, pods, podWatches: [...this.#pods.standing.values()] }),
+      ...this.#replica.faults({ nodes, pods, podWatches: [...this.#pods.standing.values()] }),
     ];
   }
 

@@ -9,7 +9,7 @@ import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { permitsContract } from '#test/contracts/permits-contract.ts';
-import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 import { StatePlace } from './state-place.ts';
 
@@ -28,7 +28,7 @@ historyContract('KubernetesHistory, on a real API server,', async () => {
   return { store, history, notes: history, close: () => place.close() };
 });
 
-rulebookContract('ObjectRulesStore, on a real API server,', async () => {
+rulesStoreContract('ObjectRulesStore, on a real API server,', async () => {
   const place = await StatePlace.open();
   const rulesStore = new ObjectRulesStore({ objects: place.objects(STATE_GROUP, EVICTION_RULES) });
   return { rulesStore, close: () => place.close() };

@@ -4,8 +4,8 @@ import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, isHeldBy, policyOf } from './law.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import { type EvictedPod, isHeldBy, policyOf } from './naive-rules.ts';
 import type { Ruling } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
@@ -277,7 +277,7 @@ export class GuardJudge {
   }
 
   /** Reports whether a pod must not be evicted because too many nodes are down. `seen`: the state of its node in the decision. */
-  forbids(cluster: ClusterName, of: Defendant, seen: number, sentAt: EpochMs): boolean {
+  forbids(cluster: ClusterName, of: EvictedPod, seen: number, sentAt: EpochMs): boolean {
     const watched = this.#watched.get(cluster);
     const storedRules = this.#bench.rulesStore?.now(cluster);
     if (!watched || !storedRules || !DOWN_KEYS.includes(of.key)) return false;
@@ -306,8 +306,8 @@ export class GuardJudge {
     const past = spells.filter((each) => each.node === node && each.since <= seen);
     let first = past.pop();
     for (let before = past.pop(); first && before?.until; before = past.pop()) {
-      const heardBy = disturbances.excusedUntil(cluster.name, before.until.at + weather.climate.watchLagMs);
-      if (first.from > heardBy) break;
+      const seenBy = disturbances.excusedUntil(cluster.name, before.until.at + weather.climate.watchLagMs);
+      if (first.from > seenBy) break;
       first = before;
     }
     return first?.since ?? 0;

@@ -8,12 +8,11 @@ import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { LogFields } from '#shared/telemetry/log.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { GuardJudge } from './guard-judge.ts';
-import type { House } from './house.ts';
-import { policyOf } from './law.ts';
 import { LeaseJudge } from './lease-judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { MessageJudge } from './message-judge.ts';
 import { type Compared, NaiveJudge } from './naive-judge.ts';
+import { policyOf } from './naive-rules.ts';
 import type { Paced } from './pace-judge.ts';
 import { PolicyJudge } from './policy-judge.ts';
 import type { Surroundings } from './process.ts';
@@ -21,15 +20,16 @@ import { type PromiseName, type Tried, untried } from './promises.ts';
 import { RecordJudge } from './record-judge.ts';
 import type { Queues } from './scene.ts';
 import type { Sent } from './simulated-api.ts';
-import type { Ruling, SimulatedRulebook } from './simulated-rules-store.ts';
+import type { Ruling, SimulatedRulesStore } from './simulated-rules-store.ts';
+import type { SimulatedStorage } from './simulated-storage.ts';
 import type { Freedom } from './truth.ts';
 
 /** The objects that a judge observes. */
 export interface Bench extends Surroundings {
-  readonly house: House;
+  readonly storage: SimulatedStorage;
   readonly queues: Queues;
   readonly clusters: readonly LiveCluster[];
-  readonly rulesStore: SimulatedRulebook | undefined;
+  readonly rulesStore: SimulatedRulesStore | undefined;
   /** Called when a promise is tested. */
   readonly tried: (promise: PromiseName) => void;
 }

@@ -115,7 +115,7 @@ export class Knowledge {
   }
 
   /** Reports whether the service had received any of these states by `at`, from a relay that saw it and held the lease. */
-  toldOfAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
+  sentAny(node: NodeName, states: readonly number[], at: EpochMs): boolean {
     const told = this.#toldOf(node).states;
     return states.some((state) => {
       const toldAt = told.get(state);
@@ -130,7 +130,7 @@ export class Knowledge {
   }
 
   /** Returns the states that the service may have received by `at` as a node's newest. */
-  perhapsTold(node: NodeName, at: EpochMs): readonly number[] {
+  perhapsSent(node: NodeName, at: EpochMs): readonly number[] {
     return [...this.#toldOf(node).newest].filter(([, toldAt]) => toldAt <= at).map(([state]) => state);
   }
 

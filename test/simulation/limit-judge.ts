@@ -2,8 +2,8 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
+import { type EvictedPod, type NaiveRules, OUT_OF_SERVICE } from './naive-rules.ts';
 import type { Sent } from './simulated-api.ts';
 
 /** The maximum age of rules when a deletion is sent. */
@@ -12,20 +12,20 @@ const RULES_AGE_MS = 1_000;
 /** P9, by the number of evicted pods of each workload within the window of the policy's limit, in its plainest form. */
 export class LimitJudge {
   readonly #bench: Bench;
-  readonly #law: Law | undefined;
+  readonly #rules: NaiveRules | undefined;
   readonly #accuse: Accuse;
   readonly #gone = new Map<string, EpochMs[]>();
   /** Deletions of pods whose workload had a limit all the time. */
   judged = 0;
 
-  constructor(bench: Bench, law: Law | undefined, accuse: Accuse) {
+  constructor(bench: Bench, rules: NaiveRules | undefined, accuse: Accuse) {
     this.#bench = bench;
-    this.#law = law;
+    this.#rules = rules;
     this.#accuse = accuse;
   }
 
-  /** `of`: one defendant for each taint that the decision may be based on. */
-  deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
+  /** `of`: one evictedPod for each taint that the decision may be based on. */
+  deletion({ name }: LiveCluster, pod: LivePod, { sentAt }: Sent, of: readonly EvictedPod[]): void {
     if (!pod.owner || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE)) return;
     const workload = [name, pod.namespace, pod.owner.kind, pod.owner.name].join('/');
     const gone = [...(this.#gone.get(workload) ?? []), sentAt];
@@ -45,7 +45,7 @@ export class LimitJudge {
   }
 
   #limits(name: ClusterName, from: EpochMs, to: EpochMs) {
-    const policies = this.#law?.policies(name, from, to) ?? [];
+    const policies = this.#rules?.policies(name, from, to) ?? [];
     return policies.map(({ maxEvictionsPerWorkload }) => maxEvictionsPerWorkload);
   }
 }

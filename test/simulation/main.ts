@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pMap from 'p-map';
 import { CLIMATES, type Climate, type ClimateName } from './climates.ts';
-import { Crew } from './crew.ts';
 import { HISTORY_KINDS, type HistoryKind, sweepKind } from './history-kinds.ts';
 import { hunt, PLANTED, UNTIL_CAUGHT } from './planted.ts';
 import { plantedReport, report, violationReport } from './report.ts';
@@ -11,6 +10,7 @@ import type { Shrunk } from './shrink.ts';
 import { simulate } from './simulate.ts';
 import { NO_SWEEP, type Sweep, together } from './sweep.ts';
 import type { Common } from './worker.ts';
+import { WorkerPool } from './worker-pool.ts';
 
 /** The seeds that a worker plays before it reports the result. */
 const CHUNK = 10;
@@ -126,14 +126,14 @@ async function huntAll(words: string): Promise<void> {
 /** Plays histories, and shortens those that break a promise. */
 async function playAll(): Promise<void> {
   const workers = Math.max(1, Math.min(wanted, Math.ceil(histories / CHUNK)));
-  const crew = new Crew(workers, common);
+  const pool = new WorkerPool(workers, common);
   const begunAt = performance.now();
   let all: Sweep = NO_SWEEP;
   let done = 0;
   let saidAt = begunAt;
   // An interrupt prints the results up to that time.
-  process.once('SIGINT', () => crew.stop());
-  await crew.share(chunks(), async (seeds, ask) => {
+  process.once('SIGINT', () => pool.stop());
+  await pool.share(chunks(), async (seeds, ask) => {
     const found = await ask<Sweep>({ seeds, climates });
     all = together(all, found);
     done += seeds.length;
@@ -148,11 +148,11 @@ async function playAll(): Promise<void> {
   });
   const seconds = (performance.now() - begunAt) / 1000;
   process.stdout.write(report(all, { seed, histories: done, seconds, workers }));
-  await crew.share(all.violations.slice(0, SHRUNK), async ({ seed: failing, climate }, ask) => {
+  await pool.share(all.violations.slice(0, SHRUNK), async ({ seed: failing, climate }, ask) => {
     const shrunk = await ask<Shrunk | undefined>({ shrink: failing, climate });
     if (shrunk) process.stdout.write(violationReport(failing, shrunk));
   });
-  await crew.dismiss();
+  await pool.dismiss();
   if (options.json)
     writeFileSync(
       options.json,

@@ -84,7 +84,7 @@ export class MessageJudge {
 
   /** A relay may acquire a lease without receiving the answer. */
   async #readLease(message: OutgoingMessage): Promise<void> {
-    const epoch = await this.#bench.house.open.leases.epoch(this.#about(message.body).cluster);
+    const epoch = await this.#bench.storage.open.leases.epoch(this.#about(message.body).cluster);
     if (epoch !== undefined) this.#knowledgeOf(message)?.leaseTaken(epoch);
   }
 

@@ -32,9 +32,9 @@ export class Operator {
   }
 
   async #unregister(): Promise<void> {
-    const { clock, disturbances, house, story, random } = this.#scene;
+    const { clock, disturbances, storage, story, random } = this.#scene;
     const { name } = this.#cluster;
-    const { registry } = house.open;
+    const { registry } = storage.open;
     const found = await registry.get(name);
     if (!found || found.access.kind === 'unreadable') return;
     const registration = { ...found, access: found.access };

@@ -11,7 +11,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Scene } from './scene.ts';
 import type { SeededRandom } from './seeded-random.ts';
-import type { SimulatedRulebook } from './simulated-rules-store.ts';
+import type { SimulatedRulesStore } from './simulated-rules-store.ts';
 import { SECONDS, TAINT_KEYS } from './simulated-user.ts';
 
 const MINUTE_MS = 60_000;
@@ -68,7 +68,7 @@ type Order = (until: { readonly until?: EpochMs }) => () => void;
  */
 export class Owner {
   readonly #cluster: LiveCluster;
-  readonly #rulesStore: SimulatedRulebook;
+  readonly #rulesStore: SimulatedRulesStore;
   readonly #scene: Scene;
   readonly #random: SeededRandom;
   readonly #longestMs: readonly number[];
@@ -77,7 +77,7 @@ export class Owner {
   endAt: EpochMs;
 
   /** `random`: the owner's own random numbers, so that everything else happens as without owners. */
-  constructor(cluster: LiveCluster, rulesStore: SimulatedRulebook, random: SeededRandom, scene: Scene) {
+  constructor(cluster: LiveCluster, rulesStore: SimulatedRulesStore, random: SeededRandom, scene: Scene) {
     this.#cluster = cluster;
     this.#rulesStore = rulesStore;
     this.#random = random;

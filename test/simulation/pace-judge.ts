@@ -3,8 +3,8 @@ import type { ClusterName, PodUid } from '#shared/eviction/identity.ts';
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, type Law, OUT_OF_SERVICE } from './law.ts';
 import type { LiveCluster } from './live-cluster.ts';
+import { type EvictedPod, type NaiveRules, OUT_OF_SERVICE } from './naive-rules.ts';
 import type { Sent } from './simulated-api.ts';
 
 /** The lengths of time in which evictions must not exceed `rate` and `drain`, plus one second's worth at once. */
@@ -29,15 +29,15 @@ interface Gone {
 /** P9, by the evictions of each cluster in each length of time. */
 export class PaceJudge {
   readonly #bench: Bench;
-  readonly #law: Law | undefined;
+  readonly #rules: NaiveRules | undefined;
   readonly #accuse: Accuse;
   readonly #gone = new Map<ClusterName, Gone[]>();
   readonly #held = new Set<PodUid>();
   #windows = 0;
 
-  constructor(bench: Bench, law: Law | undefined, accuse: Accuse) {
+  constructor(bench: Bench, rules: NaiveRules | undefined, accuse: Accuse) {
     this.#bench = bench;
-    this.#law = law;
+    this.#rules = rules;
     this.#accuse = accuse;
   }
 
@@ -55,12 +55,17 @@ export class PaceJudge {
     this.#held.delete(uid);
   }
 
-  /** `of`: one defendant for each taint that the decision may be based on. */
-  deletion({ name, truth }: LiveCluster, { uid }: LivePod, { sentAt }: Sent, of: readonly Defendant[]): void {
-    const law = this.#law;
+  /** `of`: one evictedPod for each taint that the decision may be based on. */
+  deletion(
+    { name, truth }: LiveCluster,
+    { uid }: LivePod,
+    { sentAt }: Sent,
+    of: readonly EvictedPod[],
+  ): void {
+    const rules = this.#rules;
     const dueAt = truth.deadline(uid);
     // Evictions from out-of-service nodes are not rate-limited.
-    if (!law || dueAt === undefined || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE))
+    if (!rules || dueAt === undefined || of.length === 0 || of.some(({ key }) => key === OUT_OF_SERVICE))
       return;
     const gone = this.#gone.get(name) ?? [];
     this.#gone.set(name, gone);
@@ -71,7 +76,7 @@ export class PaceJudge {
   #judge(name: ClusterName, all: readonly Gone[], to: EpochMs, windowMs: number): void {
     const from = to - windowMs;
     const gone = all.filter(({ at }) => at > from);
-    const policies = this.#law?.policies(name, from - LASTS_MS - RULES_MS, to) ?? [];
+    const policies = this.#rules?.policies(name, from - LASTS_MS - RULES_MS, to) ?? [];
     const rate = Math.max(...policies.map((policy) => policy.rate ?? Infinity));
     const drain = Math.max(...policies.map((policy) => policy.drain));
     const limits = [

@@ -6,9 +6,9 @@ import type { LogFields } from '#shared/telemetry/log.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { GuardJudge } from './guard-judge.ts';
 import type { Accuse, Bench } from './judge.ts';
-import { type Defendant, Law, OUT_OF_SERVICE, policyOf } from './law.ts';
 import { LimitJudge } from './limit-judge.ts';
 import { type LiveCluster, zoneOf } from './live-cluster.ts';
+import { type EvictedPod, NaiveRules, OUT_OF_SERVICE, policyOf } from './naive-rules.ts';
 import { type Paced, PaceJudge } from './pace-judge.ts';
 import type { NodeObservation, Sent } from './simulated-api.ts';
 import { DOWN_KEYS, type Freedom } from './truth.ts';
@@ -37,7 +37,7 @@ export class PolicyJudge {
   readonly #bench: Bench;
   readonly #accuse: Accuse;
   readonly #guard: GuardJudge;
-  readonly #law: Law | undefined;
+  readonly #rules: NaiveRules | undefined;
   readonly #pace: PaceJudge;
   readonly #limits: LimitJudge;
   /** The first and the last time when each pod was blocked by a budget. */
@@ -57,9 +57,9 @@ export class PolicyJudge {
     this.#bench = bench;
     this.#guard = guard;
     this.#accuse = accuse;
-    this.#law = bench.rulesStore && new Law(bench.rulesStore);
-    this.#pace = new PaceJudge(bench, this.#law, accuse);
-    this.#limits = new LimitJudge(bench, this.#law, accuse);
+    this.#rules = bench.rulesStore && new NaiveRules(bench.rulesStore);
+    this.#pace = new PaceJudge(bench, this.#rules, accuse);
+    this.#limits = new LimitJudge(bench, this.#rules, accuse);
   }
 
   /** The evictions under the rates of clusters, and the cases in which pods may be evicted faster. */
@@ -97,7 +97,7 @@ export class PolicyJudge {
     this.#judge('deleted', cluster, pod, sent, looks, dueBy);
     this.#judgeMeans('deleted', cluster, pod, sent, looks, dueBy);
     const of = looks.flatMap((look) =>
-      dueBy(look).map((key) => defendant(cluster, pod, look.state ?? 0, key)),
+      dueBy(look).map((key) => evictedPod(cluster, pod, look.state ?? 0, key)),
     );
     this.#pace.deletion(cluster, pod, sent, of);
     this.#limits.deletion(cluster, pod, sent, of);
@@ -112,7 +112,7 @@ export class PolicyJudge {
     looks: readonly NodeObservation[],
     keysOf: (look: NodeObservation) => readonly string[],
   ): void {
-    const methods = this.#law?.policies(name, sentAt - RULES_AGE_MS, sentAt).map(({ method }) => method);
+    const methods = this.#rules?.policies(name, sentAt - RULES_AGE_MS, sentAt).map(({ method }) => method);
     if (!methods || looks.length === 0) return;
     if (means === 'evict') {
       if (methods.every(({ kind }) => kind === 'delete'))
@@ -139,15 +139,15 @@ export class PolicyJudge {
     looks: readonly NodeObservation[],
     keysOf: (look: NodeObservation) => readonly string[],
   ): void {
-    const law = this.#law;
-    if (!law) return;
+    const rules = this.#rules;
+    if (!rules) return;
     const { name } = cluster;
     this.#bench.tried('P9');
     const cases = looks.flatMap((look) =>
       keysOf(look).map((key) => {
-        const of = defendant(cluster, pod, look.state ?? 0, key);
+        const of = evictedPod(cluster, pod, look.state ?? 0, key);
         return (
-          law.forbidsThroughout(name, of, sentAt - RULES_AGE_MS, sentAt) ||
+          rules.forbidsThroughout(name, of, sentAt - RULES_AGE_MS, sentAt) ||
           this.#guard.forbids(name, of, look.state ?? 0, sentAt)
         );
       }),
@@ -158,16 +158,16 @@ export class PolicyJudge {
 
   /** Returns a function that gives the time by which a pod must be released after rules forbade its eviction. */
   freedom(cluster: LiveCluster, pod: LivePod): Freedom {
-    const law = this.#law;
+    const rules = this.#rules;
     const { name, truth } = cluster;
-    if (!law || pod.node === undefined) return () => undefined;
+    if (!rules || pod.node === undefined) return () => undefined;
     const state = truth.stateOf(pod.node) ?? 0;
     const now = this.#bench.clock.now();
     return (key, dueAt, changedAt) => {
-      const of = defendant(cluster, pod, state, key);
-      const forbidden = law.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
+      const of = evictedPod(cluster, pod, state, key);
+      const forbidden = rules.lastForbidden(name, of, dueAt - JUST_BEFORE_MS, now);
       if (forbidden === Infinity) return forbidden;
-      const policies = law.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
+      const policies = rules.policies(name, forbidden ?? dueAt - JUST_BEFORE_MS, now);
       const blocked = this.#blocks.get(pod.uid)?.last;
       const isNever = policies.some(
         ({ method }) => method.kind === 'evict' && method.afterDeadline === 'never',
@@ -262,7 +262,7 @@ export class PolicyJudge {
   }
 }
 
-function defendant({ truth }: LiveCluster, pod: LivePod, state: number, key: string): Defendant {
+function evictedPod({ truth }: LiveCluster, pod: LivePod, state: number, key: string): EvictedPod {
   if (pod.node === undefined) throw new Error(`${pod.uid} is on no node`);
   const { there, downSince } = truth.lookOf(pod.node, state);
   return {

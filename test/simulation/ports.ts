@@ -13,7 +13,7 @@ import type { GuardBook } from './fault.ts';
 import type { Process, Surroundings } from './process.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import type { SimulatedQueue } from './simulated-queue.ts';
-import type { SimulatedRulebook } from './simulated-rules-store.ts';
+import type { SimulatedRulesStore } from './simulated-rules-store.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
 
 /** Returns a queue as one process accesses it. Sometimes the queue accepts only a part of the messages. */
@@ -75,13 +75,13 @@ export function awsTimers(process: Process, dueQueue: QueueSender, scheduler: Si
 /** Returns the rules of clusters as one process reads them; clusters without owners are enforced. */
 export function rulesPort(process: Process, { rulesStore }: Pick<Scene, 'rulesStore'>): RulesReader {
   if (!rulesStore) return enforcing(MATCHING);
-  const read: SimulatedRulebook['read'] = (cluster) =>
+  const read: SimulatedRulesStore['read'] = (cluster) =>
     process.request('store', () => rulesStore.read(cluster));
   return rulesReader({ rulesStore: { read }, matching: MATCHING, clock: process.clock });
 }
 
 /** Returns the store of a guard's state as one process accesses it. */
-export const guardPort = (process: Process, rulesStore: SimulatedRulebook): GuardBook => ({
+export const guardPort = (process: Process, rulesStore: SimulatedRulesStore): GuardBook => ({
   read: (cluster) => process.request('store', () => rulesStore.read(cluster)),
   changeGuard: (...asked) => process.request('store', () => rulesStore.changeGuard(...asked)),
   touchGuard: (...asked) => process.request('store', () => rulesStore.touchGuard(...asked)),
@@ -95,7 +95,7 @@ const POLL_MS = 2_000;
  */
 export function rulesWatch(
   process: Process,
-  rulesStore: SimulatedRulebook,
+  rulesStore: SimulatedRulesStore,
   { clock, log, random }: Scene,
 ): RulesWatch {
   /** The result of the last read: the number of entries, and the time when they change by expiry. */

@@ -58,7 +58,7 @@ export class RecordJudge {
   constructor(bench: Bench, accuse: Accuse) {
     this.#bench = bench;
     this.#accuse = accuse;
-    bench.house.onQueried(({ sk }) => {
+    bench.storage.onQueried(({ sk }) => {
       const [kind, moment] = sk?.S?.split('#') ?? [];
       const oldest = bench.clock.now() - ENDED_WINDOW_MS - READ_AGE_MS;
       if (kind === 'ENDED' && Number(moment) < oldest)
@@ -163,11 +163,11 @@ export class RecordJudge {
   }
 
   #gaveUp(ref: NodeRef, uid: PodUid): void {
-    const { clock, disturbances, house, queues } = this.#bench;
+    const { clock, disturbances, storage, queues } = this.#bench;
     this.#givenUp.add(uid);
     const copied = queues.evictionsDue.deadLetters.some(({ body }) => body.includes(uid));
     // Without queues, only the store shows failed evictions.
-    if (!copied && !house.sqlite) this.#once(`P6: ${uid} was given up and is no dead letter`);
+    if (!copied && !storage.sqlite) this.#once(`P6: ${uid} was given up and is no dead letter`);
     this.#told.push({ cluster: ref.cluster, uid, at: clock.now(), event: `${uid}/gave-up` });
     const troubledMs = clock.now() - disturbances.troubledSince(ref.cluster, clock.now());
     if (troubledMs < DEFAULT_POLICY.giveUpAfterMs)
@@ -185,14 +185,14 @@ export class RecordJudge {
     for (const [uid, ref] of this.#scheduled) {
       const { scheduled, ended } = await this.#load(ref);
       // A process may have crashed between the end and its report.
-      if (!scheduled.has(uid) && !ended.has(uid) && !(await this.#bench.house.hasEnded(ref, uid))) {
+      if (!scheduled.has(uid) && !ended.has(uid) && !(await this.#bench.storage.hasEnded(ref, uid))) {
         this.#once(`P6: the eviction of ${uid} was dropped in silence`);
       }
     }
   }
 
   #load(ref: NodeRef) {
-    return this.#bench.house.open.store.load(ref, this.#bench.clock.now());
+    return this.#bench.storage.open.store.load(ref, this.#bench.clock.now());
   }
 
   #auditEvents({ name, events }: LiveCluster): void {
@@ -214,9 +214,9 @@ export class RecordJudge {
   }
 
   async #auditNodes(cluster: LiveCluster): Promise<void> {
-    const { clock, disturbances, house } = this.#bench;
+    const { clock, disturbances, storage } = this.#bench;
     const { name, truth } = cluster;
-    const tainted = await Array.fromAsync(house.open.store.taintedNodes(name));
+    const tainted = await Array.fromAsync(storage.open.store.taintedNodes(name));
     const states = new Map<NodeName, NodeState>(tainted.map(({ node, state }) => [node, state]));
     for (const node of truth.states().keys()) {
       const pods = [...cluster.livePods.values()].filter((pod) => pod.node === node && !pod.terminating);
@@ -249,7 +249,7 @@ export class RecordJudge {
     staying: readonly LivePod[],
     scheduled: ReadonlyMap<PodUid, EvictionRecord>,
   ): Promise<void> {
-    const { clock, disturbances, house } = this.#bench;
+    const { clock, disturbances, storage } = this.#bench;
     const now = clock.now();
     for (const { uid } of staying) {
       const deadline = truth.deadline(uid);
@@ -264,7 +264,7 @@ export class RecordJudge {
     const uids = new Set(staying.map(({ uid }) => uid));
     for (const uid of scheduled.keys()) {
       // A crash may leave the record of a pod whose end was reported.
-      if (uids.has(uid) || (await house.hasEnded({ cluster: name, node }, uid))) continue;
+      if (uids.has(uid) || (await storage.hasEnded({ cluster: name, node }, uid))) continue;
       this.#once(`P5: ${uid} is scheduled and is gone`);
     }
   }

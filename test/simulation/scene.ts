@@ -2,14 +2,14 @@ import type { QueueKey, QueueSpec } from '#shared/aws/queue-set.ts';
 import { QUEUES, visibilitySeconds } from '#shared/aws/queue-set.ts';
 import type { Log } from '#shared/telemetry/log.ts';
 import type { Hooks } from './fault.ts';
-import type { House } from './house.ts';
 import type { Judge } from './judge.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
 import { SimulatedQueue } from './simulated-queue.ts';
-import type { SimulatedRulebook } from './simulated-rules-store.ts';
+import type { SimulatedRulesStore } from './simulated-rules-store.ts';
 import type { SimulatedScheduler } from './simulated-scheduler.ts';
+import type { SimulatedStorage } from './simulated-storage.ts';
 import type { Story } from './story.ts';
 
 export type Queues = Readonly<Record<QueueKey, SimulatedQueue>>;
@@ -20,11 +20,11 @@ export type Watcher = Pick<Judge, 'watchStore' | 'leaseTaken' | 'told' | 'podsRe
 /** The objects that the relays and functions of one history share. */
 export interface Scene extends Surroundings {
   readonly clusters: readonly LiveCluster[];
-  readonly house: House;
+  readonly storage: SimulatedStorage;
   readonly queues: Queues;
   readonly scheduler: SimulatedScheduler;
   /** Absent: no cluster has an owner, and all clusters are enforced. */
-  readonly rulesStore: SimulatedRulebook | undefined;
+  readonly rulesStore: SimulatedRulesStore | undefined;
   readonly plans: Plans;
   readonly log: Log;
   readonly story: Story;

@@ -5,7 +5,7 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { CLIMATE_NAMES, CLIMATES, type Climate, type ClimateName } from './climates.ts';
 import { Disturbances } from './disturbances.ts';
 import { type Hooks, SOUND } from './fault.ts';
-import { dynamoHouse, sqliteHouse } from './house.ts';
+import { ForecastJudge, type ForecastPod } from './forecast-judge.ts';
 import { Judge } from './judge.ts';
 import { LiveCluster, type Witness } from './live-cluster.ts';
 import type { Compared } from './naive-judge.ts';
@@ -16,14 +16,14 @@ import type { Paced } from './pace-judge.ts';
 import { Plans } from './plans.ts';
 import type { Surroundings } from './process.ts';
 import type { Tried } from './promises.ts';
-import { type Foresee, Prophet } from './prophet.ts';
 import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { runFunctions } from './simulated-functions.ts';
 import { SimulatedRelays } from './simulated-relays.ts';
-import { SimulatedRulebook } from './simulated-rules-store.ts';
+import { SimulatedRulesStore } from './simulated-rules-store.ts';
 import { SimulatedScheduler } from './simulated-scheduler.ts';
 import { runService } from './simulated-service.ts';
+import { dynamoStorage, sqliteStorage } from './simulated-storage.ts';
 import { SimulatedUser } from './simulated-user.ts';
 import { SimulationClock, withSimulatedTime } from './simulation-clock.ts';
 import { Story } from './story.ts';
@@ -52,7 +52,7 @@ export interface SimulationOptions {
    * The function that forecasts the outcome for pods; asking for forecasts does not affect the history. Absent: none are
    * requested.
    */
-  readonly foretold?: Foresee;
+  readonly forecastPod?: ForecastPod;
 }
 
 export interface Simulated {
@@ -72,10 +72,10 @@ export interface Simulated {
   readonly paced: Paced;
   /** Deletions of pods whose workload had a limit. */
   readonly limited: number;
-  /** With `foretold`: the wrong forecasts, and the number of correct ones by outcome. */
-  readonly prophecies: {
+  /** With `forecastPod`: the wrong forecasts, and the number of correct ones by outcome. */
+  readonly forecasts: {
     readonly broken: readonly string[];
-    readonly told: Readonly<Record<string, number>>;
+    readonly correct: Readonly<Record<string, number>>;
   };
 }
 
@@ -111,22 +111,22 @@ async function play(
   const staging = { story, governed, stale, fault, audience, plans };
   const scene = setScene({ clock, random, weather, disturbances }, staging);
   for (const cluster of scene.clusters) {
-    await scene.house.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
+    await scene.storage.open.registry.add({ name: cluster.name, access: ACCESS, addedAt: clock.now() });
   }
   const [first] = scene.clusters;
   for (const cluster of scene.clusters) {
     new SimulatedUser(cluster, cluster === first ? climate.nodes : 2, scene);
   }
-  if (first && scene.house.sqlite) {
-    runService(first, scene.house.sqlite, scene);
+  if (first && scene.storage.sqlite) {
+    runService(first, scene.storage.sqlite, scene);
   } else {
     runFunctions(scene);
     const relays = scene.clusters.map((cluster) => new SimulatedRelays(cluster, scene));
     if (first && relays[0]) new Operator(first, relays[0], scene);
   }
-  const { foretold } = options;
-  const prophet = foretold && new Prophet(scene, foretold);
-  audience.prophet = prophet;
+  const { forecastPod } = options;
+  const forecastJudge = forecastPod && new ForecastJudge(scene, forecastPod);
+  audience.forecastJudge = forecastJudge;
   const { rulesStore } = scene;
   const owned = rulesStore
     ? scene.clusters.map((cluster) => new Owner(cluster, rulesStore, owners, scene))
@@ -134,9 +134,9 @@ async function play(
   await clock.advanceTo(Math.max(...weather.episodes.map(({ to }) => to)));
   await clock.advanceTo(Math.max(weather.endAt, ...owned.map(({ endAt }) => endAt)) + climate.calmMs);
   await scene.judge.judgeEnd();
-  prophet?.judgeEnd();
-  scene.house.close();
-  const prophecies = { broken: prophet?.faults ?? [], told: prophet?.told ?? {} };
+  forecastJudge?.judgeEnd();
+  scene.storage.close();
+  const forecasts = { broken: forecastJudge?.faults ?? [], correct: forecastJudge?.correct ?? {} };
   const { faults, evicted, tried, compared, paced, limited } = scene.judge;
   return {
     climate: name,
@@ -151,7 +151,7 @@ async function play(
     compared,
     paced,
     limited,
-    prophecies,
+    forecasts,
   };
 }
 
@@ -169,7 +169,7 @@ function episodesOf(
 
 /** The observers. */
 interface Audience {
-  prophet?: Prophet | undefined;
+  forecastJudge?: ForecastJudge | undefined;
 }
 
 interface Staging {
@@ -188,9 +188,9 @@ function setScene(
   const { clock, weather, disturbances } = surroundings;
   const { store, neighbour } = weather.climate;
   const queues = openQueues(surroundings);
-  const house = store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings);
+  const storage = store === 'dynamodb' ? dynamoStorage(surroundings) : sqliteStorage(surroundings);
   const names = (neighbour ? ['c1', 'c2'] : ['c1']).map(clusterName);
-  const rulesStore = governed ? new SimulatedRulebook(names, clock) : undefined;
+  const rulesStore = governed ? new SimulatedRulesStore(names, clock) : undefined;
   const clusters = names.map((name): LiveCluster => {
     const truth = new Truth(name, MATCHING, disturbances);
     const witness: Witness = {
@@ -198,12 +198,12 @@ function setScene(
         const told = taints?.map(({ key, value, effect }) => `${key}=${value ?? ''}:${effect}`) ?? 'gone';
         story.tell('node', { cluster: name, node, taints: told });
         judge.nodeIs(name, node, taints);
-        audience.prophet?.nodeChanged(name, node);
+        audience.forecastJudge?.nodeChanged(name, node);
       },
       pod: (pod) => {
         const { uid, node, terminating, tolerations } = pod;
         judge.podIs(name, pod);
-        audience.prophet?.podChanged(uid);
+        audience.forecastJudge?.podChanged(uid);
         const told = tolerations.slice(-TOLD).map(inShort);
         story.tell('pod', { uid, node, terminating, tolerations: told });
       },
@@ -216,19 +216,19 @@ function setScene(
         story.tell('deletion', { uid: pod.uid });
         const cluster = clusters.find((each) => each.name === name);
         if (cluster) judge.deletion(cluster, pod, meant, sent);
-        if (!pod.terminating) audience.prophet?.deletion(name, pod.uid, sent.sentAt);
+        if (!pod.terminating) audience.forecastJudge?.deletion(name, pod.uid, sent.sentAt);
       },
     };
     return new LiveCluster(name, clock, truth, witness, stale ? new NodeLeases() : undefined);
   });
-  const judge = new Judge({ ...surroundings, house, queues, clusters, rulesStore });
+  const judge = new Judge({ ...surroundings, storage, queues, clusters, rulesStore });
   const scheduler = new SimulatedScheduler(surroundings, queues.evictionsDue);
   judge.onAccused = (what) => story.tell('broken', { what });
   story.onLogged = (event, fields) => judge.logged(event, fields);
   return {
     ...surroundings,
     clusters,
-    house,
+    storage,
     queues,
     scheduler,
     rulesStore,

@@ -19,11 +19,11 @@ import { PrioritySemaphore } from '#shared/kubernetes/http/priority-semaphore.ts
 import type { WorkloadRef } from '#shared/kubernetes/replicas.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import type { Rooms } from './house.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import type { Process } from './process.ts';
 import type { Scene } from './scene.ts';
 import { type Shown, SimulatedResource } from './simulated-resource.ts';
+import type { StoragePorts } from './simulated-storage.ts';
 
 /** An observation of a node by a process. */
 export interface NodeObservation {
@@ -297,10 +297,10 @@ export class SimulatedApi implements KubernetesApi {
 export class SimulatedClusters implements ClusterAccess {
   readonly #scene: Scene;
   readonly #process: Process;
-  readonly #registry: Rooms['registry'];
+  readonly #registry: StoragePorts['registry'];
   readonly #known = new Map<ClusterName, { readonly api: KubernetesApi; readonly checkedAt: EpochMs }>();
 
-  constructor(process: Process, registry: Rooms['registry'], scene: Scene) {
+  constructor(process: Process, registry: StoragePorts['registry'], scene: Scene) {
     this.#process = process;
     this.#registry = registry;
     this.#scene = scene;

@@ -20,20 +20,20 @@ const INSTANCES = { deltas: 2, evict: 4 };
 
 /** Returns the ports of a function in a process. `timers`: absent = those on AWS. */
 export function portsOf(process: Process, user: User, scene: Scene, timers?: Timers) {
-  const { fault, house, log, queues, scheduler } = scene;
+  const { fault, storage, log, queues, scheduler } = scene;
   const { clock } = process;
-  const rooms = house.rooms(process);
+  const ports = storage.ports(process);
   const dueQueue = fault.dueQueue(queuePort(process, queues.evictionsDue, scene), user, scene);
   return {
-    store: fault.store(scene.judge.watchStore(rooms.store, user), user, scene),
-    clusters: new SimulatedClusters(process, rooms.registry, scene),
+    store: fault.store(scene.judge.watchStore(ports.store, user), user, scene),
+    clusters: new SimulatedClusters(process, ports.registry, scene),
     timers: timers ?? awsTimers(process, dueQueue, scheduler),
     dueQueue,
-    rates: rooms.rates,
-    permits: rooms.permits,
-    trace: rooms.proofs,
-    proofs: new NotedProofs({ notes: rooms.proofs, clock, log }),
-    leaseEpoch: fault.leaseEpoch(leaseEpochs(rooms.leases, clock)),
+    rates: ports.rates,
+    permits: ports.permits,
+    trace: ports.proofs,
+    proofs: new NotedProofs({ notes: ports.proofs, clock, log }),
+    leaseEpoch: fault.leaseEpoch(leaseEpochs(ports.leases, clock)),
     rules: fault.rules(rulesPort(process, scene), user, scene),
     metrics: NO_METRICS,
     clock,

@@ -12,10 +12,10 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import type { Guard } from './fault.ts';
-import { KnowingView } from './knowing-view.ts';
 import type { LiveCluster } from './live-cluster.ts';
 import { guardPort, queuePort, rulesWatch } from './ports.ts';
 import { Process } from './process.ts';
+import { RecordingView } from './recording-view.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import { SimulatedApi } from './simulated-api.ts';
 
@@ -58,7 +58,7 @@ export class SimulatedRelay {
     const { scene, process } = { scene: this.#scene, process: this.process };
     const { clock, fault, log, weather } = scene;
     const { name } = this.#cluster;
-    const { leases, store } = scene.house.rooms(process);
+    const { leases, store } = scene.storage.ports(process);
     const lease = await this.#untilItWorks(async () => {
       // The previous relay may not have noticed the loss of its lease yet. The epoch identifies its later messages.
       const now = clock.now();
@@ -69,7 +69,7 @@ export class SimulatedRelay {
     this.#hasLease = true;
     scene.story.tell('relay', { cluster: name, epoch: lease.epoch });
     scene.judge.leaseTaken(name, lease.epoch);
-    const knowing = new KnowingView(name, lease.epoch, this.#cluster.truth, clock);
+    const knowing = new RecordingView(name, lease.epoch, this.#cluster.truth, clock);
     const view = fault.relayView(knowing);
     const outbox = this.#outbox;
     const api = fault.relayApi(new SimulatedApi(this.#cluster, process, scene, knowing), scene);

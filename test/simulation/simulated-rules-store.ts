@@ -19,7 +19,7 @@ const UNSAID: StoredRules = {
 };
 
 /** The rules of the clusters, and their history. Every read after a write returns the written rules. */
-export class SimulatedRulebook implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
+export class SimulatedRulesStore implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
   readonly #clock: Clock;
   readonly #written = new Map<ClusterName, Ruling[]>();
   readonly #listeners = new Set<() => void>();

@@ -38,7 +38,7 @@ export class SimulatedStream {
   constructor(scene: Scene, start: Start) {
     this.#scene = scene;
     const sweep = () => {
-      for (const item of scene.house.sweep()) this.#tell(item);
+      for (const item of scene.storage.sweep()) this.#tell(item);
       scene.clock.setAlarm(scene.clock.now() + SWEEP_MS, sweep);
     };
     sweep();

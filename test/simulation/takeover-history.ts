@@ -19,7 +19,6 @@ import { CLIMATES, type Climate } from './climates.ts';
 import { Disturbances } from './disturbances.ts';
 import { SOUND } from './fault.ts';
 import type { OtherHistory } from './history-kinds.ts';
-import { dynamoHouse, type House, type Rooms, sqliteHouse } from './house.ts';
 import { instead } from './instead.ts';
 import { LiveCluster } from './live-cluster.ts';
 import { Plans } from './plans.ts';
@@ -30,8 +29,14 @@ import { MATCHING, openQueues, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 import { SimulatedApi } from './simulated-api.ts';
 import { runFunctions } from './simulated-functions.ts';
-import { SimulatedRulebook } from './simulated-rules-store.ts';
+import { SimulatedRulesStore } from './simulated-rules-store.ts';
 import { SimulatedScheduler } from './simulated-scheduler.ts';
+import {
+  dynamoStorage,
+  type SimulatedStorage,
+  type StoragePorts,
+  sqliteStorage,
+} from './simulated-storage.ts';
 import { SimulationClock, withSimulatedTime } from './simulation-clock.ts';
 import { Story } from './story.ts';
 import { secondsOf, TakeoverJudge } from './takeover-judge.ts';
@@ -125,7 +130,7 @@ class TakeoverHistory {
   readonly #judge: TakeoverJudge;
   readonly #cluster: TakenOverCluster;
   readonly #scene: Scene;
-  readonly #rulesStore: SimulatedRulebook;
+  readonly #rulesStore: SimulatedRulesStore;
   readonly #nodes: readonly [NodeName, ...NodeName[]];
   /** The current obstacles, and the affected node. */
   readonly #obstacles = new Map<Obstacle, NodeName>();
@@ -155,7 +160,7 @@ class TakeoverHistory {
     const [first, ...others] = Array.from({ length: NODES }, (_, index) => nodeName(`n${index + 1}`));
     if (!first) throw new Error('there are no nodes');
     this.#nodes = [first, ...others];
-    this.#rulesStore = new SimulatedRulebook([CLUSTER], clock);
+    this.#rulesStore = new SimulatedRulesStore([CLUSTER], clock);
     this.#judge = new TakeoverJudge(
       {
         clock,
@@ -191,8 +196,8 @@ class TakeoverHistory {
       this.#story.tell('heartbeat', { at });
       this.#judge.renewed(at);
     };
-    const house = this.#obstructedHouse(
-      store === 'dynamodb' ? dynamoHouse(surroundings) : sqliteHouse(surroundings),
+    const storage = this.#obstructedStorage(
+      store === 'dynamodb' ? dynamoStorage(surroundings) : sqliteStorage(surroundings),
     );
     const queues = openQueues(surroundings);
     this.#scene = {
@@ -200,7 +205,7 @@ class TakeoverHistory {
       ownClock: () => this.#ownClock('functions'),
       frozenUntil: () => this.#frozenUntil.functions,
       clusters: [this.#cluster],
-      house,
+      storage,
       queues,
       scheduler: new SimulatedScheduler(surroundings, queues.evictionsDue),
       rulesStore: this.#rulesStore,
@@ -258,7 +263,7 @@ class TakeoverHistory {
 
   async #begin(): Promise<void> {
     const random = this.#random;
-    const { registry } = this.#scene.house.open;
+    const { registry } = this.#scene.storage.open;
     await registry.add({
       name: CLUSTER,
       access: { kind: 'local-context', context: 'c1' },
@@ -428,7 +433,7 @@ class TakeoverHistory {
     const frozenUntil = () => this.#frozenUntil.relays;
     const process = new Process({ ...scene, ownClock: () => own, frozenUntil });
     this.#relays.set(replica, process);
-    const { leases, store, history, proofs } = scene.house.rooms(process);
+    const { leases, store, history, proofs } = scene.storage.ports(process);
     const holder = `${replica}-${clock.now()}`;
     const outbox = new DeltaSender({
       nodeDeltas: this.#queue(queuePort(process, scene.queues.nodeDeltas, scene)),
@@ -504,7 +509,7 @@ class TakeoverHistory {
 
   /** Returns a queue that checks the messages of relays: no relay sends under a lease that another one has taken. */
   #queue(queue: QueueSender): QueueSender {
-    const { leases } = this.#scene.house.open;
+    const { leases } = this.#scene.storage.open;
     return {
       send: async (messages) => {
         const epoch = await leases.epoch(CLUSTER);
@@ -524,25 +529,25 @@ class TakeoverHistory {
     };
   }
 
-  /** Returns a house whose store rejects proofs whenever it rejects records. */
-  #obstructedHouse(house: House): House {
+  /** Returns a storage whose store rejects proofs whenever it rejects records. */
+  #obstructedStorage(storage: SimulatedStorage): SimulatedStorage {
     const mayWrite = () => {
       if (this.#stands('nothing can be stored')) throw new StoreError('the table is away');
     };
-    const obstructed = (rooms: Rooms): Rooms => ({
-      ...rooms,
-      proofs: instead(rooms.proofs, {
+    const obstructed = (ports: StoragePorts): StoragePorts => ({
+      ...ports,
+      proofs: instead(ports.proofs, {
         notedProbe: async (...asked) => {
           mayWrite();
-          return rooms.proofs.notedProbe(...asked);
+          return ports.proofs.notedProbe(...asked);
         },
         notedPass: async (...asked) => {
           mayWrite();
-          return rooms.proofs.notedPass(...asked);
+          return ports.proofs.notedPass(...asked);
         },
       }),
     });
-    return { ...house, rooms: (process) => obstructed(house.rooms(process)) };
+    return { ...storage, ports: (process) => obstructed(storage.ports(process)) };
   }
 
   #obstructed(store: Store): Store {
@@ -603,7 +608,7 @@ class TakeoverHistory {
 
   end(): OtherHistory {
     this.#judge.judgeEnd();
-    this.#scene.house.close();
+    this.#scene.storage.close();
     const { faults, tried } = this.#judge;
     return { faults, tried, story: this.#story.lines };
   }

@@ -234,7 +234,7 @@ export class Truth {
     const told = past.findLast(
       ({ deleted, state }) => !deleted && this.knowledge.decidedBy(name, state, lookedAt),
     );
-    const oldest = told?.state ?? Math.min(seen, ...this.knowledge.perhapsTold(name, Infinity));
+    const oldest = told?.state ?? Math.min(seen, ...this.knowledge.perhapsSent(name, Infinity));
     return past.filter(({ state }) => state >= oldest && state <= seen);
   }
 
@@ -245,13 +245,13 @@ export class Truth {
    */
   #lenientStart(name: NodeName, lookedAt: EpochMs, patient: boolean): Start {
     const past = this.#pastOf(name);
-    const newest = this.knowledge.perhapsTold(name, lookedAt);
+    const newest = this.knowledge.perhapsSent(name, lookedAt);
     return (taint, seen) => {
       const hidden = past.some(({ state, stamp }) => newest.includes(state) && stamp === seen.stamp);
       const missed = (gap: readonly NodePast[]) => {
         // The report of a node's deletion contains no taints, except for taints that were forgotten with its last pod.
         const shown = gap.filter(({ deleted, deserted }) => !deleted || deserted);
-        const told = this.knowledge.toldOfAny(
+        const told = this.knowledge.sentAny(
           name,
           shown.map(({ state }) => state),
           lookedAt,

@@ -10,7 +10,7 @@ export type Asked =
   | { readonly shrink: number; readonly climate: ClimateName };
 
 /** The options of all histories except for their climate. */
-export type Common = Omit<SimulationOptions, 'climate' | 'fault' | 'foretold'>;
+export type Common = Omit<SimulationOptions, 'climate' | 'fault' | 'forecastPod'>;
 
 const common: Common = workerData;
 

@@ -20,7 +20,7 @@ import { enforcing } from './enforced-rules.ts';
 import { FakeCluster } from './fake-cluster.ts';
 import { FakeObjects } from './fake-objects.ts';
 import { NO_METRICS } from './no-metrics.ts';
-import { SpeakingView } from './speaking-view.ts';
+import { SendingView } from './sending-view.ts';
 import { sqsEvent, sqsRecord } from './sqs-event.ts';
 
 /** A log line and its time. */
@@ -47,7 +47,7 @@ export class World {
   /** The requested visibility changes, by message. */
   readonly #retries: { readonly receiptHandle: string; readonly seconds: number }[] = [];
   #epoch = 1;
-  #view: SpeakingView | undefined;
+  #view: SendingView | undefined;
   #messages = 0;
 
   constructor(startAt: EpochMs, matching: MatchOptions) {
@@ -104,13 +104,13 @@ export class World {
   }
 
   /** The relay's view; `undefined` while it is down. */
-  get view(): SpeakingView | undefined {
+  get view(): SendingView | undefined {
     return this.#view;
   }
 
   /** Starts the service: it lists everything, and arms timers for the stored records. Returns the relay's deltas. */
   async start(): Promise<readonly Delta[]> {
-    const view = new SpeakingView(this.#name, this.#epoch++);
+    const view = new SendingView(this.#name, this.#epoch++);
     this.#view = view;
     const now = this.clock.now();
     view.replaceNodes([...this.cluster.liveNodes.values()], now);

@@ -21,7 +21,7 @@ import { DrivenClock } from '#test/world/driven-clock.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
 import { NO_METRICS } from '#test/world/no-metrics.ts';
-import { SpeakingView } from '#test/world/speaking-view.ts';
+import { SendingView } from '#test/world/sending-view.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
 /** Each message is sent, received, and deleted. */
@@ -43,7 +43,7 @@ export interface Bill {
 export class CountedAccount {
   readonly clock: DrivenClock;
   readonly cluster: FakeCluster;
-  readonly view: SpeakingView;
+  readonly view: SendingView;
   readonly #table: CountedTable;
   readonly #handlers: { readonly delta: Handler; readonly evict: Handler };
   readonly #counted = { fifo: 0, standard: 0, schedules: 0, invocations: 0 };
@@ -54,7 +54,7 @@ export class CountedAccount {
     const clock = new DrivenClock(startAt);
     this.clock = clock;
     this.cluster = new FakeCluster(clock);
-    this.view = new SpeakingView(clusterName('production-eu-west-1'), 1);
+    this.view = new SendingView(clusterName('production-eu-west-1'), 1);
     this.#table = new CountedTable(() => clock.now());
     const table = new DynamoDbTable({ client: this.#table.client, tableName: 'taintward' });
     const dueQueue: QueueSender = {

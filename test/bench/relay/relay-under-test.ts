@@ -14,9 +14,9 @@ import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
-import { ToldRules } from '#test/world/told-rules.ts';
-import type { RelayAnswer, RelayQuestion, RelaySetting, ToldDelta } from './relay-questions.ts';
+import { PushedRules } from '#test/world/pushed-rules.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
+import type { RelayAnswer, RelayQuestion, RelaySetting, SentDelta } from './relay-questions.ts';
 
 /*
  * The relay as it is deployed, with two differences: leases are in a file, and queues accept and count everything. It
@@ -38,7 +38,7 @@ class CountingQueue implements QueueSender {
     return [];
   }
 
-  take(): readonly ToldDelta[] {
+  take(): readonly SentDelta[] {
     return this.#kept.splice(0).map(({ at, body }) => {
       const { kind, cluster, node, taints, pods = [], others = [] } = JSON.parse(body);
       return { at, kind, cluster, node, taints: taints.length, pods: pods.length + others.length };
@@ -63,8 +63,8 @@ const relay = new Relay({
   log,
   metrics,
   holder: `bench/${process.pid}`,
-  rules: new ToldRules(),
-  rulesStore: new ScriptedGuardBook(),
+  rules: new PushedRules(),
+  rulesStore: new ScriptedGuardStore(),
   nodeBudget: Number.POSITIVE_INFINITY,
 });
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ToldDelta } from './relay-questions.ts';
+import type { SentDelta } from './relay-questions.ts';
 import { nodeNameOf } from './server/node-object.ts';
 import type { SyntheticServer } from './synthetic-server.ts';
 
@@ -32,7 +32,7 @@ export async function taintInTurn(
  */
 export function delays(
   tainted: Tainted,
-  told: readonly ToldDelta[],
+  told: readonly SentDelta[],
   { cluster, pods }: { readonly cluster: string; readonly pods: number },
 ): readonly (number | undefined)[] {
   const first = new Map<string, number>();

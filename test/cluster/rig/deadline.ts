@@ -35,7 +35,7 @@ export function assertUntouched(...pods: readonly PodLife[]): void {
  * Fails if an eviction was made more than once. Each controller that evicts a pod writes an Event. These Events have no
  * UID, so the Events for a name are compared with all pods of that name.
  */
-export function assertToldOnce(witness: Witness, ...pods: readonly PodLife[]): void {
+export function assertReportedOnce(witness: Witness, ...pods: readonly PodLife[]): void {
   for (const name of new Set(pods.map((pod) => pod.name))) {
     const evicted = witness.podsNamed(name).filter(({ evictedAt }) => evictedAt !== undefined).length;
     const told = witness.taintManagerEvents(name).filter(({ message }) => message.startsWith('Marking'));

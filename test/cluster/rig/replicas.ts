@@ -6,7 +6,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { Connection } from '#shared/kubernetes/http/connection.ts';
 import { deployed, installKinds } from './installed-kinds.ts';
 import { kubeconfigText } from './kubeconfig.ts';
-import { person } from './people.ts';
+import { operatorAccount } from './operator-account.ts';
 import { ServiceProcess } from './service-process.ts';
 import { runName, TestCluster } from './test-cluster.ts';
 import { until } from './until.ts';
@@ -96,7 +96,7 @@ export class Replicas {
    * operator's permissions.
    */
   async operator(): Promise<string> {
-    const { token } = await person(this.cluster, 'operator');
+    const { token } = await operatorAccount(this.cluster, 'operator');
     await grant(this.cluster, 'operators.yaml', 'a-operator');
     return this.#kubeconfig('operator', this.cluster.connection, token);
   }

@@ -7,7 +7,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { projectTakeover, TAKEOVER_PATH } from '#shared/kubernetes/takeover.ts';
 import { ControllerManager } from './controller-manager.ts';
 import { MortalNodes } from './mortal-nodes.ts';
-import { person, type Size } from './people.ts';
+import { operatorAccount, type Size } from './operator-account.ts';
 import type { ServiceProcess } from './service-process.ts';
 import { CONTEXT, Stage } from './stage.ts';
 import { until } from './until.ts';
@@ -49,7 +49,7 @@ export class TakeoverStage {
     const builtIn = await ControllerManager.start('node-lifecycle-controller', 'taint-eviction-controller');
     const stage = await Stage.open();
     const kubeconfigOf = async (size: Size) => {
-      const { token } = await person(stage.cluster, size);
+      const { token } = await operatorAccount(stage.cluster, size);
       return stage.writeKubeconfig(`${size}.kubeconfig`, stage.cluster.connection, token);
     };
     const people = { viewer: await kubeconfigOf('viewer'), admin: await kubeconfigOf('admin') };

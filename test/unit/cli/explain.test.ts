@@ -4,7 +4,7 @@ import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
-import { heardCluster } from '#test/world/heard-cluster.ts';
+import { recordContact } from '#test/world/record-contact.ts';
 import { commandLine, NOW } from './command-line.ts';
 
 const PROD = clusterName('prod');
@@ -14,7 +14,7 @@ const WHY = 'Cannot get pods at prod: the connection was refused';
 async function bench(t: TestContext) {
   const line = commandLine(t);
   const { store, rulesStore, leases, clock, fleet } = line;
-  await heardCluster(leases, PROD, NOW);
+  await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`${WHY}.`)) });
   const operator = new Operator({ rulesStore, clock, who: 'anna' });
   await operator.applyPolicy(PROD, 'mode: enforce');

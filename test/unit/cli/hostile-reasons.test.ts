@@ -5,7 +5,7 @@ import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { FleetError } from '#shared/operations/fleet/fleet.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { aNode, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
-import { heardCluster } from '#test/world/heard-cluster.ts';
+import { recordContact } from '#test/world/record-contact.ts';
 import { commandLine, NOW } from './command-line.ts';
 import { plainOutput } from './plain-output.ts';
 
@@ -19,7 +19,7 @@ const ACTED_UPON = /(?!\n)[\p{Cc}\u2028-\u202e]/u;
 async function printed(t: TestContext, end: string, ...argv: readonly string[]): Promise<string> {
   const reason = `because${end}${FORGED}`;
   const { fleet, store, rulesStore, leases, clock } = commandLine(t);
-  await heardCluster(leases, PROD, NOW);
+  await recordContact(leases, PROD, NOW);
   Object.assign(fleet, { cluster: () => Promise.reject(new FleetError(`Cannot ask: ${reason}`)) });
   const operator = new Operator({ rulesStore, clock, who: `anna${end}${FORGED}` });
   await operator.applyPolicy(PROD, 'mode: enforce', reason);

@@ -26,7 +26,7 @@ import {
   recordIn,
   tolerating,
 } from '#test/unit/eviction/builders.ts';
-import { SpeakingView } from '#test/world/speaking-view.ts';
+import { SendingView } from '#test/world/sending-view.ts';
 
 /** The longest prefix that a key can have. */
 const PREFIX = [60, 60, 60, 60]
@@ -43,8 +43,8 @@ const faultOf = (delta: Delta) =>
   });
 
 /** A view of the untainted node `n1` with these pods. */
-function viewOf(lists: readonly (readonly Toleration[])[]): SpeakingView {
-  const view = new SpeakingView(clusterName('c1'), 1);
+function viewOf(lists: readonly (readonly Toleration[])[]): SendingView {
+  const view = new SendingView(clusterName('c1'), 1);
   view.replaceNodes([liveNode('n1')], at(0));
   view.replacePods(
     lists.map((tolerations, index) => livePod(`u${index}`, { tolerations })),

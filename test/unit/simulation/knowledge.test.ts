@@ -17,7 +17,7 @@ test("ignores deltas of a relay after another relay acquired the lease, even bef
   knowledge.leaseTaken(2);
   knowledge.taken(delta(1), 2_000);
   assert.equal(knowledge.decidedBy(node, 7, 3_000), false);
-  assert.equal(knowledge.toldOfAny(node, [7], 3_000), true);
+  assert.equal(knowledge.sentAny(node, [7], 3_000), true);
 });
 
 test('does not count deltas that a relay sent after it lost the lease', () => {
@@ -27,5 +27,5 @@ test('does not count deltas that a relay sent after it lost the lease', () => {
   knowledge.leaseTaken(2);
   knowledge.sent(delta(1));
   knowledge.taken(delta(1), 2_000);
-  assert.equal(knowledge.toldOfAny(node, [7], 3_000), false);
+  assert.equal(knowledge.sentAny(node, [7], 3_000), false);
 });

@@ -77,7 +77,7 @@ test("the documentation's example and events are valid", () => {
 });
 
 test('notices of real evictions match the published schema', async () => {
-  const told = (await evictionsTold()).flatMap((line) => noticeOf(line, NOW) ?? []);
+  const told = (await loggedEvictions()).flatMap((line) => noticeOf(line, NOW) ?? []);
   assert.deepEqual(
     new Set(told.map(({ event }) => event)),
     new Set(['scheduled', 'rescheduled', 'canceled', 'evicted']),
@@ -88,7 +88,7 @@ test('notices of real evictions match the published schema', async () => {
 });
 
 test('the ID of the last delta of an eviction leads to its end', async () => {
-  const told = await evictionsTold();
+  const told = await loggedEvictions();
   const idsOf = (event: string) =>
     told.filter((line) => line.event === event).map(({ fields }) => (fields as LogFields)['delta']);
   // Taint `a` schedules both pods. Taint `b` then reschedules both. The remaining pod then becomes tolerant.
@@ -100,7 +100,7 @@ test('the ID of the last delta of an eviction leads to its end', async () => {
 });
 
 /** Returns the log of a service that evicts a pod, reschedules an eviction, and cancels one. */
-async function evictionsTold(): Promise<readonly LogLine[]> {
+async function loggedEvictions(): Promise<readonly LogLine[]> {
   const world = new World(at(0), rules.matching);
   const taint = async (...keys: readonly string[]) => {
     const node = world.cluster.putNode(liveNode('n1', ...keys));

@@ -17,10 +17,10 @@ import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { changed, changesOf } from './changes.ts';
 import { FILES_MEANING, readFiles, writtenFiles } from './kept-files.ts';
 import { readObjects, writtenObjects } from './kept-objects.ts';
+import { DELTAS, DUE, NOW } from './messages.ts';
 import { POLICIES_MEANING, readPolicies, writtenPolicies } from './policies.ts';
 import { FIRST, FOLDER, onRecord, RELEASES, type Written } from './releases.ts';
 import { APPLIED_FILE, FAULTS, HISTORY_MEANING, KEPT_MEANING, MEANING, readAll, writeAll } from './stored.ts';
-import { DELTAS, DUE, NOW } from './told.ts';
 
 /*
  * The output of each release, one file per release. The first file is complete. Each other file contains its changes

@@ -12,8 +12,8 @@ import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { sqliteAsked, sqliteLeases, takeAsked } from '#shared/state/sqlite/sqlite-state.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
+import { CLUSTER, NOW, REF } from './messages.ts';
 import { type AlsoApplied, type KEPT_MEANING, readKept, writeAppliedFile, writeKept } from './stored.ts';
-import { CLUSTER, NOW, REF } from './told.ts';
 
 /** A SQLite database as text: the statements that create its tables, and their rows. */
 interface Database {

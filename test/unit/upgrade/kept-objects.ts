@@ -7,6 +7,7 @@ import { ObjectLeases } from '#shared/state/objects/object-leases.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import { pack, unpack } from '#shared/state/objects/packed.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
+import { CLUSTER, REF } from './messages.ts';
 import {
   type AlsoApplied,
   type HISTORY_MEANING,
@@ -17,7 +18,6 @@ import {
   writeAppliedFile,
   writeKept,
 } from './stored.ts';
-import { CLUSTER, REF } from './told.ts';
 
 const KINDS = ['nodeevictions', 'evictionrules', 'leases', 'configmaps'] as const;
 /** Stored objects by resource. Packed fields are unpacked under `packed`. */

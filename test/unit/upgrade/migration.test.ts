@@ -10,8 +10,8 @@ import { bringOver } from '#shared/state/sqlite/sqlite-migration.ts';
 import { sqliteState } from '#shared/state/sqlite/sqlite-state.ts';
 import { logTo } from '#shared/telemetry/log.ts';
 import { dumped, FILES_MEANING, openState, restore } from './kept-files.ts';
+import { CLUSTER, NOW, REF } from './messages.ts';
 import { APPLIED_FILE, KEPT_MEANING, readKept } from './stored.ts';
-import { CLUSTER, NOW, REF } from './told.ts';
 
 const { files } = JSON.parse(readFileSync(join(import.meta.dirname, 'written/000e089.json'), 'utf8'));
 

@@ -2,8 +2,8 @@ import { StartPolicies } from '#functions/service/start-policies.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { parsePolicyDocument, policyText, withMode } from '#shared/state/policy-document.ts';
 import { logTo } from '#shared/telemetry/log.ts';
+import { CLUSTER, NOW } from './messages.ts';
 import { POLICY } from './stored.ts';
-import { CLUSTER, NOW } from './told.ts';
 
 /** Policy documents by description. */
 export type WrittenPolicies = Readonly<Record<string, string>>;

@@ -25,7 +25,7 @@ import type {
 } from '#shared/state/rules-store.ts';
 import type { Store } from '#shared/state/store.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
-import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './told.ts';
+import { CLUSTER, FIRST, FOURTH, NOW, REF, SECOND, THIRD } from './messages.ts';
 
 const version = { epoch: 1_795_000_000, sequence: 7 };
 

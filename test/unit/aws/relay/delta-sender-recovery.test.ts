@@ -34,7 +34,7 @@ function bench(context: TestContext) {
     metrics: relayMetrics(new Registry()),
   });
   /** Opens a cluster of one node without pods. Returns a function that taints the node. */
-  const speakFor = (cluster: ClusterName, name: string) => {
+  const holdLease = (cluster: ClusterName, name: string) => {
     const view = new ClusterView(cluster, 1);
     view.replaceNodes([liveNode(name)], Date.now());
     outbox.open(cluster, view, () => true);
@@ -44,7 +44,7 @@ function bench(context: TestContext) {
         if (!view.tells(node)) outbox.mark(cluster, view.replacePods(node, [], Date.now()));
     };
   };
-  return { time, nodes, outbox, speakFor };
+  return { time, nodes, outbox, holdLease };
 }
 
 describe('a failure after a success has the first pause again', () => {
@@ -53,8 +53,8 @@ describe('a failure after a success has the first pause again', () => {
     ['is out of reach', away],
   ] as const) {
     test(`for a queue that ${what}`, async (context) => {
-      const { time, nodes, speakFor } = bench(context);
-      const taint = speakFor(C1, 'n1');
+      const { time, nodes, holdLease } = bench(context);
+      const taint = holdLease(C1, 'n1');
       nodes.onSend = fails;
       taint('a');
       await time.pass(MINUTE_MS);
@@ -72,14 +72,14 @@ describe('a failure after a success has the first pause again', () => {
 });
 
 test('sends without a pause after a queue was unreachable and no delta was left to send', async (context) => {
-  const { time, nodes, outbox, speakFor } = bench(context);
+  const { time, nodes, outbox, holdLease } = bench(context);
   nodes.onSend = away;
-  speakFor(C1, 'n1')('a');
+  holdLease(C1, 'n1')('a');
   await time.pass(MINUTE_MS);
   outbox.dropCluster(C1);
   await time.pass(MINUTE_MS);
   nodes.onSend = takeAll;
-  speakFor(clusterName('c2'), 'm1')('c');
+  holdLease(clusterName('c2'), 'm1')('c');
   await time.settle();
   assert.equal(nodes.taken.at(-1)?.ref.node, 'm1');
 });

@@ -39,7 +39,7 @@ function bench(context: TestContext) {
 }
 
 /** Opens a cluster with the untainted nodes `n1` to `n3`. Lists the pods of a node as soon as it is tainted. */
-function speakFor(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boolean => true } = {}) {
+function holdLease(outbox: Outbox, cluster = 'c1', { epoch = 1, canSend = (): boolean => true } = {}) {
   const name = clusterName(cluster);
   const view = new ClusterView(name, epoch);
   view.replaceNodes(
@@ -88,7 +88,7 @@ const tainted = (count: number, key = 'a') =>
 
 test('sends deltas to the queue of their kind, with the IDs that keep their order', async (context) => {
   const { outbox, nodes, pods } = bench(context);
-  const cluster = speakFor(outbox);
+  const cluster = holdLease(outbox);
   cluster.taint('n1', 'a');
   await outbox.drained();
   cluster.pods(livePod('u1'), livePod('u2'));
@@ -110,7 +110,7 @@ test('sends deltas to the queue of their kind, with the IDs that keep their orde
 test('counts failed calls of a queue, also for CloudWatch', async (context) => {
   const { outbox, nodes, registry, written, time } = bench(context);
   nodes.onSend = unreachable;
-  speakFor(outbox).taint('n1', 'a');
+  holdLease(outbox).taint('n1', 'a');
   await time.pass(150);
   nodes.onSend = takeAll;
   await time.pass(1000);
@@ -124,7 +124,7 @@ test('counts failed calls of a queue, also for CloudWatch', async (context) => {
 
 test('logs each delta that a queue accepted with its ID', async (context) => {
   const { outbox, log } = bench(context);
-  const cluster = speakFor(outbox, 'c1', { epoch: 7 });
+  const cluster = holdLease(outbox, 'c1', { epoch: 7 });
   cluster.taint('n1', 'a');
   await outbox.drained();
   cluster.pods(livePod('u1'));
@@ -142,7 +142,7 @@ test('logs each delta that a queue accepted with its ID', async (context) => {
 describe('a call of a queue', () => {
   test('carries the deltas that were marked together, in order', async (context) => {
     const { outbox, nodes } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     for (const node of ['n1', 'n2', 'n3']) cluster.taint(node, 'a');
     await outbox.drained();
     assert.equal(nodes.calls.length, 1);
@@ -151,7 +151,7 @@ describe('a call of a queue', () => {
 
   test('carries at most ten deltas', async (context) => {
     const { outbox, nodes } = bench(context);
-    speakFor(outbox).nodes(...tainted(25));
+    holdLease(outbox).nodes(...tainted(25));
     await outbox.drained();
     assert.deepEqual(
       nodes.calls.map(({ length }) => length),
@@ -161,7 +161,7 @@ describe('a call of a queue', () => {
 
   test('carries at most the bytes that SQS accepts', async (context) => {
     const { outbox, nodes } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     const large = tainted(8);
     cluster.pods(
       ...large.flatMap(({ name: node }) =>
@@ -185,7 +185,7 @@ describe('a call of a queue', () => {
 
   test('carries deltas of each cluster in turn, although one cluster has many', async (context) => {
     const { outbox, nodes } = bench(context);
-    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    const [loud, quiet] = [holdLease(outbox, 'loud'), holdLease(outbox, 'quiet')];
     loud.nodes(...tainted(100));
     quiet.nodes(...tainted(7));
     await outbox.drained();
@@ -210,7 +210,7 @@ describe('calls of a queue', () => {
 
   test('run concurrently, with capacity reserved for other clusters', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    const [loud, quiet] = [holdLease(outbox, 'loud'), holdLease(outbox, 'quiet')];
     unanswered(nodes);
     loud.nodes(...tainted(5000));
     await time.settle();
@@ -226,7 +226,7 @@ describe('calls of a queue', () => {
 
   test('never carry a node twice at the same time: later changes follow with the latest state', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     const { answerNext } = unanswered(nodes);
     cluster.taint('n1', 'a');
     await time.settle();
@@ -251,7 +251,7 @@ describe('calls of a queue', () => {
 
   test('never carry pods of a node twice at the same time, except for pods within a call', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
     await outbox.drained();
     const { answerNext } = unanswered(pods);
@@ -280,7 +280,7 @@ describe('calls of a queue', () => {
 
   test('do not block the event loop for incoming changes', async (context) => {
     const { outbox, nodes } = bench(context);
-    const [loud, quiet] = [speakFor(outbox, 'loud'), speakFor(outbox, 'quiet')];
+    const [loud, quiet] = [holdLease(outbox, 'loud'), holdLease(outbox, 'quiet')];
     nodes.onSend = () => {
       context.mock.timers.tick(2);
       return [];
@@ -296,7 +296,7 @@ describe('calls of a queue', () => {
 describe('a pending delta', () => {
   test('has the state at the time of sending, not at the time of the change', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     nodes.onSend = unreachable;
     cluster.taint('n1', 'a');
     await time.pass(5000);
@@ -312,7 +312,7 @@ describe('a pending delta', () => {
 
   test('is sent once, for any number of changes', async (context) => {
     const { outbox, nodes, pods } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.taint('n1', 'a');
     cluster.taint('n1', 'a', 'b');
     cluster.taint('n2', 'a');
@@ -327,7 +327,7 @@ describe('a pending delta', () => {
 
   test('is replaced by a pending delta of its node if it is of a pod, before and after the node is marked', async (context) => {
     const { outbox, nodes, pods } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
     await outbox.drained();
     cluster.pods(livePod('u1'), livePod('u2', { node: nodeName('n2') }));
@@ -341,7 +341,7 @@ describe('a pending delta', () => {
 
   test('reports a taint as appeared when it flapped unsent', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.taint('n1', 'a');
     await outbox.drained();
     nodes.onSend = unreachable;
@@ -358,7 +358,7 @@ describe('a pending delta', () => {
 
   test('keeps its wake until it is sent, with any later changes', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     nodes.onSend = unreachable;
     cluster.taint('n1', 'a');
     cluster.hear((view, now) => view.resync([], now), true);
@@ -376,7 +376,7 @@ describe('a pending delta', () => {
 
   test('does not grow while a queue is unreachable', async (context) => {
     const { outbox, nodes, pending, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     nodes.onSend = unreachable;
     for (let turn = 1; turn <= 200; turn++) {
       cluster.nodes(liveNode('n1', `a${turn}`), liveNode('n2', `a${turn}`));
@@ -448,7 +448,7 @@ describe('a node whose pods are not listed yet', () => {
 
 test('sends nothing for a pod that is unknown and whose deletion was not seen', async (context) => {
   const { outbox, nodes, pods, pending } = bench(context);
-  const cluster = speakFor(outbox);
+  const cluster = holdLease(outbox);
   cluster.taint('n1', 'a');
   await outbox.drained();
   cluster.hear(() => [{ node: nodeName('n1'), uid: podUid('u9') }]);
@@ -462,7 +462,7 @@ describe('a node that is too large for a message', () => {
 
   test('has the other pods sent one by one, once the queue accepted the node', async (context) => {
     const { outbox, nodes, pods: podQueue, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.pods(...pods);
     nodes.onSend = unreachable;
     cluster.taint('n1', 'a');
@@ -481,7 +481,7 @@ describe('a node that is too large for a message', () => {
 
   test('has a pod-gone delta sent for another pod that was deleted meanwhile', async (context) => {
     const { outbox, nodes, pods: podQueue } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.pods(...pods);
     nodes.onSend = () => {
       for (const pod of pods.slice(2)) cluster.goes(pod);
@@ -497,7 +497,7 @@ describe('a node that is too large for a message', () => {
 
   test('has no pod sent when it is untainted, which cancels all evictions', async (context) => {
     const { outbox, nodes, pods: podQueue } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.pods(...pods);
     cluster.taint('n1', 'a');
     await outbox.drained();
@@ -514,7 +514,7 @@ describe('an unreachable queue', () => {
   test('is called again after growing pauses of at most ten seconds', async (context) => {
     const { outbox, nodes, log, time } = bench(context);
     nodes.onSend = unreachable;
-    speakFor(outbox).taint('n1', 'a');
+    holdLease(outbox).taint('n1', 'a');
     await time.pass(60_000);
     const inFirstMinute = nodes.calls.length;
     assert.ok(inFirstMinute > 8 && inFirstMinute < 25, `${inFirstMinute} calls`);
@@ -535,7 +535,7 @@ describe('an unreachable queue', () => {
       return unreachable();
     };
     nodes.onSend = fail;
-    speakFor(outbox).nodes(...tainted(500));
+    holdLease(outbox).nodes(...tainted(500));
     await time.pass(50);
     const together = most;
     most = 0;
@@ -551,7 +551,7 @@ describe('an unreachable queue', () => {
 
   test('does not delay the other queue', async (context) => {
     const { outbox, nodes, pods, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     cluster.taint('n1', 'a');
     await outbox.drained();
     nodes.onSend = unreachable;
@@ -563,7 +563,7 @@ describe('an unreachable queue', () => {
 
   test('does not receive a state that became outdated during a failed call', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const cluster = speakFor(outbox);
+    const cluster = holdLease(outbox);
     nodes.onSend = () => {
       cluster.taint('n1', 'b');
       nodes.onSend = takeAll;
@@ -585,7 +585,7 @@ describe('a delta that the queue rejects', () => {
       nodes.onSend = takeAll;
       return [{ index: 1, reason: 'throttled', permanent: false }];
     };
-    speakFor(outbox).nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
+    holdLease(outbox).nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
     await time.pass(1000);
     assert.deepEqual(nodes.told, ['n1@1', 'n2@3']);
   });
@@ -593,7 +593,7 @@ describe('a delta that the queue rejects', () => {
   test('permanently is dropped, logged, and counted, also for CloudWatch', async (context) => {
     const { outbox, nodes, log, registry, written } = bench(context);
     nodes.onSend = refuseAll(true);
-    speakFor(outbox).taint('n1', 'a');
+    holdLease(outbox).taint('n1', 'a');
     await outbox.drained();
     assert.equal(nodes.calls.length, 1);
     const [line] = log.lines;
@@ -612,7 +612,7 @@ describe('a delta that the queue rejects', () => {
       messages.flatMap(({ body }, index) =>
         parseDelta(body).ref.node === 'm0' ? [{ index, reason: 'stuck', permanent: false }] : [],
       );
-    speakFor(outbox).nodes(...tainted(500));
+    holdLease(outbox).nodes(...tainted(500));
     await time.pass(50);
     assert.equal(nodes.taken.length, 499);
     const calls = nodes.calls.length;
@@ -623,7 +623,7 @@ describe('a delta that the queue rejects', () => {
 
 test('a temporarily rejected node delays no other node, also of its cluster', async (context) => {
   const { outbox, nodes, time } = bench(context);
-  const cluster = speakFor(outbox);
+  const cluster = holdLease(outbox);
   nodes.onSend = (messages) =>
     messages.flatMap(({ body }, index) =>
       parseDelta(body).ref.node === 'n1' ? [{ index, reason: 'stuck', permanent: false }] : [],
@@ -637,7 +637,7 @@ test('a temporarily rejected node delays no other node, also of its cluster', as
 
 test('leaves no change unsent, for any overlap of a finished call and the next change', async (context) => {
   const { outbox, nodes } = bench(context);
-  const cluster = speakFor(outbox);
+  const cluster = holdLease(outbox);
   for (let turns = 0; turns < 12; turns++) {
     nodes.onSend = async () => {
       nodes.onSend = takeAll;
@@ -658,7 +658,7 @@ async function later(turns: number): Promise<void> {
 describe('a dropped cluster', () => {
   test('loses all of its pending deltas, and other clusters do not', async (context) => {
     const { outbox, nodes, pods, time, pending } = bench(context);
-    const [given, kept] = [speakFor(outbox), speakFor(outbox, 'c2')];
+    const [given, kept] = [holdLease(outbox), holdLease(outbox, 'c2')];
     for (const cluster of [given, kept]) cluster.taint('n1', 'a');
     await outbox.drained();
     nodes.onSend = unreachable;
@@ -682,7 +682,7 @@ describe('a dropped cluster', () => {
 
   test('is not sent again when a call in flight fails', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const given = speakFor(outbox);
+    const given = holdLease(outbox);
     nodes.onSend = () => {
       nodes.onSend = takeAll;
       outbox.dropCluster(given.name);
@@ -695,12 +695,12 @@ describe('a dropped cluster', () => {
 
   test('is sent only by its new view when its lease is acquired again', async (context) => {
     const { outbox, nodes, time } = bench(context);
-    const former = speakFor(outbox);
+    const former = holdLease(outbox);
     nodes.onSend = unreachable;
     former.taint('n1', 'a');
     await time.pass(500);
     outbox.dropCluster(former.name);
-    speakFor(outbox, 'c1', { epoch: 2 }).taint('n2', 'b');
+    holdLease(outbox, 'c1', { epoch: 2 }).taint('n2', 'b');
     nodes.onSend = takeAll;
     await time.pass(10_000);
     assert.deepEqual(
@@ -714,8 +714,8 @@ describe('a cluster whose lease does not allow sending', () => {
   test('is not sent until its lease allows it, and other clusters are sent', async (context) => {
     const { outbox, nodes, time } = bench(context);
     let mine = false;
-    speakFor(outbox, 'c1', { canSend: () => mine }).taint('n1', 'a');
-    speakFor(outbox, 'c2').taint('n1', 'a');
+    holdLease(outbox, 'c1', { canSend: () => mine }).taint('n1', 'a');
+    holdLease(outbox, 'c2').taint('n1', 'a');
     await outbox.drained();
     await time.pass(60_000);
     assert.deepEqual(
@@ -730,7 +730,7 @@ describe('a cluster whose lease does not allow sending', () => {
 
   test('is checked before each call of a queue', async (context) => {
     const { outbox, nodes } = bench(context);
-    speakFor(outbox, 'c1', { canSend: () => nodes.calls.length < 2 }).nodes(...tainted(50));
+    holdLease(outbox, 'c1', { canSend: () => nodes.calls.length < 2 }).nodes(...tainted(50));
     await outbox.drained();
     assert.equal(nodes.taken.length, 20);
   });
@@ -740,7 +740,7 @@ describe('a stopped sender', () => {
   test('drops the deltas of an unreachable queue immediately', async (context) => {
     const { outbox, nodes, time } = bench(context);
     nodes.onSend = unreachable;
-    speakFor(outbox).taint('n1', 'a');
+    holdLease(outbox).taint('n1', 'a');
     await time.pass(5000);
     const calls = nodes.calls.length;
     outbox.stop();
@@ -755,7 +755,7 @@ describe('a stopped sender', () => {
       outbox.stop();
       throw new QueueError('the queue is away');
     };
-    speakFor(outbox).taint('n1', 'a');
+    holdLease(outbox).taint('n1', 'a');
     await time.pass(1000);
     assert.equal(nodes.calls.length, 1);
     await outbox.drained();
@@ -764,7 +764,7 @@ describe('a stopped sender', () => {
   test('accepts no more changes', async (context) => {
     const { outbox, nodes, time } = bench(context);
     outbox.stop();
-    speakFor(outbox).taint('n1', 'a');
+    holdLease(outbox).taint('n1', 'a');
     await time.pass(1000);
     assert.deepEqual(nodes.calls, []);
   });

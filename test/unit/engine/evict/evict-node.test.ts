@@ -192,7 +192,7 @@ describe('an eviction that the live state contradicts is not executed:', () => {
 
 describe('a delta that arrives during a pass applies:', () => {
   /** Applies a delta before a mark is answered. */
-  function hearWhileMarking(bench: EvictBench, delta: Delta): void {
+  function changeWhileMarking(bench: EvictBench, delta: Delta): void {
     const { cluster, store } = bench;
     const mark = cluster.markDisrupted.bind(cluster);
     cluster.markDisrupted = async (...asked) => {
@@ -207,14 +207,14 @@ describe('a delta that arrives during a pass applies:', () => {
   test('a deleted node had lost its taint before', async () => {
     const bench = await due(livePod());
     bench.cluster.removeNode(ref.node);
-    hearWhileMarking(bench, nodeDelta(2, { taints: [] }));
+    changeWhileMarking(bench, nodeDelta(2, { taints: [] }));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
   });
 
   test('the taint was removed and returned', async () => {
     const bench = await due(livePod());
-    hearWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
+    changeWhileMarking(bench, nodeDelta(2, { taints: [taint('a', 30)] }));
     await evictNode(ref, bench);
     assert.deepEqual(deletedFrom(bench), []);
   });

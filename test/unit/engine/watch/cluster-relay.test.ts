@@ -27,8 +27,8 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 import { ref, taint } from '#test/unit/eviction/builders.ts';
 import { type DrivenTimers, driveTimers } from '#test/world/driven-timers.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
-import { ToldRules } from '#test/world/told-rules.ts';
+import { PushedRules } from '#test/world/pushed-rules.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { WatchedCluster } from './watched-cluster.ts';
@@ -71,8 +71,8 @@ function relayOf(
   const nodes = new OrderedQueue();
   const pods = new OrderedQueue();
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
-  const rules = new ToldRules();
-  const rulesStore = new ScriptedGuardBook();
+  const rules = new PushedRules();
+  const rulesStore = new ScriptedGuardStore();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     prover: PROVEN,
     rules,
@@ -142,7 +142,7 @@ describe('a cluster without an eviction controller', () => {
   test('is reported once when the built-in controller missed a pod and policy forbids its eviction', async (context) => {
     const given = bench(context);
     const { relay, rules, events } = relayOf(context, given);
-    rules.say({ policy: POLICY });
+    rules.push({ policy: POLICY });
     relay.start();
     await given.time.pass(FORGOTTEN_MS - 30 * SECOND);
     assert.equal(relay.nobodyEvicts, false);
@@ -150,7 +150,7 @@ describe('a cluster without an eviction controller', () => {
     assert.equal(relay.nobodyEvicts, true);
     await given.time.pass(60 * SECOND);
     assert.equal(events().filter((event) => event === 'cluster.no-eviction-controller').length, 1);
-    rules.say({ policy: { ...POLICY, mode: 'enforce' } });
+    rules.push({ policy: { ...POLICY, mode: 'enforce' } });
     await given.time.pass(20 * SECOND);
     assert.equal(relay.nobodyEvicts, false);
   });
@@ -169,7 +169,7 @@ describe('a cluster without an eviction controller', () => {
     const forGood = livePod('u2', { node: nodeName('n2'), tolerations: [{ key: 'a', operator: 'Exists' }] });
     given.cluster.pods.lists = [{ items: [livePod(), forGood], resourceVersion: '1' }];
     const { relay, rules } = relayOf(context, given);
-    rules.say({ policy: { ...POLICY, virtualKeys: ['a'] } });
+    rules.push({ policy: { ...POLICY, virtualKeys: ['a'] } });
     relay.start();
     await given.time.pass(2 * FORGOTTEN_MS);
     assert.equal(relay.state.kind, 'live');
@@ -186,14 +186,14 @@ test('renews a takeover while it holds the lease and policy evicts', async (cont
   relay.start();
   await given.time.pass(2 * HEARTBEAT_MS);
   assert.equal(given.cluster.takeover?.heartbeat, undefined);
-  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
   await given.time.pass(2 * HEARTBEAT_MS);
   const { heartbeat = 0 } = given.cluster.takeover ?? {};
   assert.ok(Date.now() - heartbeat <= HEARTBEAT_MS);
-  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY], mode: 'observe' } });
+  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY], mode: 'observe' } });
   await given.time.pass(2 * HEARTBEAT_MS);
   assert.ok(Date.now() - (given.cluster.takeover?.heartbeat ?? 0) >= 2 * HEARTBEAT_MS);
-  rules.say({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
+  rules.push({ policy: { ...policy, virtualKeys: [NODE_NOT_READY] } });
   await given.time.pass(HEARTBEAT_MS);
   const last = given.cluster.takeover?.heartbeat;
   const stopped = relay.stop();
@@ -642,7 +642,7 @@ describe('a change of the rules', () => {
     const { relay, rules, nodes } = relayOf(context, given);
     relay.start();
     await given.time.pass(SECOND);
-    rules.say({ policyRevision: 7 });
+    rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
     assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
     await given.time.pass(5 * SECOND);
@@ -667,7 +667,7 @@ describe('a change of the rules', () => {
     const { relay, rules, nodes } = relayOf(context, given);
     relay.start();
     await given.time.pass(SECOND);
-    rules.say({ policyRevision: 7 });
+    rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
     const told = nodes.taken.at(-1);
     assert.ok(told?.kind === 'node');
@@ -725,11 +725,11 @@ describe('nodes that go down', () => {
   test('are judged by the present policy, also if it changes while they are down', async (context) => {
     const { given, relay, rules, rulesStore } = failing(context);
     const guard = { ...DEFAULT_POLICY.guard, cluster: { percent: 100, nodes: 100 } };
-    rules.say({ policy: { ...DEFAULT_POLICY, guard } });
+    rules.push({ policy: { ...DEFAULT_POLICY, guard } });
     relay.start();
     await given.time.pass(20 * SECOND);
     assert.deepEqual(rulesStore.state.trips, []);
-    rules.say({ policy: DEFAULT_POLICY });
+    rules.push({ policy: DEFAULT_POLICY });
     await given.time.pass(SECOND);
     assert.equal(rulesStore.state.trips.length, 1);
   });

@@ -9,7 +9,7 @@ import type { TaintedNode } from '#shared/state/store.ts';
 import { NODE_NOT_READY, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { at, found, taint, tolerating } from '#test/unit/eviction/builders.ts';
 import { FreeOutbox } from '#test/world/free-outbox.ts';
-import { SpeakingView } from '#test/world/speaking-view.ts';
+import { SendingView } from '#test/world/sending-view.ts';
 import { liveNode, livePod } from './live-objects.ts';
 
 const N1 = nodeName('n1');
@@ -17,8 +17,8 @@ const A = { key: 'a', effect: 'NoExecute' };
 const NOTHING = { nodes: 0, tainted: 0, pods: 0 };
 
 /** Returns a view that has listed these nodes and pods. */
-function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SpeakingView {
-  const view = new SpeakingView(clusterName('c1'), epoch);
+function listed(nodes: readonly LiveNode[] = [], pods: readonly LivePod[] = [], epoch = 1): SendingView {
+  const view = new SendingView(clusterName('c1'), epoch);
   view.replaceNodes(nodes, at(0));
   view.replacePods(pods, at(0));
   return view;

@@ -10,10 +10,10 @@ import type { LivePod } from '#shared/kubernetes/api.ts';
 import { type LogFields, logTo } from '#shared/telemetry/log.ts';
 import { SeededRandom } from '#test/simulation/seeded-random.ts';
 import { tolerating } from '#test/unit/eviction/builders.ts';
+import { DeltaReplica } from '#test/world/delta-replica.ts';
 import { type DrivenTimers, drivenClock } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { CALM, FakeApiServers, type Weather } from '#test/world/fake-api-servers.ts';
-import { ToldCluster } from '#test/world/told-cluster.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -66,7 +66,7 @@ class History {
   readonly #nodes: readonly NodeName[];
   readonly #podNames: readonly string[];
   readonly #everTainted = new Set<NodeName | undefined>();
-  readonly #told = new ToldCluster(this.#view);
+  readonly #replica = new DeltaReplica(this.#view);
   readonly #story: string[] = [];
   readonly #startedAt = Date.now();
   #leaseAt = Date.now();
@@ -105,7 +105,7 @@ class History {
       counted: () => undefined,
       deleted: () => undefined,
       gone: () => undefined,
-      tell: (subjects) => this.#told.hear(subjects),
+      tell: (subjects) => this.#replica.apply(subjects),
     });
   }
 
@@ -283,7 +283,7 @@ class History {
     const { kind } = this.#watch.connectionState;
     if (kind !== 'live') faults.push(`the cluster is ${kind}`);
     faults.push(
-      ...this.#told.faults({ nodes: liveNodes, pods: livePods, podWatches: [...podWatches.values()] }),
+      ...this.#replica.faults({ nodes: liveNodes, pods: livePods, podWatches: [...podWatches.values()] }),
     );
     for (const { onNode } of podRequests) {
       if (!this.#everTainted.has(onNode)) faults.push(`pods of ${onNode ?? 'all nodes'} were asked for`);

@@ -9,7 +9,7 @@ import { type LiveTaint, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { liveNode } from './live-objects.ts';
 
 const C1 = clusterName('c1');
@@ -37,7 +37,7 @@ const down = (timeAdded?: number) => ({
 async function bench(context: TestContext, { stored, downMs = {}, rules = {}, isAway = false }: Given = {}) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
-  const book = new ScriptedGuardBook();
+  const book = new ScriptedGuardStore();
   if (stored) book.set(stored);
   book.isAway = isAway;
   const view = new ClusterView(C1, 1);
@@ -89,7 +89,7 @@ async function bench(context: TestContext, { stored, downMs = {}, rules = {}, is
     taint: (...nodes: readonly number[]) => change([{ key: 'maintenance', effect: 'NoExecute' }], nodes),
     said: () =>
       log.lines.map(({ event, fields }) => [event, 'scope' in fields ? fields['scope'] : undefined]),
-    revisionTold: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
+    sentRevision: () => view.nodeDelta(nodeName('n0'), Date.now(), false).guardRevision,
   };
 }
 
@@ -104,11 +104,11 @@ test('allows deltas immediately below the threshold, without a write', async (co
 });
 
 test('allows no deltas from the threshold on until the trip is saved, and then with its revision', async (context) => {
-  const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
+  const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
   const writing = Promise.withResolvers<void>();
   book.answer = writing.promise;
   fail(1, 2);
-  assert.equal(revisionTold(), undefined);
+  assert.equal(sentRevision(), undefined);
   fail(3);
   assert.equal(guard.mayTell, false);
   await time.settle();
@@ -117,7 +117,7 @@ test('allows no deltas from the threshold on until the trip is saved, and then w
   await time.settle();
   assert.deepEqual([guard.mayTell, told.freed], [true, 1]);
   assert.deepEqual(scopes(book.state.trips), ['cluster']);
-  assert.equal(revisionTold(), 1);
+  assert.equal(sentRevision(), 1);
   assert.deepEqual(said(), [['guard.tripped', 'cluster']]);
   assert.deepEqual(book.noted, ['guard tripped: 3 of 10 nodes are down']);
 });
@@ -130,41 +130,41 @@ test('allows no deltas also when the view changed without a notice', async (cont
 
 describe('a trip that cannot be saved', () => {
   test('is retried repeatedly, and holds evictions by a revision that is not stored', async (context) => {
-    const { guard, fail, book, time, told, said, revisionTold } = await bench(context);
+    const { guard, fail, book, time, told, said, sentRevision } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
     assert.equal(guard.mayTell, false);
     await time.pass(30 * SECOND);
     assert.ok(book.tries > 10, `${book.tries} tries`);
-    assert.deepEqual([guard.mayTell, told.again, revisionTold()], [true, [false], 1]);
+    assert.deepEqual([guard.mayTell, told.again, sentRevision()], [true, [false], 1]);
     assert.equal(book.state.revision, 0);
     book.isReadOnly = false;
     await time.pass(2 * SECOND);
     assert.ok(guard.mayTell);
-    assert.deepEqual([scopes(book.state.trips), book.state.revision, revisionTold()], [['cluster'], 1, 1]);
+    assert.deepEqual([scopes(book.state.trips), book.state.revision, sentRevision()], [['cluster'], 1, 1]);
     assert.deepEqual(told.again, [false]);
     assert.equal(said().filter(([event]) => event === 'guard.tripped').length, 1);
   });
 
   test('holds no evictions once its nodes recover', async (context) => {
-    const { fail, heal, book, time, told, revisionTold } = await bench(context);
+    const { fail, heal, book, time, told, sentRevision } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
     await time.pass(5 * SECOND);
     heal(1);
     await time.settle();
-    assert.deepEqual([told.again, revisionTold()], [[false, true], undefined]);
+    assert.deepEqual([told.again, sentRevision()], [[false, true], undefined]);
   });
 
   test('gets a new revision above a concurrent write', async (context) => {
-    const { guard, fail, book, time, revisionTold, governing } = await bench(context);
+    const { guard, fail, book, time, sentRevision, governing } = await bench(context);
     book.isReadOnly = true;
     fail(1, 2, 3);
     await time.pass(5 * SECOND);
     book.set([]);
     guard.ruled(governing());
     await time.pass(5 * SECOND);
-    assert.deepEqual([book.state.revision, revisionTold()], [1, 2]);
+    assert.deepEqual([book.state.revision, sentRevision()], [1, 2]);
   });
 });
 
@@ -249,11 +249,11 @@ async function passCalm({ guard, book, time }: Awaited<ReturnType<typeof bench>>
 
 describe('a trip that was stored before', () => {
   test('is kept and passed on, without a log line', async (context) => {
-    const { guard, fail, book, time, said, revisionTold } = await bench(context, { stored: [TRIP] });
+    const { guard, fail, book, time, said, sentRevision } = await bench(context, { stored: [TRIP] });
     fail(1, 2, 3);
     await time.pass(CALM_MS * 2);
     assert.deepEqual([guard.trips, book.tries, said()], [[TRIP], 0, []]);
-    assert.equal(revisionTold(), 1);
+    assert.equal(sentRevision(), 1);
   });
 
   test('resets after five minutes of recovery', async (context) => {

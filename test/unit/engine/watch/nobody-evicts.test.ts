@@ -25,8 +25,8 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
-import { ToldRules } from '#test/world/told-rules.ts';
+import { PushedRules } from '#test/world/pushed-rules.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { WatchedCluster } from './watched-cluster.ts';
@@ -108,9 +108,9 @@ function bench(context: TestContext, inCluster = false) {
   };
   const [nodes, pods] = [applying(), applying()];
   const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
-  const rules = new ToldRules();
-  rules.say({ policy: POLICY });
-  const rulesStore = new ScriptedGuardBook();
+  const rules = new PushedRules();
+  rules.push({ policy: POLICY });
+  const rulesStore = new ScriptedGuardStore();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     prover: PROVEN,
     ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
@@ -233,7 +233,7 @@ describe('the heartbeat stops', () => {
     assert.equal(given.relay.takeover, 'withheld');
     given.deltas.applied = true;
     // Everything is sent again, as at each resync.
-    given.rules.say({ ordersRevision: 2 });
+    given.rules.push({ ordersRevision: 2 });
     await given.time.pass(30 * SECOND);
     assert.equal(given.relay.takeover, 'renewed');
   });

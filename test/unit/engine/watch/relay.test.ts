@@ -18,8 +18,8 @@ import { GUARD_TRIPS, OVER_BUDGET, TAKEOVERS_WITHHELD } from '#shared/telemetry/
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { driveTimers } from '#test/world/driven-timers.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
-import { ToldRules } from '#test/world/told-rules.ts';
+import { PushedRules } from '#test/world/pushed-rules.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode } from './live-objects.ts';
 import { WatchedCluster } from './watched-cluster.ts';
@@ -40,14 +40,14 @@ function bench(context: TestContext) {
     const emf = new Emf({ namespace: 'taintward', clock, write: (line) => written.push(line) });
     const metrics = relayMetrics(registry, emf);
     const outbox = new DeltaSender({ nodeDeltas: nodes, podDeltas: pods, clock, log, metrics });
-    const rules = new ToldRules();
+    const rules = new PushedRules();
     const history = new SqliteHistory({ database: store.database });
     const common = { leases, store, history, outbox, clock, stopwatch: Date.now, log, metrics };
     const deps = {
       ...common,
       prover: PROVEN,
       rules,
-      rulesStore: new ScriptedGuardBook(),
+      rulesStore: new ScriptedGuardStore(),
       holder,
       nodeBudget,
     };
@@ -207,13 +207,13 @@ test('reports the mode of each cluster whose lease it holds in metrics', async (
   assert.deepEqual(await modes(), []);
   await time.pass(SECOND);
   assert.deepEqual(await modes(), ['enforce']);
-  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'observe' } });
+  rules.push({ policy: { ...DEFAULT_POLICY, mode: 'observe' } });
   assert.deepEqual(await modes(), ['observe']);
-  rules.say({ policy: { ...DEFAULT_POLICY, mode: 'paused', pausedUntil: Date.now() + SECOND } });
+  rules.push({ policy: { ...DEFAULT_POLICY, mode: 'paused', pausedUntil: Date.now() + SECOND } });
   assert.deepEqual(await modes(), ['paused']);
   await time.pass(SECOND);
   assert.deepEqual(await modes(), ['enforce']);
-  rules.say({ stops: [{ scope: 'fleet', at: 0, who: 'ann', why: 'drill' }] });
+  rules.push({ stops: [{ scope: 'fleet', at: 0, who: 'ann', why: 'drill' }] });
   assert.deepEqual(await modes(), ['stopped']);
 });
 

@@ -26,7 +26,7 @@ import { driveTimers } from '#test/world/driven-timers.ts';
 import { enforced } from '#test/world/enforced-rules.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 import { liveNode, livePod } from './live-objects.ts';
 import { WatchedCluster } from './watched-cluster.ts';
@@ -60,7 +60,7 @@ function bench(context: TestContext) {
   };
   const readAll = async () => new Map([[CLUSTER, await governing.read()]]);
   const rules = new RulesWatch({ readAll, clock, log });
-  const rulesStore = new ScriptedGuardBook();
+  const rulesStore = new ScriptedGuardStore();
   const relay = new ClusterRelay(CLUSTER, cluster, {
     ...{ rules, rulesStore, leases, store, outbox, clock, log, metrics, holder: 'r1' },
     prover: PROVEN,

@@ -8,16 +8,16 @@ import { DISCONNECTED_AFTER_MS } from '#shared/state/lease.ts';
 import { VERSION } from '#shared/version.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
-import { heardCluster } from '#test/world/heard-cluster.ts';
+import { recordContact } from '#test/world/record-contact.ts';
 
 const CLUSTER = clusterName('prod');
 const LONG_AGO = NOW - DISCONNECTED_AFTER_MS - 1;
 const VIEW = { breakerOpen: false, nodes: 0, tainted: 0, pods: 0, down: 0, taintedByPeople: 0 };
 
 /** Returns the disconnection of a cluster with an old contact in its lease and this answer of its process. */
-async function deafness(t: TestContext, service: Fleet['service']) {
+async function reported(t: TestContext, service: Fleet['service']) {
   const { fleet, leases } = embeddedFleet(t, { clusters: [CLUSTER], clock: { now: () => NOW } }, { service });
-  await heardCluster(leases, CLUSTER, LONG_AGO);
+  await recordContact(leases, CLUSTER, LONG_AGO);
   return disconnectionOf(fleet, CLUSTER, NOW);
 }
 
@@ -26,9 +26,9 @@ const saying =
   async () => ({ version: VERSION, startedAt: 0, queues: {}, clusters: { [CLUSTER]: { ...VIEW, ...view } } });
 
 test('prefers the state of the process to its lease, which lags behind', async (t) => {
-  assert.equal(await deafness(t, saying({ state: 'live', heardAt: NOW })), undefined);
+  assert.equal(await reported(t, saying({ state: 'live', heardAt: NOW })), undefined);
   assert.deepEqual(
-    await deafness(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
+    await reported(t, saying({ state: 'disconnected', heardAt: NOW - 2 * DISCONNECTED_AFTER_MS })),
     {
       since: NOW - 2 * DISCONNECTED_AFTER_MS,
     },
@@ -36,12 +36,12 @@ test('prefers the state of the process to its lease, which lags behind', async (
 });
 
 test('does not report a cluster as disconnected during its first sync', async (t) => {
-  assert.equal(await deafness(t, saying({ state: 'syncing' })), undefined);
+  assert.equal(await reported(t, saying({ state: 'syncing' })), undefined);
 });
 
 test('uses the lease when the process does not answer', async (t) => {
   const silent = async () => {
     throw new FleetError('The process does not answer.');
   };
-  assert.deepEqual(await deafness(t, silent), { since: LONG_AGO });
+  assert.deepEqual(await reported(t, silent), { since: LONG_AGO });
 });

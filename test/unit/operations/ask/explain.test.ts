@@ -18,8 +18,8 @@ import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster
 import { aNode, anEnding, aRecord, aTaint } from '#test/contracts/partition-builders.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { embeddedFleet } from '#test/world/embedded-fleet.ts';
-import { heardCluster } from '#test/world/heard-cluster.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
+import { recordContact } from '#test/world/record-contact.ts';
 
 const CLUSTER = clusterName('simulated');
 const NODE = nodeName('node-1');
@@ -42,7 +42,7 @@ async function stage(t: TestContext, parts: Partial<Fleet> = {}) {
   const embedded = embeddedFleet(t, { clusters: [CLUSTER], clock }, { cluster: live, ...parts });
   const operator = new Operator({ rulesStore: embedded.rulesStore, clock, who: 'anna' });
   await operator.applyPolicy(CLUSTER, 'mode: enforce');
-  await heardCluster(embedded.leases, CLUSTER, clock.now());
+  await recordContact(embedded.leases, CLUSTER, clock.now());
   const bare: ContextFleet = {
     kind: 'context',
     where: 'a test',
@@ -190,7 +190,7 @@ test('uses the records when the API server is unreachable and reports the cause'
 test('reports a disconnected cluster and the eviction that is therefore not scheduled', async (t) => {
   const { cluster, fleet, leases, clock } = await stage(t);
   const name = await podOn(cluster, 'checkout');
-  await heardCluster(leases, CLUSTER, clock.now() - 2 * DISCONNECTED_AFTER_MS);
+  await recordContact(leases, CLUSTER, clock.now() - 2 * DISCONNECTED_AFTER_MS);
   cluster.taint('node-1', 'maintenance=now:NoExecute');
   const pod = await askPod(fleet, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.match(

@@ -6,10 +6,10 @@ import { toAttributes } from '#shared/state/dynamodb/dynamodb-item.ts';
 import { DynamoDbRulesStore } from '#shared/state/dynamodb/dynamodb-rules-store.ts';
 import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
-import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { FakeDynamoDb, fakeClient } from '#test/world/fake-dynamodb.ts';
 
-function aRulebook() {
+function aRulesStore() {
   const fake = new FakeDynamoDb({ now: () => NOW });
   const commands: string[] = [];
   const client = fakeClient(async (command) => {
@@ -23,8 +23,8 @@ function aRulebook() {
   };
 }
 
-rulebookContract('DynamoDbRulesStore over the fake DynamoDB', async () => ({
-  rulesStore: aRulebook().rulesStore,
+rulesStoreContract('DynamoDbRulesStore over the fake DynamoDB', async () => ({
+  rulesStore: aRulesStore().rulesStore,
   close: async () => undefined,
 }));
 
@@ -39,7 +39,7 @@ test('rejects unknown settings of a newer release for the affected cluster only'
     newer('CLUSTER#prod', 'POLICY', { revision: 1, holds: [{ id: 'h', target: { kind: 'zone' } }] }),
     newer('LEASE#prod', 'GUARD', { revision: 1, trips: [{ scope: 'rack' }] }),
   ]) {
-    const { fake, rulesStore } = aRulebook();
+    const { fake, rulesStore } = aRulesStore();
     fake.set(item, item);
     await assert.rejects(rulesStore.read(prod), { name: 'StoreError', message: /newer release/ });
     assert.deepEqual([...(await rulesStore.readAll([prod, other])).keys()], [other]);
@@ -47,7 +47,7 @@ test('rejects unknown settings of a newer release for the affected cluster only'
 });
 
 test("rejects every cluster if the stop of all clusters can't be read", async () => {
-  const { fake, rulesStore } = aRulebook();
+  const { fake, rulesStore } = aRulesStore();
   const item = newer('FLEET', 'STOP', { stop: { scope: 'region' }, stoppedAt: 1 });
   fake.set(item, item);
   await assert.rejects(rulesStore.read(prod), { name: 'StoreError' });
@@ -55,7 +55,7 @@ test("rejects every cluster if the stop of all clusters can't be read", async ()
 });
 
 test('reads one cluster, or 49, with one call', async () => {
-  const { commands, rulesStore } = aRulebook();
+  const { commands, rulesStore } = aRulesStore();
   await rulesStore.read(prod);
   await rulesStore.readAll(Array.from({ length: 49 }, (_, index) => clusterName(`c${index}`)));
   assert.deepEqual(commands, ['BatchGetItemCommand', 'BatchGetItemCommand']);
@@ -77,7 +77,7 @@ test('does not reread known fleet-wide items with a cluster', async () => {
 });
 
 test('writes only changed parts of the rules, so that holds need no permission for policies', async () => {
-  const { fake, rulesStore } = aRulebook();
+  const { fake, rulesStore } = aRulesStore();
   const { orders } = await rulesStore.read(prod);
   const hold = {
     id: 'h',
@@ -100,7 +100,7 @@ const daysKept = (fake: FakeDynamoDb) =>
     .map(({ ttl }) => (Number(ttl?.N) - Math.ceil(NOW / 1000)) / 86_400);
 
 test("keeps audit entries for the table's retention tag, which is read once", async () => {
-  const { fake, commands, rulesStore } = aRulebook();
+  const { fake, commands, rulesStore } = aRulesStore();
   fake.tags = [
     { Key: 'team', Value: 'platform' },
     { Key: 'taintward:history-days', Value: '90' },
@@ -113,12 +113,12 @@ test("keeps audit entries for the table's retention tag, which is read once", as
 
 test('keeps audit entries for a week without a usable tag', async () => {
   for (const tags of [[], [{ Key: 'taintward:history-days', Value: 'for ever' }]]) {
-    const { fake, rulesStore } = aRulebook();
+    const { fake, rulesStore } = aRulesStore();
     fake.tags = tags;
     await rulesStore.changeFleetStop(undefined, aStop, anEntry);
     assert.deepEqual(daysKept(fake), [7]);
   }
-  const { fake, rulesStore } = aRulebook();
+  const { fake, rulesStore } = aRulesStore();
   Object.defineProperty(fake, 'tags', {
     get: () => {
       throw Object.assign(new Error('not authorized'), { name: 'AccessDeniedException' });

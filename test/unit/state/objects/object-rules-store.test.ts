@@ -6,12 +6,12 @@ import type { KubernetesObject } from '#shared/kubernetes/objects.ts';
 import { ObjectRulesStore } from '#shared/state/objects/object-rules-store.ts';
 import type { AuditEntry } from '#shared/state/rules-store.ts';
 import { NOW } from '#test/contracts/partition-builders.ts';
-import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
 
 const own = clusterName('in-cluster');
 
-rulebookContract('ObjectRulesStore', async () => ({
+rulesStoreContract('ObjectRulesStore', async () => ({
   rulesStore: new ObjectRulesStore({ objects: new FakeObjects() }),
   close: async () => undefined,
 }));

@@ -13,7 +13,7 @@ import { historyContract } from '#test/contracts/history-contract.ts';
 import { leaseContract } from '#test/contracts/lease-contract.ts';
 import { aNode, anEnding, aRecord, aRef, NOW, someRecords } from '#test/contracts/partition-builders.ts';
 import { permitsContract } from '#test/contracts/permits-contract.ts';
-import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 import { storeContract } from '#test/contracts/store-contract.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { FakeObjects } from '#test/world/fake-objects.ts';
@@ -50,7 +50,7 @@ const OTHERS: Names = {
 const close = async () => undefined;
 
 storeContract('a store under other names', async () => ({ store: keptObjects().under(OTHERS).store, close }));
-rulebookContract('a rulebook under other names', async () => ({
+rulesStoreContract('a rulebook under other names', async () => ({
   rulesStore: keptObjects().under(OTHERS).rulesStore,
   close,
 }));

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { openDatabase } from '#shared/state/sqlite/sqlite-database.ts';
 import { SqliteRulesStore } from '#shared/state/sqlite/sqlite-rules-store.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
-import { rulebookContract } from '#test/contracts/rules-store-contract.ts';
+import { rulesStoreContract } from '#test/contracts/rules-store-contract.ts';
 
-rulebookContract('SqliteRulesStore', async () => {
+rulesStoreContract('SqliteRulesStore', async () => {
   const database = openDatabase(':memory:');
   return { rulesStore: new SqliteRulesStore({ database }), close: async () => database.close() };
 });

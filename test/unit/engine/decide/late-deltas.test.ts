@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { World } from '#test/world/world.ts';
 import {
   after,
   at,
@@ -17,7 +16,8 @@ import {
   rules,
   taint,
   tolerating,
-} from './builders.ts';
+} from '#test/unit/eviction/builders.ts';
+import { World } from '#test/world/world.ts';
 
 /**
  * Returns a world with a node `n1` and a pod that tolerates the taint `a` for `seconds`, watched by a first

@@ -10,7 +10,7 @@ import type { Truth } from './truth.ts';
  * A relay's view that records all it sees, at that time. For nodes it records their states, as its API server reported them, and
  * that a node is deserted when its last pod is deleted. For pods it records those of tainted nodes whose list is complete.
  */
-export class KnowingView extends ClusterView implements Onlooker {
+export class RecordingView extends ClusterView implements Onlooker {
   readonly #truth: Truth;
   readonly #clock: Clock;
   readonly #epoch: number;

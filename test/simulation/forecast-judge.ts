@@ -8,17 +8,17 @@ import type { LiveCluster } from './live-cluster.ts';
 import { MATCHING, type Scene } from './scene.ts';
 import { SeededRandom } from './seeded-random.ts';
 
-export type Foresee = typeof forecastPod;
+export type ForecastPod = typeof forecastPod;
 
 /** A forecast for a pod, and the rules it was based on. */
-interface Prophecy {
+interface AskedForecast {
   readonly pod: LivePod;
   readonly forecast: Forecast;
   readonly askedAt: EpochMs;
-  readonly words: number;
+  readonly revisions: number;
 }
 
-/** The seed of the prophet's own random numbers: everything else happens as without it. */
+/** The seed of the judge's own random numbers: everything else happens as without it. */
 const SEED = 20_260;
 /** The longest time between forecasts, and the pods of each cluster in each round. */
 const MAX_PAUSE_MS = 30_000;
@@ -32,20 +32,20 @@ const RELEASE_MS = 9_000;
  * Asks repeatedly for forecasts of pods, once the service has received all changes. Notes events that differ from the forecast
  * although nothing changed.
  */
-export class Prophet {
+export class ForecastJudge {
   readonly faults: string[] = [];
   /** The number of correct forecasts, by outcome. */
-  readonly told: Record<string, number> = {};
+  readonly correct: Record<string, number> = {};
   readonly #scene: Scene;
-  readonly #forecastPod: Foresee;
+  readonly #forecastPod: ForecastPod;
   readonly #random: SeededRandom;
-  readonly #prophecies = new Map<PodUid, Prophecy[]>();
+  readonly #forecasts = new Map<PodUid, AskedForecast[]>();
   /** The time of the last change of each node and each pod. */
   readonly #changedAt = new Map<string, EpochMs>();
 
-  constructor(scene: Scene, foretell: Foresee) {
+  constructor(scene: Scene, forecastPod: ForecastPod) {
     this.#scene = scene;
-    this.#forecastPod = foretell;
+    this.#forecastPod = forecastPod;
     this.#random = new SeededRandom(SEED);
     this.#pause();
   }
@@ -63,14 +63,14 @@ export class Prophet {
 
   nodeChanged(cluster: ClusterName, node: NodeName): void {
     this.#changedAt.set(`${cluster} ${node}`, this.#scene.clock.now());
-    for (const [uid, [first]] of this.#prophecies) {
-      if (first?.pod.node === node && this.#clusterOf(uid) === cluster) this.#prophecies.delete(uid);
+    for (const [uid, [first]] of this.#forecasts) {
+      if (first?.pod.node === node && this.#clusterOf(uid) === cluster) this.#forecasts.delete(uid);
     }
   }
 
   podChanged(uid: PodUid): void {
     this.#changedAt.set(uid, this.#scene.clock.now());
-    this.#prophecies.delete(uid);
+    this.#forecasts.delete(uid);
   }
 
   /** Compares a deletion by the service with the forecasts. */
@@ -81,7 +81,7 @@ export class Prophet {
       if (forecast.kind === 'evict' && sentAt >= soonest(forecast)) this.#count(forecast);
       else this.#accuse(uid, askedAt, forecast, `it went at ${sentAt}`);
     }
-    this.#prophecies.delete(uid);
+    this.#forecasts.delete(uid);
   }
 
   /** Judges the end of the history, after a long calm time. */
@@ -90,7 +90,7 @@ export class Prophet {
   }
 
   async #ask(cluster: LiveCluster): Promise<void> {
-    const { clock, rulesStore, house } = this.#scene;
+    const { clock, rulesStore, storage } = this.#scene;
     const now = clock.now();
     const pods = [...cluster.livePods.values()].filter(
       (pod) =>
@@ -100,21 +100,21 @@ export class Prophet {
         this.#isSettled(cluster, pod, now) &&
         !cluster.truth.isLost(pod.uid),
     );
-    const words = rulesStore?.history(cluster.name).length ?? 0;
+    const revisions = rulesStore?.history(cluster.name).length ?? 0;
     const rules = rulesStore
       ? rulesOf(rulesStore.now(cluster.name), MATCHING)
       : await enforcing(MATCHING)(cluster.name);
     for (let asked = 0; asked < PODS; asked++) {
       const pod = this.#random.pick(pods);
       if (!pod || pod.node === undefined) continue;
-      const partition = await house.open.store.load({ cluster: cluster.name, node: pod.node }, now);
+      const partition = await storage.open.store.load({ cluster: cluster.name, node: pod.node }, now);
       const node = cluster.liveNodes.get(pod.node);
       const live = { taints: node?.taints, taintsStamp: node?.taintsStamp, zone: node?.zone };
       const forecast = this.#forecastPod({ now, partition, rules, live }).fateOf(pod);
-      const told = this.#prophecies.get(pod.uid) ?? [];
-      told.push({ pod, forecast, askedAt: now, words });
+      const forecasts = this.#forecasts.get(pod.uid) ?? [];
+      forecasts.push({ pod, forecast, askedAt: now, revisions });
       if (forecast.kind !== 'evict') this.#count(forecast);
-      this.#prophecies.set(pod.uid, told);
+      this.#forecasts.set(pod.uid, forecasts);
     }
   }
 
@@ -130,16 +130,16 @@ export class Prophet {
   }
 
   /** Returns the forecasts for a pod under the current rules. */
-  #valid(name: ClusterName, uid: PodUid): readonly Prophecy[] {
-    const words = this.#scene.rulesStore?.history(name).length ?? 0;
-    return (this.#prophecies.get(uid) ?? []).filter((each) => each.words === words);
+  #valid(name: ClusterName, uid: PodUid): readonly AskedForecast[] {
+    const revisions = this.#scene.rulesStore?.history(name).length ?? 0;
+    return (this.#forecasts.get(uid) ?? []).filter((each) => each.revisions === revisions);
   }
 
   #judgeLate(cluster: LiveCluster): void {
     const { clock, disturbances, rulesStore } = this.#scene;
     const drain = rulesStore?.now(cluster.name).orders.policy?.read.drain ?? 50;
     const turnMs = RELEASE_MS + (cluster.mostPods / drain) * 1000;
-    for (const uid of this.#prophecies.keys()) {
+    for (const uid of this.#forecasts.keys()) {
       if (this.#clusterOf(uid) !== cluster.name) continue;
       for (const { forecast, askedAt } of this.#valid(cluster.name, uid)) {
         if (forecast.kind !== 'evict') continue;
@@ -147,7 +147,7 @@ export class Prophet {
         const latest = disturbances.excusedUntil(cluster.name, Math.max(forecast.at, askedAt) + waits);
         if (clock.now() <= latest) continue;
         this.#accuse(uid, askedAt, forecast, `it is still there at ${clock.now()}`);
-        this.#prophecies.delete(uid);
+        this.#forecasts.delete(uid);
         break;
       }
     }
@@ -160,11 +160,11 @@ export class Prophet {
   #count(forecast: Forecast): void {
     const what =
       forecast.kind === 'evict' && forecast.heldBy.length > 0 ? 'goes, held before' : forecast.kind;
-    this.told[what] = (this.told[what] ?? 0) + 1;
+    this.correct[what] = (this.correct[what] ?? 0) + 1;
   }
 
   #accuse(uid: PodUid, askedAt: EpochMs, forecast: Forecast, what: string): void {
-    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(forecast)} was told at ${askedAt}`);
+    this.faults.push(`${uid}: ${what}, although ${JSON.stringify(forecast)} was forecast at ${askedAt}`);
   }
 }
 

@@ -9,11 +9,11 @@ import {
 import type { LivePod } from '#shared/kubernetes/api.ts';
 import type { StoredRules } from '#shared/state/rules-store.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { endsOf, type SimulatedRulebook } from './simulated-rules-store.ts';
+import { endsOf, type SimulatedRulesStore } from './simulated-rules-store.ts';
 import { DOWN_KEYS } from './truth.ts';
 
 /** A pod that is evicted because of one taint. */
-export interface Defendant {
+export interface EvictedPod {
   readonly pod: Pick<LivePod, 'uid' | 'namespace' | 'name' | 'owner' | 'labels'>;
   readonly node: NodeName;
   /** The zone of the node, while the node exists. */
@@ -31,15 +31,15 @@ const QUARTER_HOUR_MS = 15 * 60_000;
  * The prohibitions of a cluster's rules in their plainest form, separate from the service's own code. They use everything that
  * was ever written.
  */
-export class Law {
-  readonly #rulesStore: SimulatedRulebook;
+export class NaiveRules {
+  readonly #rulesStore: SimulatedRulesStore;
 
-  constructor(rulesStore: SimulatedRulebook) {
+  constructor(rulesStore: SimulatedRulesStore) {
     this.#rulesStore = rulesStore;
   }
 
   /** Reports whether every set of rules in force between these times forbids the pod's eviction. */
-  forbidsThroughout(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): boolean {
+  forbidsThroughout(cluster: ClusterName, of: EvictedPod, from: EpochMs, to: EpochMs): boolean {
     const written = this.#inForce(cluster, from, to);
     const moments = [from, to, ...this.#turns(written, from, to)];
     return written.every((storedRules) => moments.every((at) => forbids(storedRules, of, at)));
@@ -49,7 +49,7 @@ export class Law {
    * Returns the last time between these two at which a pod's eviction was forbidden; `Infinity`: it still is; `undefined`: it
    * never was.
    */
-  lastForbidden(cluster: ClusterName, of: Defendant, from: EpochMs, to: EpochMs): EpochMs | undefined {
+  lastForbidden(cluster: ClusterName, of: EvictedPod, from: EpochMs, to: EpochMs): EpochMs | undefined {
     return this.#lastEnd(cluster, from, to, (storedRules, at) => forbids(storedRules, of, at));
   }
 
@@ -113,7 +113,7 @@ function isStopped(storedRules: StoredRules, at: EpochMs): boolean {
   );
 }
 
-function forbids(storedRules: StoredRules, of: Defendant, at: EpochMs): boolean {
+function forbids(storedRules: StoredRules, of: EvictedPod, at: EpochMs): boolean {
   if (isStopped(storedRules, at)) return true;
   const { exclude, only } = policyOf(storedRules);
   const stands = ({ until = Infinity }: { readonly until?: EpochMs }) => at < until;
@@ -123,7 +123,7 @@ function forbids(storedRules: StoredRules, of: Defendant, at: EpochMs): boolean 
   return storedRules.guard.trips.some((trip) => isHeldBy(trip, of));
 }
 
-function isHeld({ target }: Hold, { pod, node }: Defendant): boolean {
+function isHeld({ target }: Hold, { pod, node }: EvictedPod): boolean {
   if (target.kind === 'node') return target.node === node;
   if (target.namespace !== pod.namespace) return false;
   if (target.kind === 'pod') return target.name === pod.name && [undefined, pod.uid].includes(target.uid);
@@ -131,7 +131,7 @@ function isHeld({ target }: Hold, { pod, node }: Defendant): boolean {
 }
 
 /** Reports whether a selection matches; supports the label selectors that owners of the simulated clusters use. */
-function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Defendant): boolean {
+function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: EvictedPod): boolean {
   const { matchLabels = {}, matchExpressions = [] } = labels ?? {};
   if (matchExpressions.some(({ operator }) => operator !== 'NotIn'))
     throw new Error('not a selector of ours');
@@ -147,7 +147,7 @@ function isNamed({ namespaces, labels, taints }: Selection, { pod, key }: Defend
 /** Reports whether a trip of the guard, if it exists, forbids a pod's eviction. */
 export function isHeldBy(
   { scope, zone, trippedAt }: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>,
-  of: Defendant,
+  of: EvictedPod,
 ): boolean {
   if (of.key === OUT_OF_SERVICE) return false;
   const down = DOWN_KEYS.includes(of.key);

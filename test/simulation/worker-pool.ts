@@ -11,7 +11,7 @@ const YOUNG_MB = 192;
 export type Ask = <Answer>(asked: Asked) => Promise<Answer>;
 
 /** Threads that play histories: each has simulated time and random numbers of its own. */
-export class Crew {
+export class WorkerPool {
   readonly #workers: readonly Worker[];
   #stopped = false;
 
@@ -26,7 +26,7 @@ export class Crew {
     );
   }
 
-  /** Distributes all items to the free workers, or the items up to the time at which the crew is stopped. */
+  /** Distributes all items to the free workers, or the items up to the time at which the pool is stopped. */
   async share<Item>(items: Iterable<Item>, work: (item: Item, ask: Ask) => Promise<void>): Promise<void> {
     const left = Iterator.from(items);
     this.#stopped = false;

@@ -40,7 +40,7 @@ interface WantedTaint {
  * Simulates the users who taint, deploy, and delete, directly at the API server. Each deed is repeated until it
  * succeeds.
  */
-export class People {
+export class Users {
   /** UIDs of the pods that they deleted. */
   readonly deleted = new Set<string>();
   readonly #cluster: TestCluster;

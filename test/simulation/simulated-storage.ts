@@ -22,7 +22,7 @@ import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import type { Process, Surroundings } from './process.ts';
 
 /** The stored data, as one process accesses it. */
-export interface Rooms {
+export interface StoragePorts {
   readonly store: Store;
   readonly history: Pick<History, 'noteGone'> & RecentEvictions;
   readonly rates: RateLimiter;
@@ -33,10 +33,10 @@ export interface Rooms {
 }
 
 /** The storage of the service. */
-export interface House {
-  rooms(process: Process): Rooms;
+export interface SimulatedStorage {
+  ports(process: Process): StoragePorts;
   /** The same data without delay or failure, for observers. */
-  readonly open: Rooms;
+  readonly open: StoragePorts;
   /** Removes the items whose time to live has expired, and returns them. */
   sweep(): readonly Item[];
   /** Reports whether a pod's record has ended, however long ago. */
@@ -49,9 +49,9 @@ export interface House {
 }
 
 /** Returns DynamoDB: a process may die, and others may write, between any two of its calls. */
-export function dynamoHouse({ clock, weather }: Surroundings): House {
+export function dynamoStorage({ clock, weather }: Surroundings): SimulatedStorage {
   const table = new FakeDynamoDb(clock, weather.whims);
-  const roomsOf = (perform: (command: unknown) => Promise<object>): Rooms => {
+  const portsOf = (perform: (command: unknown) => Promise<object>): StoragePorts => {
     const adapter = new DynamoDbTable({ client: fakeClient(perform), tableName: 'taintward' });
     return {
       store: new DynamoDbStore(adapter),
@@ -63,9 +63,9 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
       registry: new DynamoDbClusterRegistry(adapter),
     };
   };
-  const open = roomsOf(async (command) => table.calmly(command));
+  const open = portsOf(async (command) => table.calmly(command));
   return {
-    rooms: (process) => roomsOf((command) => process.request('store', () => table.perform(command))),
+    ports: (process) => portsOf((command) => process.request('store', () => table.perform(command))),
     open,
     hasEnded: (ref, uid) => hasEnded(open.store, ref, uid),
     sweep: () => table.sweep(),
@@ -77,7 +77,7 @@ export function dynamoHouse({ clock, weather }: Surroundings): House {
 }
 
 /** Returns the database of one process. */
-export function sqliteHouse({ clock }: Surroundings): House {
+export function sqliteStorage({ clock }: Surroundings): SimulatedStorage {
   const store = new SqliteStore({ path: ':memory:' });
   const leases = sqliteLeases(store.database);
   const history = new SqliteHistory(store);
@@ -85,9 +85,9 @@ export function sqliteHouse({ clock }: Surroundings): House {
   const permits = sqlitePermits(store.database);
   const rates = () => new EmbeddedRateLimiter(() => clock.now());
   const proofs = new ProofsInMemory();
-  const open: Rooms = { store, history, rates: rates(), permits, proofs, leases, registry };
+  const open: StoragePorts = { store, history, rates: rates(), permits, proofs, leases, registry };
   return {
-    rooms: (process) => ({
+    ports: (process) => ({
       store: {
         load: (...args) => process.request('store', () => store.load(...args)),
         commit: (...args) => process.request('store', () => store.commit(...args)),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { forecastPod } from '#shared/explain/forecast.ts';
 import type { ClimateName } from '#test/simulation/climates.ts';
-import type { Foresee } from '#test/simulation/prophet.ts';
+import type { ForecastPod } from '#test/simulation/forecast-judge.ts';
 import { type Simulated, simulate } from '#test/simulation/simulate.ts';
 
 /** `SIMULATION_FROM=<number>` plays other histories than usual. */
@@ -13,22 +13,23 @@ const CLIMATES: readonly [ClimateName, ...ClimateName[]] = ['fair', 'alone', 'sh
 const ROUNDS = 5;
 const UNTIL_CAUGHT = 40;
 
-const played = (seed: number, foretold: Foresee): Promise<Simulated> =>
-  simulate(seed, { foretold, governed: true, climate: CLIMATES[seed % CLIMATES.length] ?? CLIMATES[0] });
+const played = (seed: number, forecastPod: ForecastPod): Promise<Simulated> =>
+  simulate(seed, { forecastPod, governed: true, climate: CLIMATES[seed % CLIMATES.length] ?? CLIMATES[0] });
 
 test('forecasts the actual outcome of pods while nothing changes', async (context) => {
-  const told: Record<string, number> = {};
+  const correct: Record<string, number> = {};
   for (let seed = FROM; seed < FROM + ROUNDS * CLIMATES.length; seed++) {
-    const { prophecies, climate } = await played(seed, forecastPod);
-    assert.deepEqual(prophecies.broken, [], `${climate} history ${seed}`);
-    for (const [what, count] of Object.entries(prophecies.told)) told[what] = (told[what] ?? 0) + count;
+    const { forecasts, climate } = await played(seed, forecastPod);
+    assert.deepEqual(forecasts.broken, [], `${climate} history ${seed}`);
+    for (const [what, count] of Object.entries(forecasts.correct))
+      correct[what] = (correct[what] ?? 0) + count;
   }
-  context.diagnostic(JSON.stringify(told));
+  context.diagnostic(JSON.stringify(correct));
   for (const what of ['evict', 'goes, held before', 'held', 'keep'])
-    assert.ok((told[what] ?? 0) > 10, `it was hardly ever told that a pod ${what}`);
+    assert.ok((correct[what] ?? 0) > 10, `few correct forecasts: a pod ${what}`);
 });
 
-const LIES: Readonly<Record<string, Foresee>> = {
+const LIES: Readonly<Record<string, ForecastPod>> = {
   'holds are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, holds: [] } }),
   'stops are overlooked': (asked) => forecastPod({ ...asked, rules: { ...asked.rules, stops: [] } }),
   'what is stored is forgotten, and with it since when taints are there': (asked) =>
@@ -39,8 +40,8 @@ describe('the simulation detects when', () => {
   for (const [name, lie] of Object.entries(LIES)) {
     test(name, async (context) => {
       for (let seed = 0; seed < UNTIL_CAUGHT; seed++) {
-        const { prophecies } = await played(seed, lie);
-        const [first] = prophecies.broken;
+        const { forecasts } = await played(seed, lie);
+        const [first] = forecasts.broken;
         if (first === undefined) continue;
         context.diagnostic(`caught after ${seed + 1} histories: ${first}`);
         return;

@@ -10,7 +10,7 @@ import { FreeOutbox } from './free-outbox.ts';
  * A relay's view whose outbox is always free: it returns the deltas for every change that it receives. It receives all
  * pods, and has a list of a node's pods as soon as the node is tainted.
  */
-export class SpeakingView {
+export class SendingView {
   readonly #view: ClusterView;
   readonly #outbox: FreeOutbox;
   readonly #pods = new Map<PodUid, LivePod>();
@@ -35,7 +35,7 @@ export class SpeakingView {
 
   replaceNodes(nodes: readonly LiveNode[], now: EpochMs): readonly Delta[] {
     this.#listed.nodes = true;
-    return this.#speak(this.#view.replaceNodes(nodes, now), now);
+    return this.#send(this.#view.replaceNodes(nodes, now), now);
   }
 
   replacePods(pods: readonly LivePod[], now: EpochMs): readonly Delta[] {
@@ -43,15 +43,15 @@ export class SpeakingView {
     this.#pods.clear();
     for (const pod of pods) this.#pods.set(pod.uid, pod);
     const listed = this.#view.followed().flatMap((node) => this.#list(node, now));
-    return this.#speak(listed, now);
+    return this.#send(listed, now);
   }
 
   upsertNode(node: LiveNode, now: EpochMs): readonly Delta[] {
-    return this.#speak(this.#view.upsertNode(node, now), now);
+    return this.#send(this.#view.upsertNode(node, now), now);
   }
 
   deleteNode(name: NodeName, now: EpochMs): readonly Delta[] {
-    return this.#speak(this.#view.deleteNode(name, now), now);
+    return this.#send(this.#view.deleteNode(name, now), now);
   }
 
   /** An API server reports the end of a pod before another pod of the same name. */
@@ -61,16 +61,16 @@ export class SpeakingView {
     const former = [...this.#pods.values()].find(isNamesake);
     const ended = former ? this.deletePod(former, now) : [];
     this.#pods.set(pod.uid, pod);
-    return [...ended, ...this.#speak(this.#view.upsertPod(pod, now), now)];
+    return [...ended, ...this.#send(this.#view.upsertPod(pod, now), now)];
   }
 
   deletePod(pod: LivePod, now: EpochMs): readonly Delta[] {
     this.#pods.delete(pod.uid);
-    return this.#speak(this.#view.deletePod(pod), now);
+    return this.#send(this.#view.deletePod(pod), now);
   }
 
   resync(stored: readonly TaintedNode[], now: EpochMs, wake: boolean): readonly Delta[] {
-    return this.#speak(this.#view.resync(stored, now), now, wake);
+    return this.#send(this.#view.resync(stored, now), now, wake);
   }
 
   #list(node: NodeName, now: EpochMs): readonly Subject[] {
@@ -78,7 +78,7 @@ export class SpeakingView {
     return this.#view.replacePods(node, pods, now);
   }
 
-  #speak(subjects: readonly Subject[], now: EpochMs, wake = false): readonly Delta[] {
+  #send(subjects: readonly Subject[], now: EpochMs, wake = false): readonly Delta[] {
     const outbox = this.#outbox;
     outbox.mark(subjects, wake);
     if (!this.synced) return [];

@@ -13,7 +13,7 @@ export interface Actual {
   readonly podWatches: readonly (NodeName | undefined)[];
 }
 
-interface Told {
+interface Replicated {
   readonly keys: readonly string[];
   readonly pods: Map<string, Known>;
 }
@@ -24,25 +24,25 @@ type Known = Pick<PodFacts, 'namespace' | 'name' | 'tolerations'>;
 /**
  * Applies the deltas of a relay's view of a cluster, as if sent immediately, and compares the result with the cluster.
  */
-export class ToldCluster {
+export class DeltaReplica {
   readonly #view: ClusterView;
-  readonly #told = new Map<NodeName, Told>();
+  readonly #replica = new Map<NodeName, Replicated>();
 
   constructor(view: ClusterView) {
     this.#view = view;
   }
 
-  hear(subjects: readonly Subject[]): void {
+  apply(subjects: readonly Subject[]): void {
     for (const { node, uid, gone = false } of subjects) {
       if (uid === undefined) {
-        this.#hearNode(node);
+        this.#applyNode(node);
         continue;
       }
       const delta = this.#view.podDelta({ node, uid, gone }, Date.now());
-      const told = this.#told.get(node);
-      if (!delta || !told) continue;
-      if (delta.kind === 'pod') told.pods.set(uid, known(delta.pod));
-      else told.pods.delete(uid);
+      const replica = this.#replica.get(node);
+      if (!delta || !replica) continue;
+      if (delta.kind === 'pod') replica.pods.set(uid, known(delta.pod));
+      else replica.pods.delete(uid);
     }
   }
 
@@ -57,8 +57,8 @@ export class ToldCluster {
       // A deleted node is followed until it has no pods.
       if (!node) faults.push(...this.#podFaults(name, pods));
     }
-    for (const name of this.#told.keys()) {
-      if (!this.#view.follows(name)) faults.push(`nobody was told that ${name} has no taint any more`);
+    for (const name of this.#replica.keys()) {
+      if (!this.#view.follows(name)) faults.push(`no delta reported that ${name} has no taint any more`);
     }
     if (new Set(podWatches).size < podWatches.length) faults.push('pods are watched twice');
     for (const name of podWatches) {
@@ -67,13 +67,13 @@ export class ToldCluster {
     return faults;
   }
 
-  #hearNode(node: NodeName): void {
+  #applyNode(node: NodeName): void {
     if (!this.#view.tells(node)) return;
     const { taints, pods } = this.#view.nodeDelta(node, Date.now(), false);
-    if (taints.length === 0) this.#told.delete(node);
+    if (taints.length === 0) this.#replica.delete(node);
     else {
       const keys = taints.map(({ key }) => key);
-      this.#told.set(node, { keys, pods: new Map(pods.map((pod) => [pod.uid, known(pod)])) });
+      this.#replica.set(node, { keys, pods: new Map(pods.map((pod) => [pod.uid, known(pod)])) });
     }
   }
 
@@ -98,14 +98,14 @@ export class ToldCluster {
       truth.map((pod) => [String(pod.uid), known({ ...pod, tolerations: cut(pod.tolerations) })]),
     );
     const seen = new Map(delta.pods.map((pod) => [String(pod.uid), known(pod)]));
-    const told = this.#told.get(node);
+    const replica = this.#replica.get(node);
     return [
       ...differences(actual, seen).map((difference) => `on ${node} ${difference} by the view`),
-      ...(told ? differences(actual, told.pods) : ['nothing']).map(
-        (difference) => `on ${node} ${difference} by what was told`,
+      ...(replica ? differences(actual, replica.pods) : ['nothing']).map(
+        (difference) => `on ${node} ${difference} by the deltas`,
       ),
-      ...(told && !isDeepStrictEqual(told.keys, keys)
-        ? [`${node}'s taints were told as ${told.keys.join()}`]
+      ...(replica && !isDeepStrictEqual(replica.keys, keys)
+        ? [`${node}'s taints were sent as ${replica.keys.join()}`]
         : []),
     ];
   }

@@ -4,9 +4,9 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { enforced } from './enforced-rules.ts';
 
 /**
- * Rules of all clusters, sent immediately to each listener, and on every change. At first all clusters are enforced.
+ * The rules of all clusters, sent immediately to each listener, and on every change. At first all clusters are enforced.
  */
-export class ToldRules {
+export class PushedRules {
   #rules = enforced({ comparisonOperators: false });
   readonly #listeners = new Set<RulesListener>();
 
@@ -16,7 +16,7 @@ export class ToldRules {
     listener(this.#rules);
   }
 
-  say(fields: Partial<Rules>): void {
+  push(fields: Partial<Rules>): void {
     this.#rules = { ...this.#rules, ...fields };
     for (const listener of this.#listeners) listener(this.#rules);
   }

@@ -18,7 +18,7 @@ const Role = z.object({
 });
 
 /** Creates an account with the permissions that `cdk/rbac/operators` grants to users of this size, and no others. */
-export function person(cluster: TestCluster, size: Size): Promise<Account> {
+export function operatorAccount(cluster: TestCluster, size: Size): Promise<Account> {
   const rules = SIZES.slice(0, SIZES.indexOf(size) + 1).flatMap((each) => rulesOf(each));
   return Account.create(cluster, `a-${size}`, rules);
 }

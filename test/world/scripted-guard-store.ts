@@ -5,7 +5,7 @@ import { StoreError } from '#shared/state/store.ts';
 import { guardStateOf } from '#shared/state/stored-rules.ts';
 
 /** The stored state of one cluster's guard, in memory. */
-export class ScriptedGuardBook implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
+export class ScriptedGuardStore implements Pick<RulesStore, 'read' | 'changeGuard' | 'touchGuard'> {
   state: GuardState = { revision: 0, trips: [] };
   /** True if all reads and writes fail. */
   isAway = false;

@@ -20,8 +20,8 @@ import { startSimulatedCluster } from '#simulator/cluster.ts';
 import { eventually } from '#test/contracts/eventually.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { PROVEN } from '#test/world/proven.ts';
-import { ScriptedGuardBook } from '#test/world/scripted-guard-book.ts';
-import { ToldRules } from '#test/world/told-rules.ts';
+import { PushedRules } from '#test/world/pushed-rules.ts';
+import { ScriptedGuardStore } from '#test/world/scripted-guard-store.ts';
 import { scriptedAws } from '../../access/scripted-aws.ts';
 import { OrderedQueue } from '../../aws/relay/ordered-queue.ts';
 
@@ -37,7 +37,7 @@ const registered = (name: string, access: Access): RegisteredCluster => ({
 test('a missing secret or EKS cluster affects no other cluster, and the relay continues once it exists', async (t) => {
   const closing = new AsyncDisposableStack();
   t.after(() => closing.disposeAsync());
-  const dir = mkdtempSync(join(tmpdir(), 'mended-access-'));
+  const dir = mkdtempSync(join(tmpdir(), 'restored-access-'));
   closing.defer(() => rmSync(dir, { recursive: true }));
   const { kubeconfig, context, close } = await startSimulatedCluster({ clock, dir });
   closing.defer(close);
@@ -62,8 +62,8 @@ test('a missing secret or EKS cluster affects no other cluster, and the relay co
     log,
     metrics,
     holder: 'r1',
-    rules: new ToldRules(),
-    rulesStore: new ScriptedGuardBook(),
+    rules: new PushedRules(),
+    rulesStore: new ScriptedGuardStore(),
     nodeBudget: 1000,
   });
   closing.defer(() => relay.stop());

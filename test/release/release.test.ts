@@ -46,7 +46,11 @@ describe('a release of this repository, made in a copy,', () => {
     assert.equal(status, 0, stderr);
     assert.match(stdout, new RegExp(`^Release ${NEXT} is committed and tagged v${NEXT}\\.`));
     assert.deepEqual([git('tag'), git('status', '--porcelain')], [`v${NEXT}`, '']);
-    const agreeing = node('--test', 'test/unit/release/version.test.ts', 'test/unit/upgrade/formats.test.ts');
+    const agreeing = node(
+      '--test',
+      'test/unit/deploy/release/version.test.ts',
+      'test/unit/upgrade/formats.test.ts',
+    );
     assert.equal(agreeing.status, 0, agreeing.stdout);
     const notes = node('deploy/release/notes.ts', `v${NEXT}`);
     assert.equal(notes.status, 0, notes.stderr);

@@ -22,7 +22,7 @@ import {
   PROJECT_DIR,
   programFile,
 } from '#deploy/build/bundle.ts';
-import { locked } from '#test/unit/supply-chain/lockfile.ts';
+import { locked } from '#test/unit/deploy/build/lockfile.ts';
 import { billFile } from '../../../cdk/bundle-image.ts';
 
 /** The inputs of a build in the repository. */

@@ -8,7 +8,7 @@ import { type NodeRef, podUid } from '#shared/eviction/identity.ts';
 import type { EvictionRecord } from '#shared/eviction/records.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { StoreError } from '#shared/state/store.ts';
-import { NODE_SECONDS } from '#shared/state/stored.ts';
+import { NODE_SECONDS, parseStored, recordSchema } from '#shared/state/stored.ts';
 import {
   aCluster,
   aNode,
@@ -245,4 +245,18 @@ describe('SqliteStore', () => {
     await assert.rejects(store.end(aRef(), [anEnding()], NOW), expected);
     await assert.rejects(store.purge(NOW), expected);
   });
+});
+
+test('stores, reads, and counts a pod that is held by its live node as such', async () => {
+  const [ref, until] = [aRef(), NOW + 29];
+  const by = { kind: 'node-alive', renewedAt: NOW - 11, until, revision: 1, guardRevision: 0 } as const;
+  const held = { ...aRecord(), held: { by, since: NOW, until } };
+  assert.deepEqual(parseStored(recordSchema, JSON.parse(JSON.stringify(held)), 'a record'), held);
+  const store = new SqliteStore({ path: ':memory:' });
+  try {
+    await store.commit(ref, 0, { schedule: [held], end: [], live: true }, NOW);
+    assert.deepEqual(store.standings(), [{ cluster: ref.cluster, standing: 'node-alive', evictions: 1 }]);
+  } finally {
+    store.close();
+  }
 });

@@ -16,7 +16,7 @@ interface Variable {
  * use the same Deployment as the chart.
  */
 function chartEnvironment(): Readonly<Record<string, string>> {
-  const path = join(import.meta.dirname, '../../../deploy/agent/deployment.yaml');
+  const path = join(import.meta.dirname, '../../../../deploy/agent/deployment.yaml');
   const [deployment] = (loadAll(readFileSync(path, 'utf8')) as { kind?: string; spec: object }[]).filter(
     (each) => each?.kind === 'Deployment',
   );

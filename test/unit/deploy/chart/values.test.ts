@@ -10,7 +10,7 @@ import { withPresentNames } from '#shared/state/policy-settings.ts';
 import { MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
-const CHART = join(import.meta.dirname, '../../../deploy/chart');
+const CHART = join(import.meta.dirname, '../../../../deploy/chart');
 const read = (file: string): string => readFileSync(join(CHART, file), 'utf8');
 
 /** A part of the schema of the values. */

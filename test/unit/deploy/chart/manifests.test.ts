@@ -9,7 +9,7 @@ import { NODE_LEASE_NAMESPACE } from '#shared/kubernetes/node-lease.ts';
 import { HISTORY_DAYS } from '#shared/state/stored.ts';
 import { VERSION } from '#shared/version.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
+const ROOT = join(import.meta.dirname, '../../../..');
 /** The optional files of each folder. */
 const LEFT_TO_CHOICE: Readonly<Record<string, readonly string[]>> = {
   'in-cluster': [

@@ -7,7 +7,7 @@ import type { PodUid } from '#shared/eviction/identity.ts';
 import { disruptionPatch } from '#shared/kubernetes/announcement.ts';
 import { fieldsOf, itemsOf, textOf } from '#shared/kubernetes/http/api-json.ts';
 
-const ROOT = join(import.meta.dirname, '../../..');
+const ROOT = join(import.meta.dirname, '../../../..');
 
 /** The files of an identity, and the expression by which the API server recognizes the identity. */
 const IDENTITIES = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { operatorAccount } from '#test/cluster/rig/operator-account.ts';
-import { npmStart } from '#test/transcripts/npm-start.ts';
+import { npmStart } from '#test/world/npm-start.ts';
 import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
 import { fileStage } from './rig/file-stage.ts';
 import { CONTEXT } from './rig/stage.ts';

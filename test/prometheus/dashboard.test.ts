@@ -5,9 +5,9 @@ import { type TestContext, test } from 'node:test';
 import { dump } from 'js-yaml';
 import { POD_DELETIONS } from '#shared/telemetry/metrics.ts';
 import { until } from '#test/cluster/rig/until.ts';
+import { NpmStart } from '#test/world/npm-start.ts';
 import { ALERTS_FILE } from './alert-rules.ts';
 import { panelQueries } from './dashboard.ts';
-import { startDemoService } from './demo-service.ts';
 import { promtool } from './promtool.ts';
 import { scrapedSeries } from './scraped-series.ts';
 
@@ -16,17 +16,20 @@ const INTERVAL_SECONDS = 15;
 
 /** Returns scrapes of a service before, while, and after it evicts pods, and the name of its cluster. */
 async function scrapesOfEvictions(context: TestContext) {
-  const service = await startDemoService(context);
-  const before = await service.scrape();
+  const service = new NpmStart(context, ['--log', 'json']);
+  const { port } = await service.event('relay.started');
+  await service.event('relay.synced');
+  const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const before = await scrape();
   service.type('taint node-1 maintenance=now:NoExecute');
-  const { cluster } = await service.logged('pod.evicted');
+  const { cluster } = await service.event('pod.evicted');
   const counted = new RegExp(`^${POD_DELETIONS} [1-9]`, 'm');
   // The service renders its metrics once a second.
   const during = await until('it is counted', async () => {
-    const metrics = await service.scrape();
+    const metrics = await scrape();
     return counted.test(metrics) && metrics;
   });
-  return { scrapes: [before, during, await service.scrape()], cluster: String(cluster) };
+  return { scrapes: [before, during, await scrape()], cluster: String(cluster) };
 }
 
 test('each query of the dashboard has a result during evictions, and no alert fires', async (context) => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { until } from '#test/cluster/rig/until.ts';
-import { npmStart } from '#test/transcripts/npm-start.ts';
 import { type Said, taintward } from '#test/transcripts/transcript.ts';
+import { npmStart } from '#test/world/npm-start.ts';
 
 /** Time within which the commands report it. */
 const WITHIN_MS = 15_000;

@@ -1,40 +1,20 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import type { Api } from '#shared/console/api.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { eventually } from '#test/contracts/eventually.ts';
+import { NpmStart } from '#test/world/npm-start.ts';
 
 const CLUSTER = clusterName('simulated');
 const NODE = nodeName('node-1');
 const LINK = /http:\/\/127\.0\.0\.1:\d+\/\?key=\S+/;
 const TAINT = 'maintenance=now:NoExecute';
 
-/** Starts `npm start` with the simulated cluster; `until` returns the next matching line, for example a link. */
+/** Starts `npm start` with the simulated cluster; `until` returns the next match in its output, for example a link. */
 function started(t: TestContext, ...args: string[]) {
-  const dir = mkdtempSync(join(tmpdir(), 'console-'));
-  t.after(() => rmSync(dir, { recursive: true, force: true }));
-  const main = join(PROJECT_DIR, 'functions/service/main.ts');
-  const child: ChildProcess = spawn(process.execPath, [main, '--state-dir', join(dir, 'state'), ...args], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  assert.ok(child.stdout && child.stdin);
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const until = async (pattern: RegExp): Promise<string> => {
-    for (;;) {
-      const { value, done } = await lines.next();
-      assert.ok(!done, `it ended before it said ${pattern}`);
-      const [found] = pattern.exec(value) ?? [];
-      if (found !== undefined) return found;
-    }
-  };
-  return { until, type: (line: string) => child.stdin?.write(`${line}\n`) };
+  const service = new NpmStart(t, args);
+  const until = (pattern: RegExp) => service.line((line) => pattern.exec(line)?.[0]);
+  return { until, type: service.type };
 }
 
 /** Opens a link, and returns a function that makes the requests of its page. */

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import {
   chmodSync,
   mkdirSync,
@@ -13,81 +12,31 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
-import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, type TestContext, test } from 'node:test';
-import { PROJECT_DIR } from '#deploy/build/bundle.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { SqliteStore } from '#shared/state/sqlite/sqlite-store.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
+import { NpmStart } from '#test/world/npm-start.ts';
 
-const MAIN = join(PROJECT_DIR, 'functions/service/main.ts');
 /** Some pods on each node tolerate this taint for half a minute. */
 const TAINT = 'maintenance=now:NoExecute';
 
-interface Line {
-  readonly event: string;
-  readonly fields: Readonly<Record<string, unknown>>;
-}
-
-/** `npm start` on a cluster, in a process of its own. */
-class Service {
-  readonly process: ChildProcess;
-  readonly said: Promise<string>;
-  readonly #lines: Line[] = [];
-  #heard = Promise.withResolvers<void>();
-  #hasEnded = false;
-
-  constructor(t: TestContext, cluster: SimulatedCluster, state: string) {
-    const { context, kubeconfig } = cluster;
-    const args = ['--context', context, '--kubeconfig', kubeconfig, '--state-dir', state];
-    this.process = spawn(
-      process.execPath,
-      [MAIN, ...args, '--enforce', '--no-console', '--port', '0', '--log', 'json'],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    t.after(() => this.process.kill('SIGKILL'));
-    const { stdout, stderr } = this.process;
-    assert.ok(stdout && stderr);
-    this.said = text(stderr);
-    createInterface({ input: stdout })
-      .on('line', (line) => {
-        const { event, ...fields } = JSON.parse(line);
-        this.#lines.push({ event, fields });
-        this.#heard.resolve();
-        this.#heard = Promise.withResolvers();
-      })
-      .on('close', () => {
-        this.#hasEnded = true;
-        this.#heard.resolve();
-      });
-  }
-
-  /** Resolves with the first matching line of its log, past or future. */
-  async line(isIt: (line: Line) => boolean): Promise<Line> {
-    for (;;) {
-      const found = this.#lines.find(isIt);
-      if (found) return found;
-      if (this.#hasEnded) assert.fail(`the service ended: ${(await this.said).slice(-1_000)}`);
-      await this.#heard.promise;
-    }
-  }
-
-  event(name: string): Promise<Line> {
-    return this.line(({ event }) => event === name);
+/** `npm start` on a cluster. */
+class Service extends NpmStart {
+  constructor(t: TestContext, { context, kubeconfig }: SimulatedCluster, state: string) {
+    const args = ['--context', context, '--kubeconfig', kubeconfig, '--enforce'];
+    super(t, [...args, '--no-console', '--port', '0', '--log', 'json'], state);
   }
 
   /** Resolves with its exit code, and the last line of its standard error. */
-  async ended(): Promise<readonly [number | null, string]> {
-    const [code] =
-      this.process.exitCode === null ? await once(this.process, 'exit') : [this.process.exitCode];
-    return [code, (await this.said).trimEnd().split('\n').at(-1) ?? ''];
+  async end(): Promise<readonly [number | null, string]> {
+    return [await this.ended, this.err.all.at(-1) ?? ''];
   }
 
   async stop(): Promise<void> {
-    this.process.kill('SIGTERM');
-    assert.equal((await this.ended())[0], 0);
+    this.signal('SIGTERM');
+    assert.equal(await this.ended, 0);
   }
 }
 
@@ -125,10 +74,10 @@ describe('a running service', { timeout: 240_000 }, () => {
     const service = new Service(t, cluster, state);
     await service.event('relay.synced');
     cluster.taint('node-1', TAINT);
-    const { fields } = await service.line(
-      (line) => line.event === 'eviction.scheduled' && String(line.fields['pod']).startsWith('checkout'),
+    const { dueAt } = await service.event('eviction.scheduled', ({ pod }) =>
+      String(pod).startsWith('checkout'),
     );
-    return { service, fireAt: fields['dueAt'] as number };
+    return { service, fireAt: dueAt as number };
   }
 
   async function goesOn(t: TestContext): Promise<void> {
@@ -141,7 +90,7 @@ describe('a running service', { timeout: 240_000 }, () => {
     const { service, fireAt } = await withATimer(t, 'deleted');
     rmSync(state, { recursive: true });
     const sentence = `taintward: the database ${path} was deleted while it was in use; its content is restored: start it again`;
-    assert.deepEqual(await service.ended(), [1, sentence]);
+    assert.deepEqual(await service.end(), [1, sentence]);
     assert.ok((await timersIn(path)).includes(fireAt));
     assert.deepEqual([statSync(state).mode & 0o777, statSync(path).mode & 0o777], [0o700, 0o600]);
     await goesOn(t);
@@ -151,14 +100,14 @@ describe('a running service', { timeout: 240_000 }, () => {
     const { service, fireAt } = await withATimer(t, 'no-log');
     rmSync(`${path}-wal`);
     const sentence = `taintward: the log of the database ${path} was deleted while it was in use; its content was written to the database: start it again`;
-    assert.deepEqual(await service.ended(), [1, sentence]);
+    assert.deepEqual(await service.end(), [1, sentence]);
     assert.ok((await timersIn(path)).includes(fireAt));
   });
 
   test('ends before a truncated log reaches the database', async (t) => {
     const { service } = await withATimer(t, 'cut-log');
     truncateSync(`${path}-wal`, 0);
-    const [code, said] = await service.ended();
+    const [code, said] = await service.end();
     assert.equal(code, 1);
     assert.match(
       said,
@@ -174,7 +123,7 @@ describe('a running service', { timeout: 240_000 }, () => {
     const before = readFileSync(other);
     renameSync(other, path);
     const sentence = `taintward: the database ${path} was replaced while it was in use; what this process had in it is in ${path}.saved: start it again`;
-    assert.deepEqual(await service.ended(), [1, sentence]);
+    assert.deepEqual(await service.end(), [1, sentence]);
     assert.deepEqual(readFileSync(path), before);
     assert.ok((await timersIn(`${path}.saved`)).includes(fireAt));
   });
@@ -185,13 +134,16 @@ describe('a running service', { timeout: 240_000 }, () => {
     const { service, fireAt } = await withATimer(t, 'full');
     limit(service.process, statSync(`${path}-wal`).size);
     cluster.taint('node-2', TAINT);
-    const full = await service.line(({ fields }) => String(fields['error']).includes(path));
+    const full = await service.line((line) => {
+      const { error = '' } = JSON.parse(line);
+      return String(error).includes(path) ? String(error) : undefined;
+    });
     assert.match(
-      String(full.fields['error']),
+      full,
       /The database .* cannot be used: its disk (?:is full: make room|fails: check the disk and the free space) \(.*\)\./,
     );
     limit(service.process, 'unlimited');
-    await service.line(({ event, fields }) => event === 'eviction.scheduled' && fields['node'] === 'node-2');
+    await service.event('eviction.scheduled', ({ node }) => node === 'node-2');
     assert.ok((await timersIn(path)).includes(fireAt));
     await service.stop();
   });
@@ -202,7 +154,7 @@ describe('a running service', { timeout: 240_000 }, () => {
     state = join(directory, 'read-only');
     mkdirSync(state);
     chmodSync(state, 0o500);
-    const [code, said] = await new Service(t, cluster, state).ended();
+    const [code, said] = await new Service(t, cluster, state).end();
     assert.equal(code, 1);
     assert.equal(
       said,

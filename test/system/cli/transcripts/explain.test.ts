@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { npmStart } from '#test/transcripts/npm-start.ts';
 import { Transcript, taintward } from '#test/transcripts/transcript.ts';
+import { npmStart } from '#test/world/npm-start.ts';
 
 const golden = (name: string) => join(import.meta.dirname, `${name}.txt`);
 const DB = ['explain', 'pod', 'default/db-0'];

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { npmStart } from '#test/transcripts/npm-start.ts';
 import { LATENESS, Transcript } from '#test/transcripts/transcript.ts';
+import { npmStart } from '#test/world/npm-start.ts';
 
 /** The output of what-if once all pods are ready. */
 const ALL_READY = [

@@ -34,14 +34,6 @@ export function runFunction(scene: Scene, settings: FunctionSettings): void {
   for (let instances = 0; instances < settings.instances; instances++) void serve();
 }
 
-/** Runs a function on its queue in a process, until the process dies. */
-export function runFunctionIn(process: Process, scene: Scene, settings: FunctionSettings): void {
-  const handler = settings.start(process);
-  for (let instances = 0; instances < settings.instances; instances++) {
-    void live(scene, settings, process, handler);
-  }
-}
-
 async function live(
   scene: Scene,
   settings: FunctionSettings,

@@ -1,10 +1,7 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { processUsage } from '#test/cluster/rig/process-usage.ts';
 import { type CpuQuota, cpuQuota } from './cpu-quota.ts';
-
-const MB = 2 ** 20;
-const TICKS_PER_SECOND = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
 /** The machine does not permit limiting a process to a share of a core. */
 export class NoQuotaError extends Error {
@@ -53,20 +50,17 @@ export class MeasuredProcess {
 
   /** User and system time since the start, in seconds; NaN when it has ended. */
   get cpuSeconds(): number {
-    const stat = this.#proc('stat');
-    // Fields are counted after the name, which may contain any characters: fields 14 and 15 of proc(5).
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+    return processUsage(this.child.pid)?.cpuSeconds ?? Number.NaN;
   }
 
-  /** Resident memory in MB (2^20 bytes); NaN when it has ended. */
+  /** Resident memory in MiB; NaN when it has ended. */
   get rssMb(): number {
-    return this.#memoryMb('VmRSS');
+    return processUsage(this.child.pid)?.residentMiB ?? Number.NaN;
   }
 
-  /** The peak resident memory in MB. */
+  /** The peak resident memory in MiB. */
   get peakMb(): number {
-    return this.#memoryMb('VmHWM');
+    return processUsage(this.child.pid)?.peakMiB ?? Number.NaN;
   }
 
   /** Kills the process, as the kernel does when memory is short; resolves when it has ended. */
@@ -78,18 +72,5 @@ export class MeasuredProcess {
       await exit;
     }
     this.#quota?.remove();
-  }
-
-  #memoryMb(field: string): number {
-    const kb = new RegExp(`${field}:\\s+(\\d+) kB`).exec(this.#proc('status'))?.[1];
-    return (Number(kb ?? Number.NaN) * 1024) / MB;
-  }
-
-  #proc(file: string): string {
-    try {
-      return readFileSync(`/proc/${this.child.pid}/${file}`, 'utf8');
-    } catch {
-      return '';
-    }
   }
 }

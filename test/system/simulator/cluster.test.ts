@@ -5,7 +5,6 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { podUid } from '#shared/eviction/identity.ts';
 import type { LiveNode, WatchEvent } from '#shared/kubernetes/api.ts';
@@ -14,10 +13,10 @@ import { missingPermissions, NEEDED_PERMISSIONS } from '#shared/kubernetes/permi
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster.ts';
+import { until } from '#test/cluster/rig/until.ts';
 import { loadContexts } from '#test/world/load-contexts.ts';
 
 const DOOMED_CLUSTER = fileURLToPath(new URL('./doomed-cluster.ts', import.meta.url));
-const DEADLINE_MS = 20_000;
 /** 6 of web, 4 of checkout, 2 of db, one of logs on each of 4 nodes. */
 const POD_COUNT = 16;
 
@@ -25,16 +24,6 @@ let dir: string;
 let cluster: SimulatedCluster;
 
 const start = () => startSimulatedCluster({ clock: systemClock, dir });
-
-async function until<T>(what: string, look: () => T | undefined | false): Promise<T> {
-  const endsAt = Date.now() + DEADLINE_MS;
-  for (;;) {
-    const found = look();
-    if (found !== undefined && found !== false) return found;
-    assert.ok(Date.now() < endsAt, `waited in vain: ${what}`);
-    await sleep(20);
-  }
-}
 
 const allScheduled = () =>
   until('all pods have a node', () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, get as httpGet, type IncomingMessage } from 'node:http';
 import { test } from 'node:test';
-import { type Client, clientOf, until } from '#test/unit/http/served.ts';
+import { type Client, clientOf } from '#test/unit/http/served.ts';
+import { until } from '#test/world/turns.ts';
 import { servedConsole } from './served-console.ts';
 
 test('serves the console despite connections of other users of the machine', async (t) => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Client, clientOf, get, served, settled, until } from './served.ts';
+import { settled, until } from '#test/world/turns.ts';
+import { type Client, clientOf, get, served } from './served.ts';
 
 describe('invalid requests', () => {
   for (const [what, text, status] of [

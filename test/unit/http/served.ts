@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ListenerOptions, openListener } from '#shared/http/listener.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
+import { settled, until } from '#test/world/turns.ts';
 
 /** A client that sends the given bytes and keeps the received text. */
 export interface Client {
@@ -12,16 +12,6 @@ export interface Client {
   readonly isClosed: () => boolean;
   /** Resolves when the received text matches. */
   readonly told: (pattern: RegExp) => Promise<void>;
-}
-
-/** Resolves as soon as the condition holds. */
-export async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await nextTurn();
-}
-
-/** Waits until everything in transit between client and server has arrived. */
-export async function settled(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await nextTurn();
 }
 
 export async function clientOf(port: number, text = ''): Promise<Client> {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { get, served, until } from './served.ts';
+import { until } from '#test/world/turns.ts';
+import { get, served } from './served.ts';
 
 /** Makes every socket of this process appear to have one of the last descriptors. */
 function shortOfDescriptors(context: TestContext, { socket }: { readonly socket: Socket }): void {

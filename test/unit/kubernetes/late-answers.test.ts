@@ -6,6 +6,7 @@ import { podUid } from '#shared/eviction/identity.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { until } from '#test/world/turns.ts';
 import { scriptedServer } from './scripted-server.ts';
 import { tlsServer } from './tls-server.ts';
 
@@ -52,10 +53,6 @@ const CALLS = {
   'a delete': (api: RestApi) => api.deletePod(POD, { uid: UID }, NOT_AFTER),
   'an eviction': (api: RestApi) => api.evictPod(POD, { uid: UID }, NOT_AFTER),
 } as const;
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await tick();
-}
 
 /** Starts a call, waits until the server has it, and advances the clock far beyond its send deadline. */
 async function sentInTime(t: TestContext, hold: Hold, call: (api: RestApi) => Promise<unknown>) {

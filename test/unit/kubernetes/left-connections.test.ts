@@ -4,18 +4,14 @@ import { once } from 'node:events';
 import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { setImmediate as tick } from 'node:timers/promises';
 import { generate } from 'selfsigned';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { RestApi } from '#shared/kubernetes/rest-api.ts';
+import { until } from '#test/world/turns.ts';
 
 const pem = await generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048 });
 const NODE = nodeName('n1');
 const CALLS = 10;
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await tick();
-}
 
 /** A server that sends GOAWAY on each connection with its first request, closes no connection, and counts its calls. */
 async function leavingServer(t: TestContext) {

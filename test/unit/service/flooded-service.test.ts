@@ -12,8 +12,8 @@ import { STORE_FILE } from '#shared/state/sqlite/state-directory.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { recordingLog } from '#test/contracts/recording-log.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
-import { until } from '#test/unit/http/served.ts';
 import { FakeCluster } from '#test/world/fake-cluster.ts';
+import { until } from '#test/world/turns.ts';
 
 const C1 = clusterName('c1');
 const PODS = 30;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import type { Http2ServerResponse } from 'node:http2';
 import { describe, type TestContext, test } from 'node:test';
-import { setImmediate as tick } from 'node:timers/promises';
 import { nodeName, podUid } from '#shared/eviction/identity.ts';
 import { ApiError, LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
+import { until } from '#test/world/turns.ts';
 import { type TlsAnswer, tlsServer } from '../tls-server.ts';
 
 const NODE = nodeName('n1');
@@ -16,10 +16,6 @@ const { signal } = new AbortController();
 const node: TlsAnswer = (response) => response.end(JSON.stringify({ metadata: { name: 'n1' } }));
 const line = (type: string, resourceVersion: string) =>
   `${JSON.stringify({ type, object: { metadata: { name: 'n1', resourceVersion } } })}\n`;
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await tick();
-}
 
 async function holding(t: TestContext, options: { readonly streams?: number } = {}) {
   const held: Http2ServerResponse[] = [];

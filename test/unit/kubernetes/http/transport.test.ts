@@ -14,6 +14,7 @@ import { RestApi } from '#shared/kubernetes/rest-api.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
+import { until } from '#test/world/turns.ts';
 import { type Answer, json, scriptedServer, status } from '../scripted-server.ts';
 
 const NODE = nodeName('n1');
@@ -39,10 +40,6 @@ async function unanswered(call: Promise<unknown>): Promise<string> {
   assert.ok(error instanceof ApiError, String(error));
   assert.equal(error.status, 0);
   return error.message;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await tick();
 }
 
 /** A server that holds its answers until the test releases them. */

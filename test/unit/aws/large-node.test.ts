@@ -54,12 +54,6 @@ function viewOf(lists: readonly (readonly Toleration[])[]): SendingView {
 }
 
 describe('the message of a node delta', () => {
-  test('contains the facts of all pods if it fits', () => {
-    const { delta, body } = deltaMessage(nodeDelta(1));
-    assert.deepEqual(delta, nodeDelta(1));
-    assert.equal(body, encodeDelta(delta));
-  });
-
   test('contains the facts of as many pods as fit, and the UIDs of the others', () => {
     const padding = fc.integer({ min: 2, max: 400_000 });
     const lists = fc.integer({ min: 0, max: 2 });
@@ -87,13 +81,6 @@ describe('the message of a node delta', () => {
       }),
       { numRuns: 50 },
     );
-  });
-
-  test('omits no pod for which there is room', () => {
-    const large = pod('u1', { namespace: 'x'.repeat(MAX_MESSAGE_BYTES) });
-    const { delta } = deltaMessage(nodeDelta(1, { pods: [pod('u0'), large, pod('u2')] }));
-    assert.deepEqual(delta.kind === 'node' && delta.pods, [pod('u0'), pod('u2')]);
-    assert.deepEqual(delta.kind === 'node' && delta.others, ['u1']);
   });
 });
 

@@ -10,7 +10,6 @@ import { encodeDelta, messageGroupId } from '#shared/aws/delta-message.ts';
 import { DELTA_MAX_RECEIVES, QUEUES } from '#shared/aws/queue-set.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { type ClusterName, clusterName, type NodeRef, nodeName } from '#shared/eviction/identity.ts';
-import { QueueError } from '#shared/state/sender.ts';
 import { StoreError } from '#shared/state/store.ts';
 import { standings } from '#test/contracts/partition-builders.ts';
 import { at, nodeDelta, pod, podDelta, podGone, ref, taint } from '#test/unit/eviction/builders.ts';
@@ -225,15 +224,6 @@ describe('an unreadable message', () => {
     assert.equal(letter?.body, '{"v":1}');
     assert.equal(letter.groupId, messageGroupId(ref));
     assert.match(letter.attributes?.['reason'] ?? '', /^delta message refused: kind: /);
-  });
-
-  test('stays in its queue while the dead-letter queue is unreachable', async () => {
-    const world = scriptedWorld();
-    world.deadLetters.unreachable = new QueueError('away');
-    assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
-    world.deadLetters.unreachable = undefined;
-    world.deadLetters.refusal = { reason: 'no', permanent: true };
-    assert.deepEqual(await failed(createDeltaHandler(world), broken('?')), ['1']);
   });
 });
 

@@ -9,7 +9,6 @@ import { QUEUES } from '#shared/aws/queue-set.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { nodeName } from '#shared/eviction/identity.ts';
 import { probeRef, probeTimerAt } from '#shared/eviction/probe.ts';
-import { QueueError } from '#shared/state/sender.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
 import { driveTimers, inNoTime } from '#test/world/driven-timers.ts';
@@ -262,14 +261,6 @@ describe('an unreadable message', () => {
     assert.equal(letter?.body, '{"v":9}');
     assert.match(letter.attributes?.['reason'] ?? '', /^due message refused: /);
     assert.equal(letter.groupId, undefined);
-    assert.deepEqual(deletedFrom(bench), ['u1']);
-  });
-
-  test('stays in its queue, with a logged error, while the dead-letter queue is unreachable', async () => {
-    const bench = await onePod();
-    bench.deadLetters.unreachable = new QueueError('away');
-    assert.deepEqual(await failed(bench, sqsRecord('?', { messageId: '1' }), dueAt(60, '2')), ['1']);
-    assert.ok(eventsIn(bench).includes('message.dead-letter-failed'));
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });
 });

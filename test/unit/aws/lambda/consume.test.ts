@@ -5,6 +5,7 @@ import { type ConsumerDeps, consume } from '#shared/aws/lambda/consume.ts';
 import { type Consumption, type Delivery, MessageDeadlineError } from '#shared/aws/message-processor.ts';
 import { MalformedMessageError, RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
+import { QueueError } from '#shared/state/sender.ts';
 import { jsonLog } from '#shared/telemetry/log.ts';
 import { ScriptedQueue } from '#test/world/scripted-queue.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
@@ -383,15 +384,21 @@ describe('a rejected message', () => {
     assert.deepEqual(given.deadLetters.sent, [{ body: 'x', attributes: { reason: 'no message' } }]);
   });
 
-  test('stays in its queue while the dead-letter queue rejects it, with a logged error', async () => {
-    for (const consumption of [unreadable, refusing]) {
+  test('stays in its queue while the dead-letter queue rejects it or is unreachable, with a logged error', async () => {
+    const full = { refusal: { reason: 'full', permanent: false } };
+    const away = { unreachable: new QueueError('away') };
+    for (const [consumption, failure, error] of [
+      [unreadable, full, 'the dead-letter queue rejected it: full'],
+      [refusing, full, 'the dead-letter queue rejected it: full'],
+      [unreadable, away, 'away'],
+    ] as const) {
       const given = bench();
-      given.deadLetters.refusal = { reason: 'full', permanent: false };
+      Object.assign(given.deadLetters, failure);
       const response = await consume(consumption, given)(sqsEvent(sqsRecord('x')), REQUEST);
       assert.deepEqual(response.batchItemFailures, [{ itemIdentifier: 'm1' }]);
       assert.deepEqual(
         given.lines.map((line) => [line['event'], line['messageId'], line['error']]),
-        [['message.dead-letter-failed', 'm1', 'the dead-letter queue rejected it: full']],
+        [['message.dead-letter-failed', 'm1', error]],
       );
     }
   });

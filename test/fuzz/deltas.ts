@@ -14,7 +14,7 @@ import { RejectedMessageError } from '#shared/aws/rejected-message.ts';
 import { messageFault } from '#shared/aws/sqs-message.ts';
 import type { Delta } from '#shared/eviction/facts.ts';
 import { scriptedWorld } from '#test/unit/deltas/scripted-world.ts';
-import { heard } from '#test/unit/engine/evict/evict-bench.ts';
+import { benchAfter } from '#test/unit/engine/evict/evict-bench.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta } from '#test/unit/eviction/builders.ts';
 import { RELEASES } from '#test/unit/upgrade/releases.ts';
@@ -107,7 +107,7 @@ const withoutEmptyValues = ({ taints, ...rest }: Delta): object => ({
 });
 
 async function feedDue(body: string, store: ScriptedStore): Promise<Outcome> {
-  const bench = await heard([told], [livePod()], emptied(store));
+  const bench = await benchAfter([told], [livePod()], emptied(store));
   const good = encodeDue({ ...told.ref, at: at(60) });
   const records = [body, good].map((text, index) =>
     sqsRecord(text, { messageId: `m${index}`, groupId: 'prod' }),

@@ -6,13 +6,13 @@ import { createHandler } from '#functions/evict/handler.ts';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName } from '#shared/eviction/identity.ts';
 import { recordingSender } from '#test/unit/aws/recording-sender.ts';
-import { deletedFrom, heard } from '#test/unit/engine/evict/evict-bench.ts';
+import { benchAfter, deletedFrom } from '#test/unit/engine/evict/evict-bench.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 
 test("evicts in the agent's own cluster and sends messages of other clusters to the dead-letter queue with the reason", async () => {
-  const bench = await heard([nodeDelta(1)], [livePod()]);
+  const bench = await benchAfter([nodeDelta(1)], [livePod()]);
   const deadLetters = recordingSender();
   const handler = createHandler({
     ...bench,

@@ -11,7 +11,7 @@ import { recordingSender } from '#test/unit/aws/recording-sender.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, ref } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { deletedFrom, type EvictBench, heard } from '../engine/evict/evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench } from '../engine/evict/evict-bench.ts';
 
 const DUE = sqsRecord(encodeDue({ ...ref, at: at(60) }), { groupId: ref.cluster });
 
@@ -21,7 +21,7 @@ async function handled(bench: EvictBench, agentOf: AgentOf, queue = recordingSen
   return { queue, failed: response?.batchItemFailures.length };
 }
 
-const onePod = () => heard([nodeDelta(1)], [livePod()]);
+const onePod = () => benchAfter([nodeDelta(1)], [livePod()]);
 
 describe('a due message of a cluster with an agent', () => {
   test('is forwarded unchanged to the agent, without reading or evicting', async () => {

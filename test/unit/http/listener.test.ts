@@ -18,15 +18,15 @@ describe('invalid requests', () => {
     test(`${what}: answers ${status} in a sentence and serves the next caller`, async (context) => {
       const { asked, client } = await served(context);
       const refused = await client(text);
-      await refused.told(new RegExp(`^HTTP/1.1 ${status} .*\\r\\n\\r\\n.*[A-Z][^\\r\\n]+\\.\\n`, 's'));
+      await refused.received(new RegExp(`^HTTP/1.1 ${status} .*\\r\\n\\r\\n.*[A-Z][^\\r\\n]+\\.\\n`, 's'));
       assert.deepEqual(asked, []);
-      await (await client(get('/next'))).told(/\/next\n/);
+      await (await client(get('/next'))).received(/\/next\n/);
     });
   }
 
   test('answers a request of HTTP/1.0, which has no Host header', async (context) => {
     const { client } = await served(context);
-    await (await client('GET /old HTTP/1.0\r\n\r\n')).told(/\/old\n/);
+    await (await client('GET /old HTTP/1.0\r\n\r\n')).received(/\/old\n/);
   });
 
   test('answers 500 after an error, logs the error, and serves the next request', async (context) => {
@@ -37,7 +37,7 @@ describe('invalid requests', () => {
       },
     });
     const caller = await client(get('/fails') + get('/'));
-    await caller.told(/^HTTP\/1.1 500 [\s\S]*The request failed[\s\S]*HTTP\/1.1 200 [\s\S]*whole/);
+    await caller.received(/^HTTP\/1.1 500 [\s\S]*The request failed[\s\S]*HTTP\/1.1 200 [\s\S]*whole/);
     assert.deepEqual(
       log.lines.map(({ event, fields }) => [event, fields['listener'], String(fields['error'])]),
       [['listener.request-failed', 'test', 'Error: it broke']],
@@ -46,7 +46,7 @@ describe('invalid requests', () => {
 
   test('sends the given headers with every answer, including rejections', async (context) => {
     const { client } = await served(context, { headers: { 'x-content-type-options': 'nosniff' } });
-    for (const path of ['/', '//']) await (await client(get(path))).told(/nosniff/);
+    for (const path of ['/', '//']) await (await client(get(path))).received(/nosniff/);
   });
 });
 
@@ -64,7 +64,7 @@ describe('pipelined requests', () => {
       await settled();
       assert.equal(pending.length, 1, 'one is under way');
       pending.pop()?.();
-      await caller.told(new RegExp(`/${number}\n`));
+      await caller.received(new RegExp(`/${number}\n`));
     }
   });
 
@@ -115,7 +115,7 @@ describe('pipelined requests', () => {
     });
     const body = 'x'.repeat(1_000_000);
     const post = `POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
-    await (await client(post + post)).told(/1000000 bytes[\s\S]*1000000 bytes/);
+    await (await client(post + post)).received(/1000000 bytes[\s\S]*1000000 bytes/);
   });
 });
 
@@ -138,7 +138,7 @@ describe('a connection', () => {
       },
     });
     const caller = await client(get('/'));
-    await caller.told(/keep-alive: timeout=10\r\n[\s\S]*known/i);
+    await caller.received(/keep-alive: timeout=10\r\n[\s\S]*known/i);
     await look(10);
     assert.equal(caller.isClosed(), false);
     await look(1);
@@ -180,11 +180,11 @@ describe('a connection', () => {
       },
     });
     const caller = await client(get('/'));
-    await caller.told(/begun/);
+    await caller.received(/begun/);
     await look(300);
     assert.equal(caller.isClosed(), false);
     streaming?.write('later\n');
-    await caller.told(/later/);
+    await caller.received(/later/);
     caller.socket.destroy();
     await until(() => hasLeft);
   });
@@ -213,7 +213,7 @@ describe('when all connection slots are taken', () => {
     const idle: Client[] = [];
     for (let number = 0; number < 64; number++) idle.push(await client());
     await settled();
-    await (await client(get('/new'))).told(/\/new/);
+    await (await client(get('/new'))).received(/\/new/);
     await until(() => idle[0]?.isClosed() === true);
     assert.equal(
       idle.findIndex(({ isClosed }) => !isClosed()),
@@ -224,13 +224,13 @@ describe('when all connection slots are taken', () => {
   test('closes the connection with the oldest last answer, not the oldest connection', async (context) => {
     const { client } = await served(context, { connections: 2 });
     const first = await client(get('/one'));
-    await first.told(/\/one\n/);
+    await first.received(/\/one\n/);
     const second = await client(get('/two'));
-    await second.told(/\/two\n/);
+    await second.received(/\/two\n/);
     first.socket.write(get('/three'));
-    await first.told(/\/three\n/);
+    await first.received(/\/three\n/);
     await settled();
-    await (await client(get('/new'))).told(/\/new/);
+    await (await client(get('/new'))).received(/\/new/);
     await until(() => first.isClosed() || second.isClosed());
     assert.deepEqual([first.isClosed(), second.isClosed()], [false, true]);
   });
@@ -248,7 +248,7 @@ describe('when all connection slots are taken', () => {
     await until(() => answering.length === 4);
     await until((await client(get('/'))).isClosed);
     answering[0]?.end('done\n');
-    await busy[0]?.told(/done/);
+    await busy[0]?.received(/done/);
     await settled();
     await client(get('/'));
     await until(() => answering.length === 5);
@@ -278,9 +278,9 @@ describe('when all connection slots are taken', () => {
     });
     const insistent: Client[] = [];
     for (let number = 0; number < 4; number++) insistent.push(await client(get('/once') + get('/again')));
-    for (const { told } of insistent) await told(/once/);
+    for (const { received } of insistent) await received(/once/);
     await settled();
-    await (await client(get('/new'))).told(/new/);
+    await (await client(get('/new'))).received(/new/);
     await until(() => insistent.some(({ isClosed }) => isClosed()));
     assert.deepEqual(
       insistent.map(({ isClosed }) => isClosed()),
@@ -299,7 +299,7 @@ describe('when all connection slots are taken', () => {
     const known = [];
     for (let number = 0; number < 16; number++) {
       const caller = await client(get('/known'));
-      await caller.told(/known/);
+      await caller.received(/known/);
       known.push(caller);
     }
     const strangers = [];
@@ -308,10 +308,10 @@ describe('when all connection slots are taken', () => {
     assert.ok(strangers.filter(({ isClosed }) => !isClosed()).length <= 48);
     assert.ok(known.every(({ isClosed }) => !isClosed()));
     const again = await client(get('/known'));
-    await again.told(/known/);
-    for (const { socket, told } of known) {
+    await again.received(/known/);
+    for (const { socket, received } of known) {
       socket.write(get('/still'));
-      await told(/still/);
+      await received(/still/);
     }
   });
 });
@@ -319,7 +319,7 @@ describe('when all connection slots are taken', () => {
 test('closes all connections when it stops', async (context) => {
   const { listener, client } = await served(context, { serve: (_, response) => void response.write('x') });
   const callers = [await client(), await client(get('/')), await client('GET / HT')];
-  await callers[1]?.told(/x/);
+  await callers[1]?.received(/x/);
   await listener.close();
   await until(() => callers.every(({ isClosed }) => isClosed()));
   assert.ok((await clientOf(listener.port)).isClosed());

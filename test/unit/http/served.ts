@@ -11,7 +11,7 @@ export interface Client {
   readonly text: () => string;
   readonly isClosed: () => boolean;
   /** Resolves when the received text matches. */
-  readonly told: (pattern: RegExp) => Promise<void>;
+  readonly received: (pattern: RegExp) => Promise<void>;
 }
 
 export async function clientOf(port: number, text = ''): Promise<Client> {
@@ -32,7 +32,7 @@ export async function clientOf(port: number, text = ''): Promise<Client> {
     socket,
     text: () => received,
     isClosed: () => isClosed,
-    told: (pattern) => until(() => pattern.test(received)),
+    received: (pattern) => until(() => pattern.test(received)),
   };
 }
 

@@ -23,10 +23,10 @@ test(
   async (context) => {
     const { client, log } = await served(context);
     const idle = await client(get('/idle'));
-    await idle.told(/\/idle\n$/);
+    await idle.received(/\/idle\n$/);
     shortOfDescriptors(context, idle);
     const fresh = await client(get('/fresh'));
-    await fresh.told(/\/fresh\n$/);
+    await fresh.received(/\/fresh\n$/);
     await until(idle.isClosed);
     assert.deepEqual(
       log.lines.map(({ event }) => event),
@@ -51,6 +51,6 @@ test(
     const fresh = await client();
     await until(fresh.isClosed);
     answers[0]?.();
-    await busy.told(/\/busy\n$/);
+    await busy.received(/\/busy\n$/);
   },
 );

@@ -15,10 +15,10 @@ import { driveTimers, inNoTime } from '#test/world/driven-timers.ts';
 import { ProofsInMemory } from '#test/world/proofs-in-memory.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
+  benchAfter,
   deletedFrom,
   type EvictBench,
   evictBench,
-  heard,
   podsNamed,
   serverError,
   statesIn,
@@ -38,7 +38,7 @@ async function failed(bench: EvictBench, ...records: readonly SQSRecord[]): Prom
   return (response?.batchItemFailures ?? []).map(({ itemIdentifier }) => itemIdentifier);
 }
 
-const onePod = () => heard([nodeDelta(1)], [livePod()]);
+const onePod = () => benchAfter([nodeDelta(1)], [livePod()]);
 
 /** Makes every request of this kind fail. */
 function failing({ cluster }: EvictBench, verb: string, error: Error): void {
@@ -91,7 +91,7 @@ describe('a due message', () => {
   test('arms the next deadline when it is redelivered and finds only later deadlines', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 560)] });
     const { tolerations } = later;
-    const bench = await heard([nodeDelta(1, { pods: [later] })], [livePod('u2', { tolerations })]);
+    const bench = await benchAfter([nodeDelta(1, { pods: [later] })], [livePod('u2', { tolerations })]);
     assert.deepEqual(await failed(bench, dueAt(60, '1', 1)), []);
     assert.deepEqual(bench.armed, []);
     assert.deepEqual(await failed(bench, dueAt(60, '1', 2)), []);
@@ -103,7 +103,7 @@ describe('a redelivered message that could not arm a retry', () => {
   /** Pod u1 failed at second 60, and no timer could be armed for its retry; pod u2 is due at second 61. */
   async function unarmed(): Promise<EvictBench> {
     const soon = pod('u2', { tolerations: [tolerating('a', 61)] });
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { pods: [pod('u1'), soon] })],
       [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
     );
@@ -266,7 +266,7 @@ describe('an unreadable message', () => {
 });
 
 test('messages for one node that arrive together share a pass', async () => {
-  const bench = await heard([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
+  const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1'), pod('u2')] })], podsNamed(2));
   const load = bench.store.load.bind(bench.store);
   let loads = 0;
   bench.store.load = (...args) => {

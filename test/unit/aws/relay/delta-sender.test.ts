@@ -95,8 +95,8 @@ test('sends deltas to the queue of their kind, with the IDs that keep their orde
   await outbox.drained();
   cluster.goes(livePod('u1'));
   await outbox.drained();
-  assert.deepEqual(nodes.told, ['n1@1']);
-  assert.deepEqual(pods.told, ['u1@2', 'u2@3', 'u1@4']);
+  assert.deepEqual(nodes.accepted, ['n1@1']);
+  assert.deepEqual(pods.accepted, ['u1@2', 'u2@3', 'u1@4']);
   assert.deepEqual(
     pods.taken.map(({ kind }) => kind),
     ['pod', 'pod', 'pod-gone'],
@@ -146,7 +146,7 @@ describe('a call of a queue', () => {
     for (const node of ['n1', 'n2', 'n3']) cluster.taint(node, 'a');
     await outbox.drained();
     assert.equal(nodes.calls.length, 1);
-    assert.deepEqual(nodes.told, ['n1@1', 'n2@2', 'n3@3']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n2@2', 'n3@3']);
   });
 
   test('carries at most ten deltas', async (context) => {
@@ -320,8 +320,8 @@ describe('a pending delta', () => {
     cluster.pods(livePod('u1'), livePod('u2'), livePod('u1', { tolerations: [] }));
     cluster.goes(livePod('u1'));
     await outbox.drained();
-    assert.deepEqual(nodes.told, ['n1@1', 'n2@2']);
-    assert.deepEqual(pods.told, ['u1@3', 'u2@4']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n2@2']);
+    assert.deepEqual(pods.accepted, ['u1@3', 'u2@4']);
     assert.equal(pods.taken[0]?.kind, 'pod-gone');
   });
 
@@ -336,7 +336,7 @@ describe('a pending delta', () => {
     await outbox.drained();
     const delta = nodes.taken.at(-1);
     assert.deepEqual(delta?.kind === 'node' && delta.pods.map(({ uid }) => uid), ['u1', 'u3']);
-    assert.deepEqual(pods.told, ['u2@4']);
+    assert.deepEqual(pods.accepted, ['u2@4']);
   });
 
   test('reports a taint as appeared when it flapped unsent', async (context) => {
@@ -415,7 +415,7 @@ describe('a node whose pods are not listed yet', () => {
     hear(view.replacePods(nodeName('n2'), [], 1));
     hear(view.upsertPod(livePod(), 2));
     await outbox.drained();
-    assert.deepEqual(nodes.told, ['n2@1']);
+    assert.deepEqual(nodes.accepted, ['n2@1']);
     assert.equal(await pending('node-deltas'), 1);
     hear(view.replacePods(nodeName('n1'), [livePod()], 3));
     await outbox.drained();
@@ -441,7 +441,7 @@ describe('a node whose pods are not listed yet', () => {
     const { outbox, view, nodes, hear } = unlisted(context);
     hear(view.upsertNode(liveNode('n1'), 1));
     await outbox.drained();
-    assert.deepEqual(nodes.told, ['n1@1']);
+    assert.deepEqual(nodes.accepted, ['n1@1']);
     assert.deepEqual(nodes.taken[0]?.taints, []);
   });
 });
@@ -587,7 +587,7 @@ describe('a delta that the queue rejects', () => {
     };
     holdLease(outbox).nodes(liveNode('n1', 'a'), liveNode('n2', 'a'));
     await time.pass(1000);
-    assert.deepEqual(nodes.told, ['n1@1', 'n2@3']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n2@3']);
   });
 
   test('permanently is dropped, logged, and counted, also for CloudWatch', async (context) => {

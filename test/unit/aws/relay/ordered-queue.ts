@@ -18,7 +18,7 @@ export class OrderedQueue implements QueueSender {
   }
 
   /** The accepted deltas in short form: object and sequence number. */
-  get told(): readonly string[] {
+  get accepted(): readonly string[] {
     return this.taken.map((delta) => {
       const object =
         delta.kind === 'node' ? delta.ref.node : delta.kind === 'pod' ? delta.pod.uid : delta.uid;

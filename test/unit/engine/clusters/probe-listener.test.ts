@@ -26,10 +26,10 @@ async function probes(context: TestContext) {
   );
   context.after(() => server.close());
   const ask = async (text: string): Promise<string> => {
-    const { socket, told, text: received } = await clientOf(server.port, text);
-    await told(/\r\n\r\n.+\n/s);
+    const { socket, received, text: all } = await clientOf(server.port, text);
+    await received(/\r\n\r\n.+\n/s);
     socket.destroy();
-    return received();
+    return all();
   };
   return { server, collected, stopwatch, ask };
 }

@@ -5,7 +5,7 @@ import type { Method } from '#shared/eviction/policy.ts';
 import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, statesIn } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -21,7 +21,7 @@ async function beside(webs: number, vms: number, method: Method = evict): Promis
   const named = (kind: string, count: number) =>
     Array.from({ length: count }, (_, index) => `${kind}${index + 1}`);
   const [web, vm] = [named('web', webs), named('vm', vms)];
-  const bench = await heard(
+  const bench = await benchAfter(
     [nodeDelta(1, { pods: [...vm, ...web].map((uid) => pod(uid)) })],
     [
       ...web.map((uid) => livePod(uid, { labels: { app: 'web' } })),

@@ -7,7 +7,7 @@ import { ApiError } from '#shared/kubernetes/http/api-error.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, statesIn } from './evict-bench.ts';
 
 const DEADLINE_MS = 60_000;
 const evict: Method = { kind: 'evict', deadlineMs: DEADLINE_MS, afterDeadline: 'delete' };
@@ -17,7 +17,7 @@ const by = (method: Method): Rules => ({ ...rules, policy: { ...rules.policy, me
 async function budgeted(count: number, allowed: number, method: Method = evict): Promise<EvictBench> {
   const uids = Array.from({ length: count }, (_, index) => `u${index + 1}`);
   const pods = uids.map((uid) => livePod(uid, { labels: { app: 'web' } }));
-  const bench = await heard([nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })], pods);
+  const bench = await benchAfter([nodeDelta(1, { pods: uids.map((uid) => pod(uid)) })], pods);
   bench.ruling = by(method);
   bench.cluster.budgets.set('web', { app: 'web', allowed });
   return bench;
@@ -209,7 +209,7 @@ describe('with the Eviction API as method', () => {
 });
 
 test('a pod that another actor evicts through the Eviction API is gone, where the method is delete', async () => {
-  const bench = await heard([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
+  const bench = await benchAfter([nodeDelta(1, { taints: [taint('a')] })], [livePod()]);
   bench.cluster.putPod(livePod('u1', { terminating: true, evicted: true }));
   await evictNode(ref, bench);
   assert.deepEqual(await statesIn(bench), { u1: 'gone' });

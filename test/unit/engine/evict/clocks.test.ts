@@ -5,10 +5,10 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, tolerating } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, podsNamed, statesIn } from './evict-bench.ts';
 
 /** Returns a bench with a pod that is due at second 60, by the clock of `evict`. */
-const due = (): Promise<EvictBench> => heard([nodeDelta(1)], podsNamed(1));
+const due = (): Promise<EvictBench> => benchAfter([nodeDelta(1)], podsNamed(1));
 
 /** Evicts at each armed time up to `endAt`. Returns the number of passes. */
 async function play(bench: EvictBench, endAt: number): Promise<number> {
@@ -72,7 +72,7 @@ describe('a process that evicts', () => {
     await fc.assert(
       fc.asyncProperty(skews, fc.integer({ min: 0, max: 90 }), async (found, seconds) => {
         const tolerations = [tolerating('a', seconds)];
-        const bench = await heard(
+        const bench = await benchAfter(
           [nodeDelta(1, { pods: [pod('u1', { tolerations })] })],
           [livePod('u1', { tolerations })],
         );
@@ -188,7 +188,7 @@ describe('a clock of `evict` that is 240 s ahead', () => {
       seenAt: at(0),
       timeAdded: at(0),
     } as const;
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { taints: [taint], pods: [pod('u1', { tolerations })] })],
       [livePod('u1', { tolerations })],
     );

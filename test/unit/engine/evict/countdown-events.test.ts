@@ -11,7 +11,7 @@ import type { Rules } from '#shared/eviction/policy.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { after, at, nodeDelta, pod, recordIn, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
-import { evictBench, heard } from './evict-bench.ts';
+import { benchAfter, evictBench } from './evict-bench.ts';
 
 const record = recordIn(after(nodeDelta(1)));
 assert.ok(record);
@@ -115,7 +115,7 @@ test('reports that a pod will be evicted in a paused cluster, and would be evict
 });
 
 const reasonsIn = async (ruling: Rules, tolerations = [tolerating('a', 60)]) => {
-  const bench = await heard([nodeDelta(1)], [livePod('u1', { tolerations })]);
+  const bench = await benchAfter([nodeDelta(1)], [livePod('u1', { tolerations })]);
   bench.ruling = ruling;
   await evictNode(ref, bench);
   await evictNode(ref, bench, true);

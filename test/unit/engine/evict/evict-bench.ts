@@ -122,7 +122,7 @@ export function longBegun(clock: DrivenClock): EmbeddedRateLimiter {
  * Returns a bench whose store has these deltas, and whose cluster has these pods on the node, with the taint
  * `a`.
  */
-export async function heard(
+export async function benchAfter(
   deltas: readonly Delta[],
   pods: readonly LivePod[],
   store?: ScriptedStore,

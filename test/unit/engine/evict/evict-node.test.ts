@@ -18,10 +18,10 @@ import { at, nodeDelta, pod, ref, taint, tolerating } from '#test/unit/eviction/
 import { inNoTime } from '#test/world/driven-timers.ts';
 import { sqsEvent, sqsRecord } from '#test/world/sqs-event.ts';
 import {
+  benchAfter,
   deletedFrom,
   type EvictBench,
   evictBench,
-  heard,
   podsNamed,
   serverError,
   statesIn,
@@ -29,7 +29,7 @@ import {
 
 /** Returns a bench where these pods exist and are due. */
 const due = (...pods: readonly LivePod[]): Promise<EvictBench> =>
-  heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
 
 const forever = [tolerating('a')];
 
@@ -130,7 +130,7 @@ test('makes no request when no pod is due', async () => {
 });
 
 test('keeps a pod that is not due yet', async () => {
-  const bench = await heard(
+  const bench = await benchAfter(
     [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 61)] })] })],
     [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 61)] })],
   );
@@ -294,8 +294,8 @@ describe('an observation that cancels does not cancel a record that is confirmed
           cluster.putNode(liveNode('n1', 'a'));
           const { revision, node } = await load(...args);
           assert.ok(node);
-          const heard = { ...node, ...told };
-          await store.commit(ref, revision, { node: heard, schedule: [], end: [], live: true }, at(60));
+          const observed = { ...node, ...told };
+          await store.commit(ref, revision, { node: observed, schedule: [], end: [], live: true }, at(60));
         }
         return load(...args);
       };
@@ -568,7 +568,7 @@ describe('an eviction that keeps failing', () => {
   });
 
   test('counts from its own first failure, not from the failure of others', async () => {
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 3 * 24 * 3600)] })] })],
       podsNamed(2),
     );
@@ -604,7 +604,7 @@ describe('a written change is reported although no timer can be armed:', () => {
   });
 
   test('a failed eviction', async () => {
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 4 * 24 * 3600)] })] })],
       podsNamed(2),
     );

@@ -7,11 +7,11 @@ import { ending, type Partition } from '#shared/eviction/records.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError, statesIn } from './evict-bench.ts';
 
 const SLOW_MS = 200;
 
-const due = () => heard([nodeDelta(1, { pods: [pod('u1')] })], [livePod('u1')]);
+const due = () => benchAfter([nodeDelta(1, { pods: [pod('u1')] })], [livePod('u1')]);
 
 const recordsIn = async ({ store, clock }: EvictBench) => [
   ...(await store.load(ref, clock.now())).scheduled.values(),
@@ -65,7 +65,7 @@ describe('a delete is sent within the limit after the answer about its node, for
 
 test('credentials that are rejected during a pass fail the whole node, and no single pod', async () => {
   const pods = podsNamed(3);
-  const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  const bench = await benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
   let deletes = 0;
   bench.cluster.beforeRequest = (verb) => {
     if (verb === 'delete' && deletes++ > 0) throw serverError(401);
@@ -134,7 +134,7 @@ describe('a slot under the rate', () => {
 
 describe('a retry of a node', () => {
   const failing = async () => {
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { pods: [pod('u1'), pod('u2', { tolerations: [tolerating('a', 600)] })] })],
       [livePod('u1'), livePod('u2', { tolerations: [tolerating('a', 600)] })],
     );
@@ -211,7 +211,7 @@ test('evicts pods that are long overdue and failed before after pods that have j
   const some = ['u1', 'u2', 'u3'].map((uid) => pod(uid, { tolerations: [tolerating('a', 5)] }));
   const fresh = ['u4', 'u5', 'u6'].map((uid) => pod(uid));
   const pods = [...some, ...fresh];
-  const bench = await heard(
+  const bench = await benchAfter(
     [nodeDelta(1, { pods })],
     pods.map(({ uid, tolerations }) => livePod(uid, { tolerations })),
   );

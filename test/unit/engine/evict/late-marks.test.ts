@@ -4,7 +4,7 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import type { Rules } from '#shared/eviction/policy.ts';
 import { LateCallError } from '#shared/kubernetes/http/api-error.ts';
 import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, heard, podsNamed } from './evict-bench.ts';
+import { benchAfter, deletedFrom, podsNamed } from './evict-bench.ts';
 
 const stopped: Rules = {
   ...rules,
@@ -13,7 +13,7 @@ const stopped: Rules = {
 
 /** Returns a bench whose first `times` marks wait too long; `meanwhile` runs during each wait. */
 async function lateMarks(times: number, meanwhile: () => void = () => undefined) {
-  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let asked = 0;
   bench.cluster.markDisrupted = async (...[ref, uid, now, allowed]) => {
@@ -44,7 +44,7 @@ test('neither marks nor deletes a pod whose mark was late after a stop', async (
 });
 
 test('marks a pod with one request after a long wait while the rules, read again meanwhile, allow it', async () => {
-  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   let asked = 0;
   bench.cluster.markDisrupted = async (...args) => {
@@ -58,7 +58,7 @@ test('marks a pod with one request after a long wait while the rules, read again
 });
 
 test('does not send a mark after a stop', async () => {
-  const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+  const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
   const mark = bench.cluster.markDisrupted.bind(bench.cluster);
   bench.cluster.markDisrupted = async (...args) => {
     bench.ruling = stopped;

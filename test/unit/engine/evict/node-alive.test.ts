@@ -7,7 +7,7 @@ import type { AskingPod } from '#shared/eviction/rate.ts';
 import { NODE_NOT_READY, NODE_OUT_OF_SERVICE, NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
 
 const LEASE_MS = 40_000;
 
@@ -31,7 +31,7 @@ async function unreachable({
   const named = podsNamed(pods).map((each) => ({ ...each, tolerations: [] }));
   const taints = keys.map((key) => taint(key, 1));
   const facts = named.map(({ uid }) => pod(uid, { tolerations: [] }));
-  const bench = await heard([nodeDelta(1, { taints, pods: facts })], named);
+  const bench = await benchAfter([nodeDelta(1, { taints, pods: facts })], named);
   bench.cluster.putNode(liveNode('n1', ...liveKeys));
   if (renewedMsAgo !== undefined) renew(bench, renewedMsAgo);
   const asked: string[] = [];

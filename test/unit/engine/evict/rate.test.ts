@@ -6,14 +6,14 @@ import { NODE_OUT_OF_SERVICE } from '#shared/taints/taint.ts';
 import { asking } from '#test/contracts/rate-limiter-contract.ts';
 import { liveNode, livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, serverError, statesIn } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError, statesIn } from './evict-bench.ts';
 
 const at2PerSecond: Rules = { ...rules, policy: { ...rules.policy, rate: 2 } };
 
 /** Returns a bench with due pods of a cluster with a rate. */
 async function limited(count: number, ruling = at2PerSecond): Promise<EvictBench> {
   const pods = podsNamed(count);
-  const bench = await heard([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
+  const bench = await benchAfter([nodeDelta(1, { pods: pods.map(({ uid }) => pod(uid)) })], pods);
   bench.ruling = ruling;
   return bench;
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { AwsTimers } from '#shared/aws/aws-timers.ts';
 import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { at, nodeDelta, pod, ref } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, heard, podsNamed, serverError } from './evict-bench.ts';
+import { benchAfter, deletedFrom, podsNamed, serverError } from './evict-bench.ts';
 
 /** The time that SQS and a cold start may add to each try. */
 const DELIVERY_MS = 2_000;
@@ -13,7 +13,7 @@ for (const [level, status] of [
   ['its whole node', 503],
 ] as const)
   test(`evicts a pod within 120 s whose delete fails seven times and puts ${level} off, with the delays of SQS`, async () => {
-    const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
+    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], podsNamed(1));
     let failures = 7;
     bench.cluster.beforeRequest = (verb) => {
       if (verb === 'delete' && failures > 0) {

@@ -6,7 +6,7 @@ import { RULES_MAX_AGE_MS, rulesReader } from '#shared/state/rules-store.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { SteppedClock } from '#test/world/stepped-clock.ts';
-import { deletedFrom, type EvictBench, heard, podsNamed, serverError } from './evict-bench.ts';
+import { benchAfter, deletedFrom, type EvictBench, podsNamed, serverError } from './evict-bench.ts';
 
 const observed: Rules = { ...rules, policy: { ...rules.policy, mode: 'observe' } };
 const stopped: Rules = {
@@ -15,14 +15,14 @@ const stopped: Rules = {
 };
 
 const withPods = (count: number) =>
-  heard([nodeDelta(1, { pods: podsNamed(count).map(({ uid }) => pod(uid)) })], podsNamed(count));
+  benchAfter([nodeDelta(1, { pods: podsNamed(count).map(({ uid }) => pod(uid)) })], podsNamed(count));
 
 const heldIn = async ({ store, clock }: EvictBench) =>
   [...(await store.load(ref, clock.now())).scheduled.values()].map(({ uid, held }) => [uid, held?.by.kind]);
 
 describe('the rules of a node', () => {
   test('are at least as new as the guard revision that its relay reported, before any action', async () => {
-    const bench = await heard([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
+    const bench = await benchAfter([nodeDelta(1, { guardRevision: 7 })], podsNamed(1));
     const trip = { scope: 'people', trippedAt: at(0), nodes: 20, outOf: 60 } as const;
     const tripped: Rules = { ...rules, trips: [trip], guardRevision: 7 };
     await evictNode(ref, { ...bench, rules: async (_, revision = 0) => (revision < 7 ? rules : tripped) });
@@ -31,7 +31,7 @@ describe('the rules of a node', () => {
   });
 
   test('block every eviction while the decision of the guard is not stored', async () => {
-    const bench = await heard([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
+    const bench = await benchAfter([nodeDelta(1, { guardRevision: 1 })], podsNamed(1));
     const read = async () => ({
       orders: { revision: 1, holds: [], policy: { text: '', read: rules.policy, revision: 1 } },
       guard: { revision: 0, trips: [] },
@@ -108,7 +108,7 @@ describe('where the rules block evictions', () => {
 
   test('pods of one hold share a timer for its end, for any number of passes', async () => {
     const later = pod('u2', { tolerations: [tolerating('a', 70)] });
-    const bench = await heard([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
+    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1'), later] })], podsNamed(2));
     const hold = { id: 'h1', target: { kind: 'node', node: ref.node }, until: at(900) } as const;
     bench.ruling = { ...rules, holds: [{ ...hold, who: 'anna', at: at(0), why: 'an incident' }] };
     await evictNode(ref, bench);
@@ -155,7 +155,7 @@ describe('where the rules block evictions', () => {
 
   test('a pass without an observation holds no pod whose deadline another pass moved meanwhile', async () => {
     const patient = livePod('u1', { tolerations: [tolerating('a', 90)] });
-    const bench = await heard([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
+    const bench = await benchAfter([nodeDelta(1, { pods: [pod('u1')] })], [patient]);
     bench.ruling = stopped;
     let outages = 1;
     bench.cluster.beforeRequest = () => {

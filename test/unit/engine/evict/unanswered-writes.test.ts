@@ -12,7 +12,7 @@ import type { RestApi } from '#shared/kubernetes/rest-api.ts';
 import { livePod } from '#test/unit/engine/watch/live-objects.ts';
 import { at, nodeDelta, pod, ref, rules, tolerating } from '#test/unit/eviction/builders.ts';
 import { scriptedServer } from '#test/unit/kubernetes/scripted-server.ts';
-import { deletedFrom, heard } from './evict-bench.ts';
+import { benchAfter, deletedFrom } from './evict-bench.ts';
 
 const NODE = nodeName('n1');
 const POD = { namespace: 'shop', name: 'vm' };
@@ -70,7 +70,7 @@ describe('calls without an answer in time', () => {
   test('a pod with an unanswered eviction fails alone, and a later pod of its node is evicted on time', async (t) => {
     const { error } = await unanswered(t, (api) => api.evictPod(POD, { uid: UID }));
     const method: Method = { kind: 'evict', deadlineMs: 600_000, afterDeadline: 'never' };
-    const bench = await heard(
+    const bench = await benchAfter(
       [nodeDelta(1, { pods: [pod('vm'), pod('web'), pod('late', { tolerations: [tolerating('a', 61)] })] })],
       [
         livePod('vm', { labels: { app: 'vm' } }),

@@ -4,12 +4,12 @@ import { evictNode } from '#shared/engine/evict/evict-node.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
 import { liveNode } from '#test/unit/engine/watch/live-objects.ts';
 import { nodeDelta, pod, ref, rules, taint } from '#test/unit/eviction/builders.ts';
-import { deletedFrom, heard, podsNamed, serverError } from './evict-bench.ts';
+import { benchAfter, deletedFrom, podsNamed, serverError } from './evict-bench.ts';
 
 test('pods with an unreadable Lease reserve no slots until it can be read', async () => {
   const pods = podsNamed(3).map((each) => ({ ...each, tolerations: [] }));
   const facts = pods.map(({ uid }) => pod(uid, { tolerations: [] }));
-  const bench = await heard([nodeDelta(1, { taints: [taint(NODE_UNREACHABLE, 1)], pods: facts })], pods);
+  const bench = await benchAfter([nodeDelta(1, { taints: [taint(NODE_UNREACHABLE, 1)], pods: facts })], pods);
   bench.cluster.putNode(liveNode('n1', NODE_UNREACHABLE));
   bench.ruling = { ...rules, policy: { ...rules.policy, rate: 10 } };
   const taken: number[] = [];

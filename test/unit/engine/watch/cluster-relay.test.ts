@@ -126,10 +126,10 @@ test('acquires the lease, lists, reports tainted nodes, and watches', async (con
   relay.start();
   await given.time.pass(SECOND);
   assert.equal(relay.state.kind, 'live');
-  assert.deepEqual(nodes.told, ['n1@1']);
+  assert.deepEqual(nodes.accepted, ['n1@1']);
   await given.time.pass(5 * SECOND);
-  assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
-  assert.deepEqual(pods.told, []);
+  assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
+  assert.deepEqual(pods.accepted, []);
   const [first] = nodes.taken;
   assert.ok(first?.kind === 'node' && first.wake, 'after a take-over, what is overdue is looked at at once');
 });
@@ -229,7 +229,7 @@ describe('a resync', () => {
     await given.time.pass(SECOND);
     await given.time.pass(RESYNC_MS);
     await given.time.pass(RESYNC_MS);
-    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2', 'n1@3']);
     assert.deepEqual(
       nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),
       [true, false, false],
@@ -256,7 +256,7 @@ describe('a resync', () => {
       yield* list(cluster);
     };
     await given.time.pass(20 * SECOND);
-    assert.ok(nodes.told.length >= 2 && nodes.told.length <= 3, String(nodes.told));
+    assert.ok(nodes.accepted.length >= 2 && nodes.accepted.length <= 3, String(nodes.accepted));
     assert.ok(nodes.taken.every((delta) => delta.kind === 'node' && delta.wake));
   });
 
@@ -285,7 +285,7 @@ describe('a resync', () => {
     given.store.taintedNodes = list;
     await given.time.pass(3 * SECOND);
     assert.equal(relay.state.kind, 'live');
-    assert.deepEqual(nodes.told, ['n1@1']);
+    assert.deepEqual(nodes.accepted, ['n1@1']);
   });
 });
 
@@ -317,7 +317,7 @@ describe('a lease', () => {
     assert.ok(events().includes('relay.lease-lost'));
     nodes.onSend = () => [];
     await given.time.pass(5 * SECOND);
-    assert.deepEqual(nodes.told, []);
+    assert.deepEqual(nodes.accepted, []);
   });
 
   test('keeps its view while it cannot be renewed, because no other relay can acquire it meanwhile', async (context) => {
@@ -335,7 +335,7 @@ describe('a lease', () => {
     await given.time.pass(LEASE_RENEW_MS);
     assert.equal(given.cluster.nodes.listed.length, 1);
     await given.time.pass(RESYNC_MS);
-    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
   });
 
   describe('expired before its renewal', () => {
@@ -361,9 +361,9 @@ describe('a lease', () => {
 
     test('sends nothing while it is expired, and the pending deltas after its renewal', async (context) => {
       const { nodes, relay, time } = await lapse(context, true);
-      assert.deepEqual(nodes.told, ['n1@1']);
+      assert.deepEqual(nodes.accepted, ['n1@1']);
       await time.pass(SECOND);
-      assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+      assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
       assert.equal(nodes.taken[1]?.taints[0]?.key, 'b');
       assert.equal(relay.state.kind, 'live');
     });
@@ -372,7 +372,7 @@ describe('a lease', () => {
       const { nodes, relay, time } = await lapse(context, false);
       await time.pass(30 * SECOND);
       assert.equal(relay.state.kind, 'standby');
-      assert.deepEqual(nodes.told, ['n1@1']);
+      assert.deepEqual(nodes.accepted, ['n1@1']);
     });
   });
 
@@ -435,7 +435,7 @@ describe('a relay that stops', () => {
     assert.equal(released, false);
     await given.time.pass(SECOND);
     assert.equal(released, true);
-    assert.deepEqual(nodes.told, ['n1@1']);
+    assert.deepEqual(nodes.accepted, ['n1@1']);
   });
 
   test('does not wait for an unreachable queue', async (context) => {
@@ -455,7 +455,7 @@ describe('a relay that stops', () => {
     assert.equal((await given.leases.look(CLUSTER))?.holder, undefined);
     nodes.onSend = () => [];
     await given.time.pass(20 * SECOND);
-    assert.deepEqual(nodes.told, [], 'another relay may speak for it by now');
+    assert.deepEqual(nodes.accepted, [], 'another relay may speak for it by now');
   });
 
   test('stops immediately while it waits for the lease', async (context) => {
@@ -495,7 +495,7 @@ describe('an unreachable cluster', () => {
     comesBack();
     await time.pass(12 * SECOND);
     assert.equal(relay.state.kind, 'live');
-    assert.deepEqual(nodes.told, ['n1@1']);
+    assert.deepEqual(nodes.accepted, ['n1@1']);
   });
 
   for (const [how, setMs] of [
@@ -644,9 +644,9 @@ describe('a change of the rules', () => {
     await given.time.pass(SECOND);
     rules.push({ policyRevision: 7 });
     await given.time.pass(SECOND);
-    assert.deepEqual(nodes.told, ['n1@1', 'n1@2']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2']);
     await given.time.pass(5 * SECOND);
-    assert.deepEqual(nodes.told, ['n1@1', 'n1@2', 'n1@3']);
+    assert.deepEqual(nodes.accepted, ['n1@1', 'n1@2', 'n1@3']);
     await given.time.pass(RESYNC_MS / 2);
     assert.deepEqual(
       nodes.taken.map((delta) => delta.kind === 'node' && delta.wake),

@@ -40,7 +40,7 @@ interface Rate {
 }
 
 /** The delta that a relay sends for a node that was just tainted. */
-interface Told extends NodeDelta {
+interface TaintDelta extends NodeDelta {
   readonly taints: readonly SeenTaint[];
 }
 
@@ -111,7 +111,7 @@ function told(
   { taints, pods }: TaintedNode,
   index: number,
   tolerations: (list: readonly JsonToleration[]) => readonly Toleration[],
-): Told {
+): TaintDelta {
   return {
     kind: 'node',
     ref: { cluster: clusterName('bench'), node: nodeName(`node-${index}`) },
@@ -157,7 +157,11 @@ function cpuMs(): number {
 }
 
 /** Decides all nodes repeatedly for `ms`; the rate is per second of CPU time. */
-function perSecond(nodes: readonly Told[], ms: number, decide: (node: Told, decided: Decided) => void): Rate {
+function perSecond(
+  nodes: readonly TaintDelta[],
+  ms: number,
+  decide: (node: TaintDelta, decided: Decided) => void,
+): Rate {
   const once = () => {
     const decided: Decided = { now: 0, never: 0, seconds: 0 };
     for (const node of nodes) decide(node, decided);
@@ -178,13 +182,13 @@ function count(decided: Decided, at: number | undefined): void {
   else decided.now += 1;
 }
 
-function deadlinesOf({ taints, pods }: Told, decided: Decided): void {
+function deadlinesOf({ taints, pods }: TaintDelta, decided: Decided): void {
   const standing = taints.map((taint) => ({ ...taint, since: NOW }));
   const deadlineOf = podDeadlines(standing, undefined, RULES);
   for (const pod of pods) count(decided, deadlineOf(pod.tolerations, pod.podSince)?.at);
 }
 
-function plansOf(delta: Told, decided: Decided): void {
+function plansOf(delta: TaintDelta, decided: Decided): void {
   const partition = { ref: delta.ref, revision: 0, node: undefined, scheduled: new Map(), ended: new Map() };
   const { decisions } = plan(partition, delta, RULES, { now: NOW });
   decided.never += delta.pods.length - decisions.length;

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { encodeDue } from '#shared/aws/due-message.ts';
 import { clusterName, nodeName } from '#shared/eviction/identity.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startProgram, startWorld } from './entries.ts';
+import { startInstallation, startProgram } from './entries.ts';
 
 test('the entry of an agent rejects due evictions of another cluster', async (context) => {
-  const { aws, cluster, environment } = await startWorld(context);
+  const { aws, cluster, environment } = await startInstallation(context);
   const agent = startProgram(
     context,
     '#functions/agent/main.ts',

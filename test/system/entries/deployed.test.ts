@@ -9,7 +9,7 @@ import { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { systemClock } from '#shared/time/clock.ts';
 import { until } from '#test/cluster/rig/until.ts';
-import { startProgram, startWorld, type World } from './entries.ts';
+import { type Installation, startInstallation, startProgram } from './entries.ts';
 
 type Handler = (event: SQSEvent, context: Context) => Promise<SQSBatchResponse | undefined>;
 
@@ -28,7 +28,7 @@ async function load(entry: string, environment: Readonly<Record<string, string>>
 async function feed(
   queue: string,
   entry: string,
-  { aws, environment, queueUrl }: World,
+  { aws, environment, queueUrl }: Installation,
   signal: AbortSignal,
 ) {
   const handler = await load(entry, { ...environment, SOURCE_QUEUE_URL: queueUrl(queue) });
@@ -50,8 +50,8 @@ async function feed(
 }
 
 test('the entries of relay, deltas, and evict evict the pods of a tainted node immediately, or after their tolerationSeconds', async (context) => {
-  const world = await startWorld(context);
-  const { aws, cluster, environment } = world;
+  const installation = await startInstallation(context);
+  const { aws, cluster, environment } = installation;
   Object.assign(process.env, environment);
   const table = new DynamoDbTable({ client: new DynamoDBClient(), tableName: 'taintward' });
   const access = { kind: 'kubeconfig-secret', secretArn: SECRET } as const;
@@ -62,9 +62,9 @@ test('the entries of relay, deltas, and evict evict the pods of a tainted node i
 
   const over = new AbortController();
   const feeds = await Promise.all([
-    feed('node-deltas.fifo', '#functions/deltas/lambda.ts', world, over.signal),
-    feed('pod-deltas.fifo', '#functions/deltas/lambda.ts', world, over.signal),
-    feed('evictions-due', '#functions/evict/lambda.ts', world, over.signal),
+    feed('node-deltas.fifo', '#functions/deltas/lambda.ts', installation, over.signal),
+    feed('pod-deltas.fifo', '#functions/deltas/lambda.ts', installation, over.signal),
+    feed('evictions-due', '#functions/evict/lambda.ts', installation, over.signal),
   ]);
   const fed = Promise.all(feeds.map((begin) => begin()));
   const relay = startProgram(context, '#functions/relay/main.ts', [], environment);

@@ -11,7 +11,7 @@ import { type SimulatedCluster, startSimulatedCluster } from '#simulator/cluster
 import { AwsOverHttp } from '#test/world/aws-over-http.ts';
 
 /** A simulated cluster and an AWS account for the entries of programs; removed after the test. */
-export interface World {
+export interface Installation {
   readonly aws: AwsOverHttp;
   readonly cluster: SimulatedCluster;
   /** The environment of every program for AWS and the installation. */
@@ -20,7 +20,7 @@ export interface World {
   readonly queueUrl: (name: string) => string;
 }
 
-export async function startWorld(context: TestContext): Promise<World> {
+export async function startInstallation(context: TestContext): Promise<Installation> {
   const dir = mkdtempSync(join(tmpdir(), 'entries-'));
   context.after(() => rmSync(dir, { recursive: true }));
   const cluster = await startSimulatedCluster({ clock: systemClock, dir });

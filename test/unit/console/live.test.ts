@@ -11,7 +11,7 @@ import { servedConsole } from './served-console.ts';
 
 const REF = { cluster: clusterName('prod'), node: nodeName('node-1') };
 
-type Told = {
+type ConsoleEvent = {
   readonly [Event in keyof LiveEvents]: { readonly event: Event; readonly data: LiveEvents[Event] };
 }[keyof LiveEvents];
 
@@ -31,14 +31,14 @@ async function listener(port: string, path: string, headers: Record<string, stri
   return { response, next, leave: () => sent.destroy() };
 }
 
-async function* eventsIn(response: IncomingMessage): AsyncGenerator<Told, void> {
+async function* eventsIn(response: IncomingMessage): AsyncGenerator<ConsoleEvent, void> {
   let text = '';
   for await (const chunk of response as AsyncIterable<Buffer>) {
     const parts = (text + chunk.toString()).split('\n\n');
     text = parts.pop() ?? '';
     for (const part of parts) {
       const found = /^event: (\S+)\ndata: (.*)$/.exec(part);
-      if (found) yield { event: found[1], data: JSON.parse(found[2] ?? '') } as Told;
+      if (found) yield { event: found[1], data: JSON.parse(found[2] ?? '') } as ConsoleEvent;
     }
   }
 }

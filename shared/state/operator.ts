@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-
 import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
 import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
-import { current, fleetStopEntry, policyOrders, untilText } from './operator-controls.ts';
-import { parsePolicyDocument, withMode } from './policy-document.ts';
+import { current, fleetStopEntry, untilText } from './operator-controls.ts';
+import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
 
 /** An operator's request is invalid. The message is one sentence with the reason and the fix. */
@@ -331,4 +330,21 @@ export function targetText(target: HoldTarget): string {
     default:
       return target satisfies never;
   }
+}
+
+/**
+ * Returns the operator controls after a new policy document is applied, and the audit entry for it. Throws
+ * `PolicyError`.
+ */
+export function policyOrders(found: OperatorControls, text: string, now: EpochMs) {
+  const orders = current(found, now);
+  const read = parseAppliedPolicy(text);
+  const before = orders.policy?.text;
+  const entry = {
+    kind: 'policy',
+    what: `applied a policy: ${read.mode}`,
+    ...(before === undefined ? {} : { before }),
+    after: text,
+  } as const;
+  return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
 }

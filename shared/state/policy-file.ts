@@ -4,8 +4,7 @@ import type { ClusterName } from '#shared/eviction/identity.ts';
 import { systemErrorCode } from '#shared/kubernetes/kubeconfig/kubeconfig-file.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { repeatChange } from './operator.ts';
-import { policyOrders } from './operator-controls.ts';
+import { policyOrders, repeatChange } from './operator.ts';
 import { PolicyError, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AppliedFile, FileRulesStore, OperatorControls } from './rules-store.ts';
 

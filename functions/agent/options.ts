@@ -64,7 +64,7 @@ export function parseOptions(argv: readonly string[]): AgentOptions {
     .parse(argv, { from: 'user' });
   const { context, kubeconfig } = command.opts<{ context?: string; kubeconfig?: string }>();
   if (kubeconfig !== undefined && context === undefined)
-    command.error('error: --kubeconfig needs --context NAME: say which cluster is meant');
+    command.error('error: --kubeconfig needs --context NAME: name the context of the cluster');
   return { context, kubeconfig };
 }
 

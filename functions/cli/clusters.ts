@@ -154,7 +154,7 @@ async function checked(cluster: RegisteredCluster<Access>, fleet: Fleet, deps: C
       if (failure instanceof FleetError) throw notChecked(error, failure.message);
       throw failure;
     });
-    if (!answer.works) throw notChecked(error, `Asked in its place, evict said: ${answer.reason}`);
+    if (!answer.works) throw notChecked(error, `The evict function reported: ${answer.reason}`);
     const found = `This machine cannot verify the cluster (${error.message.replace(/\.$/, '')}), but evict reaches it (Kubernetes ${answer.version}) and has the required permissions`;
     return { found, hint: answer.hint };
   }

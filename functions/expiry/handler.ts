@@ -75,7 +75,7 @@ async function readOrRefuse(record: DynamoDBRecord, deps: ExpiryDeps): Promise<E
     const [failure] = await deps.deadLetters.send([
       { body: messageJson(record), attributes: { reason: error.message } },
     ]);
-    if (failure) throw new Error(`the dead-letter queue refused a stream record: ${failure.reason}`);
+    if (failure) throw new Error(`the dead-letter queue rejected a stream record: ${failure.reason}`);
     return undefined;
   }
 }
@@ -102,7 +102,7 @@ async function restore(expired: readonly ExpiredRecord[], deps: ExpiryDeps): Pro
   const [failure] = await dueQueue.send([
     { body, groupId: dueGroupId(ref.cluster), delaySeconds: PUT_BACK_SECONDS },
   ]);
-  if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
+  if (failure) throw new Error(`evictions-due rejected the message: ${failure.reason}`);
   const restored = await commitUnderLock(store, ref, uids, clock, (partition) => {
     const schedule = missingIn(partition);
     if (schedule.length === 0) return { result: schedule };

@@ -20,7 +20,7 @@ export function awsAccessError(error: unknown, action: string): AccessError {
 }
 
 function clause(name: string, message: string, action: string): string {
-  if (REFUSED.has(name)) return `AWS refuses ${action} (${message}); grant it`;
+  if (REFUSED.has(name)) return `AWS denied ${action} (${message}); grant it`;
   if (NO_CREDENTIALS.has(name)) {
     return `there are no AWS credentials for ${action} (${message}); give the process a role, a profile or a key`;
   }

@@ -45,7 +45,7 @@ export function connector({ aws, clock, localContext }: ConnectDeps): Connect {
       case 'agent':
         return noWay(
           name,
-          `agent ${access.agent} runs in it, and nobody enters it from outside: ask it with rights of your own, by --context`,
+          `agent ${access.agent} runs in it, and it cannot be reached from outside: use your own permissions, with --context`,
         );
       case 'unreadable':
         return noWay(name, access.reason);

@@ -24,7 +24,7 @@ const INDEX_KEYS = ['TAINTED', 'HISTORY'];
 export const agentClusterSchema: z.ZodType<ClusterName, string> = clusterNameSchema
   .refine(
     (name) => !PATTERN.test(name),
-    'must not have *, ? or $ in it for an agent, whose rights are patterns of its name',
+    'must not have *, ? or $ in it for an agent, whose permissions are patterns of its name',
   )
   .refine(
     (name) => name.length <= MAX_ID_CHARACTERS,

@@ -92,7 +92,7 @@ export class AwsTimers implements Timers {
         delaySeconds,
       })),
     );
-    if (failure) throw new Error(`evictions-due refused the message: ${failure.reason}`);
+    if (failure) throw new Error(`evictions-due rejected the message: ${failure.reason}`);
   }
 
   async #schedule(ref: NodeRef, at: EpochMs): Promise<void> {

@@ -268,7 +268,7 @@ function parsePod<Encoded extends z.output<typeof pod>>(
   const tolerations = lists[encoded.tolerations];
   if (!tolerations) {
     throw new MalformedMessageError(
-      `${WHAT} refused: ${path}.tolerations: there is no toleration list ${encoded.tolerations}`,
+      `${WHAT} rejected: ${path}.tolerations: there is no toleration list ${encoded.tolerations}`,
     );
   }
   return { ...encoded, tolerations };

@@ -23,10 +23,10 @@ export function parseMessage<T>(what: string, schema: z.ZodType<T>, body: string
   try {
     json = JSON.parse(body);
   } catch {
-    throw new MalformedMessageError(`${what} refused: message: is not JSON`);
+    throw new MalformedMessageError(`${what} rejected: message: is not JSON`);
   }
   const found = readAs(schema, json);
   if (found.success) return found.data;
   const { field, fault } = firstFault(found.error);
-  throw new MalformedMessageError(`${what} refused: ${field || 'message'}: ${fault}`);
+  throw new MalformedMessageError(`${what} rejected: ${field || 'message'}: ${fault}`);
 }

@@ -76,7 +76,8 @@ export class ApiServer {
     { path, searchParams, token, ended }: Asked,
   ): Promise<void> {
     if (request.method === 'GET' && path === 'api/live') {
-      if (!(await this.#live.join(response, ended))) throw new RefusedError(503, 'Too many pages listen.');
+      if (!(await this.#live.join(response, ended)))
+        throw new RefusedError(503, 'Too many pages are connected.');
       return;
     }
     const route = `${request.method} ${path}`;

@@ -59,7 +59,7 @@ const HELD = 'evictions are held because clocks differ: ';
 
 /** Returns why evictions are held while clocks are apart. */
 export const heldText = (skews: readonly SkewRange[]): string =>
-  `${HELD}${apartText(skews, 'the evicting process') ?? 'nobody knows by how much'}`;
+  `${HELD}${apartText(skews, 'the evicting process') ?? 'by an unknown amount'}`;
 
 /** Reports whether the error of a retry says that evictions are held because clocks differ. */
 export const isHeldText = (error: string): boolean => error.startsWith(HELD);

@@ -43,7 +43,7 @@ export function builtInRules(matching: MatchOptions): Rules {
 /** Returns the forecast of a pod in a cluster whose rules can't be read. */
 export const ungoverned = (why: string): UnknownForecast => ({
   kind: 'unknown',
-  reason: `what governs the cluster cannot be read, and nothing is evicted there until it can (${why})`,
+  reason: `the rules of the cluster cannot be read, and nothing is evicted there until they can (${why})`,
 });
 
 /** Returns the gates of a forecast, one after the other. */

@@ -321,7 +321,7 @@ const blockText = (budgets: readonly string[], refused: string | undefined): str
 
 const budgetText = (names: readonly string[]): string =>
   names.length > 1
-    ? `it has several disruption budgets (${names.join(', ')}), which the Eviction API refuses`
+    ? `it has several disruption budgets (${names.join(', ')}), which the Eviction API rejects`
     : `its disruption budget ${names.join()} allows no disruption`;
 
 const times = (count: number): string => (count === 1 ? 'once' : `${count} times`);

@@ -21,7 +21,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 /** Remedies of SQLite's primary result codes (sqlite.org/rescode.html). */
 const SQLITE_REMEDIES: ReadonlyMap<number, string> = new Map([
   [5, 'another process holds it: stop that one'],
-  [8, 'it is read-only: give this user the right to write it'],
+  [8, 'it is read-only: allow this user to write it'],
   [10, 'its disk fails: check the disk and the free space'],
   [11, 'it is damaged: restore a copy, or move it away to start again'],
   [13, 'its disk is full: make room'],
@@ -58,7 +58,7 @@ export function systemErrorText(error: unknown): string | undefined {
   if (!(error instanceof Error && 'syscall' in error && 'code' in error)) return undefined;
   const { code, syscall } = error;
   const remedy = REMEDIES[String(code)];
-  const what = path === undefined ? `The system refused ${syscall}` : `Cannot ${syscall} ${path}`;
+  const what = path === undefined ? `The system call ${syscall} failed` : `Cannot ${syscall} ${path}`;
   return remedy === undefined || path === undefined
     ? `${what}: ${error.message}.`
     : `${what} (${code}): ${remedy}.`;

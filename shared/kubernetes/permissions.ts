@@ -152,7 +152,7 @@ export async function preflight(
   const missing = await missingPermissions(api, needs);
   if (missing.length === 0) return;
   throw new ApiError(
-    `The credentials for ${api.host} lack rights: grant them in all namespaces ${missing.join(', ')}.`,
+    `The credentials for ${api.host} lack permissions: grant them in all namespaces ${missing.join(', ')}.`,
     403,
     'Forbidden',
   );

@@ -289,7 +289,7 @@ export class RestApi implements KubernetesApi, PermissionReview {
     const review = await this.#transport.read({
       verb: 'create',
       resource: 'selfsubjectaccessreviews',
-      object: '(to check our rights)',
+      object: '(to check permissions)',
       path: ACCESS_REVIEWS,
       answer: 'short',
       body: {

@@ -68,7 +68,7 @@ describe('a token', () => {
     const kubeconfig = await stage().writeKubeconfig('bad-token', cluster.connection, 'no-token');
     assert.match(
       await refusal({ kubeconfig }),
-      /cluster alpha: .*401 Unauthorized; .*the credentials were refused/,
+      /cluster alpha: .*401 Unauthorized; .*the credentials were rejected/,
     );
   });
 
@@ -78,7 +78,7 @@ describe('a token', () => {
     await account.delete();
     const kubeconfig = await stage().writeKubeconfig('old-token', cluster.connection, account.token);
     const sentence = await refusal({ kubeconfig });
-    assert.match(sentence, /401 Unauthorized; .*the credentials were refused/);
+    assert.match(sentence, /401 Unauthorized; .*the credentials were rejected/);
     assert.ok(!sentence.includes(account.token), 'the token is not shown');
   });
 
@@ -90,7 +90,7 @@ describe('a token', () => {
     })).filter(({ verbs }) => verbs.length > 0);
     const account = await Account.create(cluster, 'reader', rules);
     const kubeconfig = await stage().writeKubeconfig('reader', cluster.connection, account.token);
-    assert.match(await refusal({ kubeconfig }), /lack rights: .*delete pods, patch pods\/status/);
+    assert.match(await refusal({ kubeconfig }), /lack permissions: .*delete pods, patch pods\/status/);
   });
 });
 
@@ -119,7 +119,7 @@ describe('the failing cluster of two', () => {
 
   test('with a bad token joins the other when its kubeconfig is repaired', async (t) => {
     const service = await startPair(t, 'no-token');
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'the credentials were refused');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'the credentials were rejected');
     const [refused, live, why] = (await service.states()) ?? [];
     assert.deepEqual([refused, live], [`${OTHER} access-denied`, `${CONTEXT} live`]);
     assert.match(why ?? '', new RegExp(`^${OTHER} list-failing since `));
@@ -132,7 +132,7 @@ describe('the failing cluster of two', () => {
     const account = await Account.create(stage().cluster, 'late');
     await account.revoke();
     const service = await startPair(t, account.token);
-    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'lack rights');
+    await service.untilSaid(`${OTHER}  cluster.access-denied`, 'lack permissions');
     await account.grant();
     await service.untilSaid(`${OTHER}  watching`);
   });

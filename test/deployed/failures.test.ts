@@ -24,7 +24,7 @@ test('dead-letters an unreadable delta immediately, with the reason', async () =
   const letter = await until('the dead letter', () => queues.nodeDeltasDead.peek());
   // LocalStack parses the JSON of messages, and serializes it again as Python does.
   assert.deepEqual(JSON.parse(letter.Body ?? ''), { v: 1, kind: 'node', cluster: 'alpha' });
-  assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message refused: node: /);
+  assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message rejected: node: /);
   await queues.nodeDeltasDead.purge();
 });
 

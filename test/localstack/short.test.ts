@@ -46,7 +46,7 @@ test('an unreadable delta is dead-lettered with the reason, and other deltas of 
   await deployed().withRelays(1);
   await queues.nodeDeltas.send('{"v":1,"kind":"node","cluster":"alpha"}', { group: 'poison', id: 'poison' });
   const letter = await until('the dead letter', () => queues.nodeDeltasDead.peek());
-  assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message refused: node: /);
+  assert.match(letter.MessageAttributes?.['reason']?.StringValue ?? '', /^delta message rejected: node: /);
   const node = await alpha.cluster.addNode('short-poisoned');
   const pod = await alpha.cluster.addPod(node, 'short-poisoned');
   await evictedOnTime(pod, 0, await alpha.cluster.taint(node, { key: 'x' }));

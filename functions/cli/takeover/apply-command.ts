@@ -101,7 +101,7 @@ async function mustHaveRights(objects: ClusterObjects): Promise<void> {
   const missing = await missingTakeoverRights(objects);
   if (missing.length === 0) return;
   throw new CliError(
-    `The credentials for ${objects.host} lack rights, which cdk/rbac/operators/admin.yaml grants: ${missing.join(', ')}.`,
+    `The credentials for ${objects.host} lack permissions, which cdk/rbac/operators/admin.yaml grants: ${missing.join(', ')}.`,
   );
 }
 
@@ -111,7 +111,7 @@ async function mustTakePods(objects: ClusterObjects, takeover: PodTakeover): Pro
     const refusal = await refusalIn(objects, namespace, takeover);
     if (refusal !== undefined) {
       throw new CliError(
-        `Namespace ${namespace} would refuse pods that are taken over, so nothing was applied; allow the toleration there, or leave it out with --namespace-selector. ${refusal}`,
+        `Namespace ${namespace} would reject pods that are taken over, so nothing was applied; allow the toleration there, or leave it out with --namespace-selector. ${refusal}`,
       );
     }
   }

@@ -152,7 +152,7 @@ async function untilUntaken(
     }
     if (untaken === 0 && age.atLeastMs >= RELEASED_WITHIN_MS + wanted * TRY_MS) {
       throw new CliError(
-        `An API server still takes over pods that are created, so none were restored: is its policy kept by somebody else? Release it again once the policy is gone.`,
+        `An API server still takes over pods that are created, so none were restored. Another tool may keep its policy. Release it again once the policy is gone.`,
       );
     }
     if (untaken < wanted) await delay(TRY_MS);

@@ -377,7 +377,7 @@ export class ClusterRelay {
     const { installation, markedAt } = this.#api.lastRival ?? { markedAt: 0 };
     const lastsMs = markedAt + RIVAL_FOR_MS - this.#deps.clock.now();
     if (markedAt < heldAt + FOLLOWED_MS || lastsMs <= 0) return;
-    const error = `Another Taintward, ${installation}, evicts in this cluster, too, by rules of its own: end one of the two, or take the cluster from it.`;
+    const error = `Another Taintward, ${installation}, also evicts in this cluster, by its own rules: stop one of the two, or remove the cluster from it.`;
     this.#faults.begin({ type: 'conflicting-installation' }, error, { lastsMs });
   }
 

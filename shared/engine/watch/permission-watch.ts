@@ -40,7 +40,7 @@ export async function watchPermissions(
 async function whyNot(api: Pick<KubernetesApi, 'allowed'>, right: Permission): Promise<unknown> {
   try {
     if (await api.allowed(right)) return undefined;
-    const lacks = `The credentials lack the right to ${permissionText(right)} in all namespaces: grant it (cdk/rbac/relay).`;
+    const lacks = `The credentials lack the permission to ${permissionText(right)} in all namespaces: grant it (cdk/rbac/relay).`;
     return new ApiError(lacks, 403, 'Forbidden');
   } catch (error) {
     // Not every user may ask this: then only failed lists and watches show it.

@@ -201,7 +201,7 @@ function fix(call: Call, refusal: Refusal, whenForbidden?: string): readonly str
   const { status, message: words } = refusal;
   // If a budget or admission blocks the pod, no permission is missing.
   if (['budget', 'admission'].includes(refuserOf(refusal))) return [];
-  if (status === 401) return ['the credentials were refused (an expired token?): renew them'];
+  if (status === 401) return ['the credentials were rejected (an expired token?): renew them'];
   if (status !== 403 || words.includes('being terminated')) return [];
   return [whenForbidden ?? `grant these credentials the verb ${call.verb} on ${call.resource}`];
 }

@@ -30,7 +30,7 @@ test('invalid arguments and environments are rejected in one sentence', () => {
     [[], /^taintward agent: The environment variable AGENT is not set: .*\n$/],
     [['--table', 'taintward'], /^error: unknown option '--table'\n$/],
     [['--context', ''], /^error: .* name a context, or leave it out\.\n$/],
-    [['--kubeconfig', 'f'], /^error: --kubeconfig needs --context NAME: say which cluster is meant\n$/],
+    [['--kubeconfig', 'f'], /^error: --kubeconfig needs --context NAME: name the context of the cluster\n$/],
   ] as const) {
     const { status, stdout, stderr } = agent(...args);
     assert.deepEqual([status, stdout], [1, '']);

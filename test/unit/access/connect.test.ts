@@ -50,7 +50,7 @@ test('rejects entering a cluster with an agent and names --context as the altern
   for (const part of ['relay', 'evict'] as const) {
     assert.match(
       await complaint(connect, { kind: 'agent', agent: 'edge-1' }, part),
-      /agent edge-1 runs in it, and nobody enters it from outside: ask it with rights of your own, by --context/,
+      /agent edge-1 runs in it, and it cannot be reached from outside: use your own permissions, with --context/,
     );
   }
   assert.deepEqual(operations(), []);

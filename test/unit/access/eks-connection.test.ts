@@ -152,7 +152,7 @@ test('reports the cause of a failed connection in one sentence', async (t) => {
   const cases: [Answer, RegExp][] = [
     [
       { error: 'AccessDeniedException', message: 'User: arn:x is not authorized' },
-      /^Cannot get nodes n1 at EKS cluster prod in eu-west-1: AWS refuses eks:DescribeCluster \(User: arn:x is not authorized\); grant it\.$/,
+      /^Cannot get nodes n1 at EKS cluster prod in eu-west-1: AWS denied eks:DescribeCluster \(User: arn:x is not authorized\); grant it\.$/,
     ],
     [
       { error: 'ResourceNotFoundException', message: 'No cluster found for name: prod.' },
@@ -175,6 +175,6 @@ test("names a role that can't be assumed", async (t) => {
   });
   assert.equal(
     await complaint(eksConnection(ASSUMING, aws, new DrivenClock(START))),
-    `Cannot get nodes n1 at EKS cluster prod in eu-west-1: AWS refuses sts:AssumeRole on ${ROLE_ARN} (is not authorized); grant it.`,
+    `Cannot get nodes n1 at EKS cluster prod in eu-west-1: AWS denied sts:AssumeRole on ${ROLE_ARN} (is not authorized); grant it.`,
   );
 });

@@ -80,7 +80,7 @@ test('reports a faulty secret without its content', async (t) => {
   const cases: [Answer, RegExp][] = [
     [
       { error: 'AccessDeniedException' },
-      /^AWS refuses secretsmanager:GetSecretValue on arn:\S+ \(no\); grant it$/,
+      /^AWS denied secretsmanager:GetSecretValue on arn:\S+ \(no\); grant it$/,
     ],
     [{ error: 'ResourceNotFoundException' }, /GetSecretValue on arn:\S+ found nothing/],
     [{ result: { SecretBinary: 'c2VzYW1l' } }, /holds no text; store the kubeconfig as its SecretString$/],

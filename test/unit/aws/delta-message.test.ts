@@ -302,7 +302,7 @@ describe('an error names the field', () => {
     test(sentence, () => {
       assert.throws(() => parseDelta(JSON.stringify(message)), {
         name: 'MalformedMessageError',
-        message: `delta message refused: ${sentence}`,
+        message: `delta message rejected: ${sentence}`,
       });
     });
   }
@@ -314,7 +314,7 @@ describe('an error names the field', () => {
         () => parseDelta(body),
         (error) => {
           assert.ok(error instanceof MalformedMessageError);
-          const [, named] = /^delta message refused: ([^ ]+): [^\n]+$/.exec(error.message) ?? [];
+          const [, named] = /^delta message rejected: ([^ ]+): [^\n]+$/.exec(error.message) ?? [];
           assert.equal(named, field, error.message);
           return true;
         },
@@ -326,7 +326,7 @@ describe('an error names the field', () => {
     for (const body of ['', '{', 'undefined']) {
       assert.throws(
         () => parseDelta(body),
-        new MalformedMessageError('delta message refused: message: is not JSON'),
+        new MalformedMessageError('delta message rejected: message: is not JSON'),
       );
     }
   });

@@ -182,7 +182,7 @@ describe('parseDueMessage rejects, naming the field,', () => {
         () => parseDueMessage(body),
         (error) => {
           assert.ok(error instanceof MalformedMessageError);
-          assert.match(error.message, /^due message refused: /);
+          assert.match(error.message, /^due message rejected: /);
           assert.match(error.message, sentence);
           return true;
         },

@@ -180,7 +180,7 @@ test('rejects a cluster that lacks permissions and names the missing permissions
   });
   await assert.rejects(run(...ADD), {
     name: 'ApiError',
-    message: `The credentials for ${host} lack rights: grant them in all namespaces delete pods, patch pods/status.`,
+    message: `The credentials for ${host} lack permissions: grant them in all namespaces delete pods, patch pods/status.`,
   });
   assert.equal(content.size, 0);
 });
@@ -247,7 +247,7 @@ test('rejects a cluster that neither the machine nor evict can reach, and report
   await assert.rejects(run(...ADD), {
     name: 'CliError',
     message:
-      /connection was reset.* Asked in its place, evict said: Nobody lets it in\. Fix the cause, or skip the check with --no-check/,
+      /connection was reset.* The evict function reported: Nobody lets it in\. Fix the cause, or skip the check with --no-check/,
   });
   assert.equal(content.size, 0);
 });

@@ -223,7 +223,7 @@ describe('an unreadable message', () => {
     const [letter] = world.deadLetters.sent;
     assert.equal(letter?.body, '{"v":1}');
     assert.equal(letter.groupId, messageGroupId(ref));
-    assert.match(letter.attributes?.['reason'] ?? '', /^delta message refused: kind: /);
+    assert.match(letter.attributes?.['reason'] ?? '', /^delta message rejected: kind: /);
   });
 });
 

@@ -73,7 +73,7 @@ test('reports required permissions that are missing', async (t) => {
   const { ask, host } = await evict(t, granting('delete'));
   assert.deepEqual(await ask(QUESTION), {
     works: false,
-    reason: `The credentials for ${host} lack rights: grant them in all namespaces delete pods.`,
+    reason: `The credentials for ${host} lack permissions: grant them in all namespaces delete pods.`,
   });
 });
 

@@ -208,7 +208,7 @@ const LINES: readonly (readonly [string, PodCase, string])[] = [
   [
     'rules that cannot be read',
     aCase([since(80)], { service: service({ rules: { unknown: 'the table is away' } }) }),
-    'shop/web-0 may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is away).',
+    'shop/web-0 may be evicted or stay: the rules of the cluster cannot be read, and nothing is evicted there until they can (the table is away).',
   ],
   [
     'a cluster that no relay hears, by which it is scheduled already',

@@ -42,7 +42,7 @@ test('describes a failed system call in one sentence with path and fix', () => {
 
 test("keeps the system's message if the path or the remedy is unknown", () => {
   const error = Object.assign(new Error('write EPIPE'), { code: 'EPIPE', syscall: 'write' });
-  assert.equal(systemErrorText(error), 'The system refused write: write EPIPE.');
+  assert.equal(systemErrorText(error), 'The system call write failed: write EPIPE.');
 });
 
 test("describes a SQLite error in one sentence with the database's path", () => {

@@ -33,13 +33,13 @@ test('lists missing permissions in order', async (t) => {
   await assert.rejects(preflight(api), {
     name: 'ApiError',
     status: 403,
-    message: `The credentials for ${host} lack rights: grant them in all namespaces watch nodes, patch pods/status.`,
+    message: `The credentials for ${host} lack permissions: grant them in all namespaces watch nodes, patch pods/status.`,
   });
 });
 
 test('reports rejected credentials as such, not as missing permissions', async (t) => {
   const { api } = await scriptedServer(t, status(401, 'Unauthorized', 'Unauthorized'));
-  await assert.rejects(preflight(api), /the credentials were refused/);
+  await assert.rejects(preflight(api), /the credentials were rejected/);
 });
 
 test('checks the permission to read node Leases in their namespace and explains its use', async (t) => {

@@ -472,7 +472,7 @@ test('names rejected credentials and obtains new ones', async (t) => {
   assert.equal(error.status, 401);
   assert.equal(
     error.message,
-    `Cannot get nodes n1 at ${host}: 401 Unauthorized; the credentials were refused (an expired token?): renew them.`,
+    `Cannot get nodes n1 at ${host}: 401 Unauthorized; the credentials were rejected (an expired token?): renew them.`,
   );
   assert.equal(forgotten(), 1);
 });

@@ -259,7 +259,7 @@ describe('an unreadable message', () => {
     assert.deepEqual(await failed(bench, sqsRecord('{"v":9}', { messageId: '1' }), dueAt(60, '2')), []);
     const [letter] = bench.deadLetters.sent;
     assert.equal(letter?.body, '{"v":9}');
-    assert.match(letter.attributes?.['reason'] ?? '', /^due message refused: /);
+    assert.match(letter.attributes?.['reason'] ?? '', /^due message rejected: /);
     assert.equal(letter.groupId, undefined);
     assert.deepEqual(deletedFrom(bench), ['u1']);
   });

@@ -132,7 +132,7 @@ describe('apply writes nothing', () => {
     });
     await assert.rejects(
       run('apply', '--level', 'pod', '--context', 'x'),
-      /Namespace strict would refuse.*nothing was applied.*not on the whitelist/,
+      /Namespace strict would reject.*nothing was applied.*not on the whitelist/,
     );
     assert.deepEqual(wrote(), []);
   });
@@ -215,7 +215,7 @@ describe('a dry run', () => {
 
   test('of apply is rejected where apply would be', async (t) => {
     const { run } = await commandLine(t, { ...ABLE, [REVIEWS]: allowed(() => false) });
-    await assert.rejects(run('apply', ...dryRun('node')), /lack rights/);
+    await assert.rejects(run('apply', ...dryRun('node')), /lack permissions/);
   });
 
   test('of release lists the objects that it would delete, and counts the pods that it would restore', async (t) => {

@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 /** A time by which pauses, which double from 2 s, reach their maximum of one minute. */
 const GROWN_MS = 3 * MINUTE_MS;
 
-const EXPIRED = new ApiError('the credentials were refused: renew them.', 401, 'Unauthorized');
+const EXPIRED = new ApiError('the credentials were rejected: renew them.', 401, 'Unauthorized');
 const UNREACHABLE = new ApiError('the connection was refused.', 0);
 const NO_LOGIN = new ApiError('the plugin failed.', 0, '', undefined, {
   cause: new KubeconfigError('The plugin failed: log in.'),
@@ -142,7 +142,7 @@ describe('a cluster that cannot be managed', () => {
     b.trouble = 'no rights';
     await time.pass(MINUTE_MS);
     assert.equal(complaints().length, 3);
-    assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack rights: .* delete pods/);
+    assert.match(String(log.lines.at(-1)?.fields['error']), /b:6443 lack permissions: .* delete pods/);
   });
 
   test('is neither awaited nor removed while it does not answer', async (t) => {
@@ -172,9 +172,9 @@ describe('the start', () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
       name: ClustersRefusedError.name,
       message: [
-        'cluster a: The credentials for a:6443 lack rights: grant them in all namespaces delete pods.',
+        'cluster a: The credentials for a:6443 lack permissions: grant them in all namespaces delete pods.',
         BROKEN.message,
-        'cluster c: the credentials were refused: renew them.',
+        'cluster c: the credentials were rejected: renew them.',
       ].join('\n'),
     });
   });

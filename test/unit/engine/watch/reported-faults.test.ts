@@ -159,7 +159,7 @@ describe('the lease of a cluster reports', () => {
     await time.pass(CHECK_PERMISSIONS_MS + LEASE_RENEW_MS + SECOND);
     assert.deepEqual(await told(), ['list-failing pods 403']);
     cluster.allows = () => {
-      throw new ApiError('the credentials were refused', 401);
+      throw new ApiError('the credentials were rejected', 401);
     };
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['list-failing pods 401', 'watch-failing nodes 401']);
@@ -381,7 +381,7 @@ describe('the lease of a cluster reports', () => {
     cluster.lastRival = { installation: 'theirs', markedAt: START + 25 * SECOND };
     await time.pass(A_WHILE);
     assert.deepEqual(await told(), ['conflicting-installation']);
-    assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, evicts/);
+    assert.match((await look())?.[0]?.error ?? '', /^Another Taintward, theirs, also evicts/);
     await time.pass(REPORTED_FOR_MS);
     assert.deepEqual(await told(), []);
   });

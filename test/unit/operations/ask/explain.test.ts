@@ -237,7 +237,7 @@ test('reports unreadable rules and forecasts nothing from other rules', async (t
   const story = await askPod(blind, { cluster: CLUSTER, namespace: 'default', name, matching }, deps);
   assert.equal(
     lineOf(story),
-    `default/${name} may be evicted or stay: what governs the cluster cannot be read, and nothing is evicted there until it can (the table is throttled).`,
+    `default/${name} may be evicted or stay: the rules of the cluster cannot be read, and nothing is evicted there until they can (the table is throttled).`,
   );
   assert.deepEqual(story.unknown, [{ what: 'rules', reason: 'the table is throttled' }]);
 });

@@ -183,7 +183,7 @@ function clusterAlarms({ config, relay }: AlarmedProps): readonly AlarmSpec[] {
       id: 'RefusedDeltas',
       title: 'Deltas rejected',
       says: 'A queue rejects a delta of a node permanently, so pods of the node are not evicted.',
-      metric: own.refusedDeltas,
+      metric: own.rejectedDeltas,
       threshold: 1,
       lasting: ONCE,
     },

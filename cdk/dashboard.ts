@@ -151,7 +151,7 @@ function clusters({ config }: ServiceDashboardProps): IWidget[] {
     'guard trips': own.guardTrips,
     'suspended takeover heartbeats': own.takeoversWithheld,
     'conflicting installations': own.rivals,
-    'rejected deltas': own.refusedDeltas,
+    'rejected deltas': own.rejectedDeltas,
     'failed attempts to send a delta': own.unsentDeltas,
     'nodes over the capacity of a relay': own.overBudget,
   };

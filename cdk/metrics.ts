@@ -50,7 +50,7 @@ export function ownMetrics(namespace: string) {
     rivals: metric(RIVALS, Stats.SUM),
     messagesFailing: metric(MESSAGES_FAILING, Stats.SUM),
     skew: metric(CLOCK_SKEW, Stats.MAXIMUM),
-    refusedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
+    rejectedDeltas: metric(REFUSED_DELTAS, Stats.SUM),
     unsentDeltas: metric(UNSENT_DELTAS, Stats.SUM),
     unwatchedClusters: metric(UNWATCHED_CLUSTERS, Stats.MAXIMUM),
     lastContactAge: metric(LAST_CONTACT_AGE, Stats.MAXIMUM),

@@ -10,7 +10,7 @@ import { type Grantee, grantWildcard } from './grantee.ts';
 import type { State } from './state.ts';
 import type { Timers } from './timers.ts';
 
-export interface OperatorRightsProps {
+export interface OperatorPermissionsProps {
   readonly prefix: string;
   readonly state: State;
   readonly deltas: Deltas;
@@ -21,11 +21,11 @@ export interface OperatorRightsProps {
 }
 
 /** The permissions of command line users, in three sizes: a managed policy each, to attach to their roles. */
-export class OperatorRights extends Construct {
+export class OperatorPermissions extends Construct {
   constructor(
     scope: Construct,
     id: string,
-    { prefix, state, deltas, timers, agents, functions, clusters }: OperatorRightsProps,
+    { prefix, state, deltas, timers, agents, functions, clusters }: OperatorPermissionsProps,
   ) {
     super(scope, id);
     const viewer = new Size(

@@ -166,12 +166,12 @@ export class State extends Construct {
    * register clusters.
    */
   bindHolding(grantee: Grantee): void {
-    this.#bindRulings(grantee, HOLDING_ATTRIBUTES);
+    this.#bindStoredRules(grantee, HOLDING_ATTRIBUTES);
   }
 
   /** Allows an operator to write all rules of clusters, and to register clusters. */
   bindRuling(grantee: Grantee): void {
-    this.#bindRulings(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
+    this.#bindStoredRules(grantee, [...HOLDING_ATTRIBUTES, ...POLICY_ATTRIBUTES]);
     this.#bind(grantee, ['PutItem', 'DeleteItem'], [this.table.tableArn], {
       ...onlyKeys(`${CLUSTER_PREFIX}*`),
       'ForAllValues:StringEquals': { 'dynamodb:Attributes': REGISTRATION_ATTRIBUTES },
@@ -179,7 +179,7 @@ export class State extends Construct {
   }
 
   /** Operator controls and audit entries are updated by attribute and never written as a whole. */
-  #bindRulings(grantee: Grantee, attributes: readonly string[]): void {
+  #bindStoredRules(grantee: Grantee, attributes: readonly string[]): void {
     this.#bindTags(grantee);
     this.#bind(grantee, ['UpdateItem'], [this.table.tableArn], {
       ...onlyKeys(`${CLUSTER_PREFIX}*`, `${LEASE_PREFIX}*`, FLEET_KEY),

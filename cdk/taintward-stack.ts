@@ -9,7 +9,7 @@ import { Functions } from './functions.ts';
 import { Monitoring } from './monitoring.ts';
 import { Network } from './network.ts';
 import { Notices } from './notices.ts';
-import { OperatorRights } from './operator-permissions.ts';
+import { OperatorPermissions } from './operator-permissions.ts';
 import { ExternalRelay, FargateRelay } from './relay.ts';
 import { State } from './state.ts';
 import { Timers } from './timers.ts';
@@ -58,7 +58,7 @@ export class TaintwardStack extends Stack {
       this.#sayHowToRun(new ExternalRelay(this, 'Relay', shared));
     }
     if (closed) this.#sayWhoCalls(closed);
-    new OperatorRights(this, 'OperatorRights', {
+    new OperatorPermissions(this, 'OperatorRights', {
       ...{ prefix, state, deltas, timers, agents, functions, clusters },
     });
     const { dashboard, told } = new Monitoring(this, 'Monitoring', {

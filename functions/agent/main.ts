@@ -17,7 +17,7 @@ import { messageProcessor, parseReceived } from '#shared/aws/message-processor.t
 import { openAwsRelay } from '#shared/aws/relay/aws-relay.ts';
 import { followRegistry } from '#shared/aws/relay/follow-registry.ts';
 import { chosenCluster } from '#shared/engine/clusters/chosen-clusters.ts';
-import { ClustersRefusedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
+import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import {
   ProbeAddressError,
   type ProbedState,
@@ -52,7 +52,7 @@ const STOP_TIMEOUT_MS = 25_000;
 const HANDLED_WITHIN_MS = 10_000;
 
 /** Errors that the operator can cause. Their messages are written for the operator. */
-const OPERATOR_ERRORS = [ClustersRefusedError, EnvironmentError, KubeconfigError, ProbeAddressError];
+const OPERATOR_ERRORS = [ClustersRejectedError, EnvironmentError, KubeconfigError, ProbeAddressError];
 
 /** Runs the agent of one cluster until it is asked to stop. */
 async function run({ context, kubeconfig }: AgentOptions): Promise<void> {

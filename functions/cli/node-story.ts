@@ -84,10 +84,10 @@ const STAYS: Readonly<Record<NodeWorkload['keep'][number]['cause'], string>> = {
 
 const POD_COLUMNS: readonly Column<NodePod>[] = [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
-  { head: 'OUTCOME', of: fateText },
+  { head: 'OUTCOME', of: forecastText },
 ];
 
-function fateText({ outcome, heldBy }: NodePod): string {
+function forecastText({ outcome, heldBy }: NodePod): string {
   switch (outcome.kind) {
     case 'evict':
       return `evicted at ${timeText(outcome.at)}`;

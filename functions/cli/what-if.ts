@@ -214,7 +214,7 @@ const budgetText = ({ namespace, name }: BudgetForecast): string =>
 const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>[] => [
   { head: 'POD', of: ({ namespace, name }) => `${namespace}/${name}` },
   { head: 'NODE', of: ({ node }) => node },
-  { head: 'OUTCOME', of: ({ outcome }) => fateText(outcome, now) },
+  { head: 'OUTCOME', of: ({ outcome }) => forecastText(outcome, now) },
   {
     head: 'CAUSE',
     of: ({ outcome }) =>
@@ -222,7 +222,7 @@ const podColumns = (now: EpochMs): readonly Column<WhatIfAnswer['each'][number]>
   },
 ];
 
-function fateText(forecast: Forecast, now: EpochMs): string {
+function forecastText(forecast: Forecast, now: EpochMs): string {
   switch (forecast.kind) {
     case 'evict':
       return forecast.at <= now ? 'evicted now' : `evicted in ${spanText(forecast.at - now)}`;

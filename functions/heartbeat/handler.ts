@@ -52,12 +52,16 @@ export function createHandler({ registry, leases, emf, stopwatch, invoked, log }
       const heard = registered.flatMap((cluster) => onlooker.connectionState(cluster) ?? []);
       for (const reason of strays) log.error('registry.invalid-item', { error: reason });
       for (const cluster of unwatched) log.warn('cluster.unwatched', { cluster });
-      for (const { cluster, since, unheardMs } of heard) {
-        if (unheardMs > DISCONNECTED_AFTER_MS && onlooker.isWatched(cluster))
+      for (const { cluster, since, sinceContactMs } of heard) {
+        if (sinceContactMs > DISCONNECTED_AFTER_MS && onlooker.isWatched(cluster))
           log.warn('cluster.disconnected', { cluster, since });
       }
       emf.put(UNWATCHED_CLUSTERS, 'Count', unwatched.length);
-      emf.put(LAST_CONTACT_AGE, 'Seconds', Math.max(0, ...heard.map(({ unheardMs }) => unheardMs)) / 1000);
+      emf.put(
+        LAST_CONTACT_AGE,
+        'Seconds',
+        Math.max(0, ...heard.map(({ sinceContactMs }) => sinceContactMs)) / 1000,
+      );
     });
 }
 
@@ -90,14 +94,18 @@ class Onlooker {
   connectionState({
     name: cluster,
     addedAt,
-  }: RegisteredCluster): { cluster: ClusterName; since: EpochMs; unheardMs: number } | undefined {
+  }: RegisteredCluster): { cluster: ClusterName; since: EpochMs; sinceContactMs: number } | undefined {
     const seen = this.#seen.get(cluster);
     if (!seen?.record) return undefined;
     const { heardAt = addedAt, renewedAt } = seen.record;
     if (heardAt === undefined) return undefined;
     // A cluster that was registered again had no contact before its registration.
     const since = Math.max(heardAt, addedAt ?? heardAt);
-    return { cluster, since, unheardMs: Math.max(0, renewedAt - since) + this.#stopwatch() - seen.since };
+    return {
+      cluster,
+      since,
+      sinceContactMs: Math.max(0, renewedAt - since) + this.#stopwatch() - seen.since,
+    };
   }
 
   /** Reports whether a relay holds the cluster's lease. `undefined`: not observed for long enough. */

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import type { ConsoleOfFleet } from '#shared/console/open-console.ts';
 import { type Console, ConsoleAddressError } from '#shared/console/server.ts';
 import { chosenClusters } from '#shared/engine/clusters/chosen-clusters.ts';
-import { ClustersRefusedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
+import { ClustersRejectedError, ManagedClusters } from '#shared/engine/clusters/managed-clusters.ts';
 import { ProbeAddressError } from '#shared/engine/clusters/probe-server.ts';
 import { ForeignFileError } from '#shared/files/owner-only.ts';
 import { exitWithError } from '#shared/files/system-error.ts';
@@ -28,7 +28,7 @@ import { openTerminal } from './terminal.ts';
 
 /** Errors that the operator can cause. Their messages are written for the operator. */
 const OPERATOR_ERRORS = [
-  ClustersRefusedError,
+  ClustersRejectedError,
   ConsoleAddressError,
   ForeignFileError,
   KubeconfigError,

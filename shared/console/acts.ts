@@ -25,7 +25,7 @@ export interface ActDeps {
  */
 export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Promise<Preview> {
   await known(act, fleet);
-  const seen = await view.lookAnew();
+  const seen = await view.lookAgain();
   return { ...previewOutput(await previewAct(act, seen, fleet)), confirm: confirmation(act, seen) };
 }
 
@@ -35,12 +35,12 @@ export async function preview(act: ConsoleAction, { fleet, view }: ActDeps): Pro
  */
 export async function perform(act: ConsoleAction, confirm: string, { fleet, view }: ActDeps): Promise<Done> {
   await known(act, fleet);
-  const seen = await view.lookAnew();
+  const seen = await view.lookAgain();
   if (confirmation(act, seen) !== confirm) {
     throw new StaleActError('Something has changed since this was shown: look at it again.');
   }
   const { message } = await performAct(act, seen, fleet);
-  await view.lookAnew();
+  await view.lookAgain();
   return { message };
 }
 

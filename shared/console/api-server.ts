@@ -77,23 +77,23 @@ export class ApiServer {
   ): Promise<void> {
     if (request.method === 'GET' && path === 'api/live') {
       if (!(await this.#live.join(response, ended)))
-        throw new RefusedError(503, 'Too many pages are connected.');
+        throw new RejectedError(503, 'Too many pages are connected.');
       return;
     }
     const route = `${request.method} ${path}`;
     if (!Object.hasOwn(this.#answers, route))
-      throw new RefusedError(404, `There is no ${escapeForDisplay(route, 100)}.`);
+      throw new RejectedError(404, `There is no ${escapeForDisplay(route, 100)}.`);
     const { schema, answer } = this.#answers[route as keyof Answers];
     const asks = request.method === 'GET' ? Object.fromEntries(searchParams) : await readJson(request);
     const read = readAs(schema as z.ZodType, asks);
-    if (!read.success) throw new RefusedError(400, sentence(read.error));
+    if (!read.success) throw new RejectedError(400, sentence(read.error));
     sendJson(response, 200, await answer(read.data, token));
   }
 }
 
 /** An error that is answered with this status. */
-class RefusedError extends Error {
-  override readonly name = 'RefusedError';
+class RejectedError extends Error {
+  override readonly name = 'RejectedError';
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -103,7 +103,7 @@ class RefusedError extends Error {
 }
 
 function failureOf(error: unknown): { readonly status: number; readonly message: string } {
-  if (error instanceof RefusedError) return error;
+  if (error instanceof RejectedError) return error;
   const [status] = STATUS.find(([, kinds]) => kinds.some((kind) => error instanceof kind)) ?? [];
   if (status === undefined) return { status: 500, message: FAILED };
   return { status, message: (error as Error).message };
@@ -117,12 +117,12 @@ function sentence(error: z.ZodError): string {
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const type = request.headers['content-type']?.split(';')[0]?.trim();
   // Forms of other sites can only send other content types.
-  if (type !== 'application/json') throw new RefusedError(415, 'Send JSON, as application/json.');
+  if (type !== 'application/json') throw new RejectedError(415, 'Send JSON, as application/json.');
   const body = await bodyOf(request);
   try {
     return JSON.parse(body);
   } catch {
-    throw new RefusedError(400, 'The request body is not JSON.');
+    throw new RejectedError(400, 'The request body is not JSON.');
   }
 }
 
@@ -136,9 +136,9 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
       chunks.push(chunk);
     }
   } catch {
-    throw new RefusedError(400, 'It ended before all of it was sent.');
+    throw new RejectedError(400, 'It ended before all of it was sent.');
   }
-  if (bytes > MAX_BODY_BYTES) throw new RefusedError(413, `Send at most ${MAX_BODY_BYTES} bytes.`);
+  if (bytes > MAX_BODY_BYTES) throw new RejectedError(413, `Send at most ${MAX_BODY_BYTES} bytes.`);
   return Buffer.concat(chunks).toString();
 }
 

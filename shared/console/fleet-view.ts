@@ -59,7 +59,7 @@ export class FleetView {
   }
 
   /** Does the same as {@link look}, but returns nothing older than this call. Used after changes. */
-  async lookAnew(): Promise<Seen> {
+  async lookAgain(): Promise<Seen> {
     await this.#reading?.catch(() => undefined);
     this.#age = undefined;
     return this.look();

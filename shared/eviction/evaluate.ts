@@ -170,11 +170,11 @@ export function evaluate(
     const overdueMs = dueBefore - Math.max(record.fireAt, deadline.at);
     if (behind && overdueMs < BEHIND_PATIENCE_MS) return { kind: 'behind' };
     const due = duenessOf(record, pod, dueBefore);
-    const { braked } = due;
-    if (!braked) {
+    const { duePod } = due;
+    if (!duePod) {
       // A taint that has just become due may still be postponed, however long another taint has been due.
       const sure = behind ? duenessOf(record, pod, dueBefore - BEHIND_PATIENCE_MS) : due;
-      const { dueBy, braked: bySure, lease } = sure;
+      const { dueBy, duePod: bySure, lease } = sure;
       if (bySure) return { kind: 'behind' };
       if (apart !== undefined)
         return { kind: 'refused', isHold: true, error: apart, retryAfterSeconds: APART_RETRY_SECONDS };
@@ -183,10 +183,10 @@ export function evaluate(
       const by = meansOf(method, leaving, look.at);
       return { kind: 'evict', by, unlimited, ...(lease === undefined ? {} : { lease }) };
     }
-    const since = record.held?.by.kind === braked.by.kind ? record.held.since : look.at;
+    const since = record.held?.by.kind === duePod.by.kind ? record.held.since : look.at;
     // The pod's turn is over by the time the gate opens.
     const { turnAt: _turnAt, ...rest } = record;
-    return { kind: 'hold', record: heldRecord(rest, { ...braked, since }) };
+    return { kind: 'hold', record: heldRecord(rest, { ...duePod, since }) };
   };
 }
 
@@ -216,7 +216,7 @@ interface Dueness {
   /** Keys of the taints that are due by then. Each of them alone evicts the pod. */
   readonly dueBy: readonly string[];
   /** The gate that holds the pod, and the time of the next check; absent: none. */
-  readonly braked?: { readonly by: EvictionGate; readonly until?: EpochMs };
+  readonly duePod?: { readonly by: EvictionGate; readonly until?: EpochMs };
   /** Set without a gate; see {@link EvictionDecision}. */
   readonly lease?: Lapse | 'unread';
 }
@@ -266,7 +266,7 @@ function dueness(
       ...(isOfTaints(by) ? later : []),
       by.kind === 'hold' || isOfTaints(by) ? by.until : undefined,
     ]);
-    return { dueBy, braked: { by, ...(until === undefined ? {} : { until }) } };
+    return { dueBy, duePod: { by, ...(until === undefined ? {} : { until }) } };
   };
 }
 

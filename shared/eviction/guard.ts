@@ -111,7 +111,7 @@ export function reviewGuard(
  * Returns episodes after a time in which the number of affected nodes was unknown. Such a time does not count as
  * recovery.
  */
-export const unheard = (episodes: readonly Episode[]): readonly Episode[] =>
+export const unreported = (episodes: readonly Episode[]): readonly Episode[] =>
   episodes.map(({ calmSince: _calmSince, ...episode }) => episode);
 
 /** The time of a review, by the clock and by the stopwatch. */

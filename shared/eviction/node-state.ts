@@ -1,4 +1,4 @@
-import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
+import { countdownsOf, setAgainSince } from '#shared/taints/deadline.ts';
 import type { LiveTaint, Taint } from '#shared/taints/taint.ts';
 import { evictingTaints } from '#shared/taints/virtual.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -55,11 +55,11 @@ const nextTryBy = <T extends { readonly nextTryAt: EpochMs }>(
  */
 export function raiseStarts(known: NodeState, delta: Delta, now: EpochMs): NodeState {
   const toldOf = countdownsOf(delta.taints);
-  const anewAt = setAnewSince(known.taints, delta.taints);
+  const setAgainAt = setAgainSince(known.taints, delta.taints);
   const taints = known.taints.map((stored) => {
     const told = toldOf(stored);
     if (told) {
-      const standing = reset(stored, anewAt(told), told.seenAt, now);
+      const standing = reset(stored, setAgainAt(told), told.seenAt, now);
       return told.known === 'appeared' ? raised(standing, told.seenAt, now) : standing;
     }
     // A delta of a deleted node whose taints no relay saw does not prove that a taint was absent.
@@ -89,14 +89,16 @@ function raised(
  */
 const reset = (
   stored: TimedTaint,
-  anewAt: EpochMs | undefined,
+  setAgainAt: EpochMs | undefined,
   seenAt: EpochMs,
   now: EpochMs,
   latest: EpochMs = now,
 ): TimedTaint =>
   // Equivalent mutant (ConditionalExpression): `undefined` compares like NaN, which is never later, so the countdown
   // stays.
-  anewAt === undefined || isAhead(anewAt, latest) ? stored : raised(stored, latestOf(anewAt, seenAt), now);
+  setAgainAt === undefined || isAhead(setAgainAt, latest)
+    ? stored
+    : raised(stored, latestOf(setAgainAt, seenAt), now);
 
 function mergeFacts(known: NodeState | undefined, delta: Delta, now: EpochMs): NodeState {
   // Equivalent mutant (EqualityOperator): Each version has exactly one delta, whose facts are known already.
@@ -191,11 +193,11 @@ export function timeLiveTaints(
   // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
   const storedOf = countdownsOf(known?.taints ?? []);
   // Equivalent mutant (ArrayDeclaration): A string has neither key nor effect, so no taint continues its countdown.
-  const anewAt = setAnewSince(known?.taints ?? [], evicting);
+  const setAgainAt = setAgainSince(known?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const stored = storedOf(taint);
     if (!stored) return { ...taint, since: now, known: 'found' };
-    const { since, known: evidence } = reset(stored, anewAt(taint), now, now, latest);
+    const { since, known: evidence } = reset(stored, setAgainAt(taint), now, now, latest);
     return { ...taint, since, known: evidence };
   });
 }

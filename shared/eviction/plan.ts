@@ -228,8 +228,8 @@ function podDecider(
     const isDoubtful =
       held && (delta.kind === 'pod' ? isOfPod(held.by) : isOfTaints(held.by) && !sameFacts(known, node));
     if (delta.kind === 'node' && !isDoubtful) return leaveAsItIs(node, delta, record);
-    const judgedAnew = isDoubtful ? { held: { ...held, until: now } } : {};
-    return { kind: 'confirm', record: { ...next, ...trialsOf(record), ...judgedAnew } };
+    const evaluatedAgain = isDoubtful ? { held: { ...held, until: now } } : {};
+    return { kind: 'confirm', record: { ...next, ...trialsOf(record), ...evaluatedAgain } };
   };
 }
 

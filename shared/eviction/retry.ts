@@ -174,11 +174,11 @@ function nextRetry(
 ): NodeRetry {
   const error = everything ?? pods.values().next().value ?? retry?.error ?? '';
   // Unless the whole node waits, a pod that fails for the first time waits no longer than it would alone.
-  const startsAnew = isFirst && !retry?.everything && everything === undefined;
-  const attempts = startsAnew ? 1 : (retry?.attempts ?? 0) + 1;
+  const startsAgain = isFirst && !retry?.everything && everything === undefined;
+  const attempts = startsAgain ? 1 : (retry?.attempts ?? 0) + 1;
   const askedMs = Math.min(retryAfterSeconds * 1000, MAX_ASKED_MS);
   const waitMs = Math.max(retryWaitMs(attempts, random, outOfReach), askedMs);
-  const isComing = retry && retry.nextTryAt > now && (!startsAnew || retry.nextTryAt <= now + waitMs);
+  const isComing = retry && retry.nextTryAt > now && (!startsAgain || retry.nextTryAt <= now + waitMs);
   // Failures of single pods don't show for how long the others couldn't be tried.
   const since = retry && !isHold && (retry.everything || everything === undefined) ? retry.since : now;
   const next = { error, since, everything: everything !== undefined };

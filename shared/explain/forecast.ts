@@ -127,7 +127,7 @@ export interface NodeForecast {
   readonly taints: readonly TimedTaint[];
   /** When the node was deleted; absent: it exists. */
   readonly deletedAt?: EpochMs;
-  fateOf(pod: AskedPod): Forecast;
+  forecastOf(pod: AskedPod): Forecast;
 }
 
 /**
@@ -143,7 +143,7 @@ export function forecastPod(asked: NodeCase): NodeForecast {
   // A live node renews its Lease, so the Lease does not expire if nothing changes.
   const life = said?.kind === 'alive' ? { ...said, until: NEVER } : said;
   const verdictAt = (at: EpochMs) => evaluate(node, { ...live, life, node: partition.ref.node, at }, rules);
-  const fateOf = (pod: AskedPod): Forecast => {
+  const forecastOf = (pod: AskedPod): Forecast => {
     if (pod.terminating) return leaving(pod);
     if (pod.node === undefined) return { kind: 'keep', cause: 'unbound' };
     const { uid, namespace, name, owner, podSince, tolerations } = pod;
@@ -160,7 +160,7 @@ export function forecastPod(asked: NodeCase): NodeForecast {
     return staying(node, pod);
   };
   const { taints, deletedAt } = node;
-  return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), fateOf };
+  return { taints, ...(deletedAt === undefined ? {} : { deletedAt }), forecastOf };
 }
 
 /** Returns the state of a node's Lease when one of its pods was held for it. */

@@ -19,8 +19,8 @@ export type MomentText = (at: EpochMs) => string;
  */
 export function headline(answer: PodAnswer, moment: MomentText): string {
   const { namespace, name, before, outcome, unknown } = answer;
-  const told = `${namespace}/${name} ${fateText(answer, moment)}`;
-  const deaf = deafText(answer, 'its eviction is', moment);
+  const told = `${namespace}/${name} ${forecastText(answer, moment)}`;
+  const deaf = disconnectedText(answer, 'its eviction is', moment);
   const rival = rivalText(answer, moment);
   const earlier = before ? `An earlier pod of this name ${pastText(before, answer, moment)}` : '';
   const isUnseen = outcome.kind !== 'unknown' && unknown.some(({ what }) => what === 'the pod');
@@ -32,7 +32,7 @@ export function headline(answer: PodAnswer, moment: MomentText): string {
   return [told, moved, unseen, deaf, rival, earlier].filter((sentence) => sentence !== '').join(' ');
 }
 
-function fateText(answer: PodAnswer, moment: MomentText): string {
+function forecastText(answer: PodAnswer, moment: MomentText): string {
   const { outcome, at: now, decidedBy } = answer;
   switch (outcome.kind) {
     case 'evict':
@@ -181,7 +181,7 @@ function pastText(forecast: PastOutcome, { cluster, decidedBy }: PodAnswer, mome
 }
 
 /** Returns the text about a disconnected cluster. `evictions`: the subject and verb for evictions that are not scheduled. */
-function deafText(
+function disconnectedText(
   { cluster, disconnected }: { readonly cluster: string; readonly disconnected?: DisconnectionAccount },
   evictions: string,
   moment: MomentText,
@@ -233,7 +233,7 @@ export function nodeHeadline(answer: NodeAnswer, moment: MomentText): string {
   const what = state === 'gone' ? `${node} is deleted, and had` : `${node} has`;
   const { unscheduled = 0 } = answer.disconnected ?? {};
   const evictions = unscheduled === 1 ? '1 eviction is' : `${unscheduled} evictions are`;
-  const deaf = deafText(answer, evictions, moment);
+  const deaf = disconnectedText(answer, evictions, moment);
   if (state === 'unknown' && evicting.length === 0)
     return `It is unknown which taints ${node} has, and which pods they evict: the cluster could not be read.`;
   if (evicting.length === 0)

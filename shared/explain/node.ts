@@ -215,9 +215,14 @@ function fatesIn(
       const workload = runBy?.get(pod.uid);
       const its = ofNamespace?.get(pod.namespace);
       const heldBy = allGates(rules, (left) =>
-        gatesOf(forecastPod({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).fateOf(pod)),
+        gatesOf(forecastPod({ ...asked, ...(its ? { budgets: its } : {}), rules: left }).forecastOf(pod)),
       );
-      const told = { ...who(pod), ...(workload ? { workload } : {}), outcome: foresight.fateOf(pod), heldBy };
+      const told = {
+        ...who(pod),
+        ...(workload ? { workload } : {}),
+        outcome: foresight.forecastOf(pod),
+        heldBy,
+      };
       return [builtInAt === undefined ? told : { ...told, builtInAt }];
     }),
   };

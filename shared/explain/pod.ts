@@ -176,7 +176,7 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
     ...(budgets ? { budgets } : {}),
   };
   const foresight = forecastPod(node);
-  const foretold = foresight.fateOf(pod);
+  const foretold = foresight.forecastOf(pod);
   const forecast = foretold.kind !== 'keep' && 'unknown' in given ? ungoverned(given.unknown) : foretold;
   const record = partition.scheduled.get(pod.uid) ?? partition.ended.get(pod.uid);
   const podSince = begunBy(record?.podSince ?? pod.podSince, now);
@@ -185,11 +185,11 @@ function byLife(asked: PodCase, pod: AskedPod): Told {
   const evictsAt = pod.node === undefined ? undefined : builtInDeadline(foresight, pod, podSince, rules);
   const builtIn = knownOr(asked.builtIn, { state: 'unknown', evidence: '' } as const);
   const nodeGone = foresight.deletedAt !== undefined;
-  const gates = allGates(rules, (left) => gatesOf(forecastPod({ ...node, rules: left }).fateOf(pod)));
+  const gates = allGates(rules, (left) => gatesOf(forecastPod({ ...node, rules: left }).forecastOf(pod)));
   return {
     outcome: forecast,
     taints,
-    ...braked(gates, rules, cluster),
+    ...duePod(gates, rules, cluster),
     ...(forecast.kind === 'failed' ? { release: [`taintward retry ${cluster}`] } : {}),
     ...(service && 'value' in given ? { policy: policyOf(rules.policy, now) } : {}),
     ...(budgets ? { budgets: budgetsOf(budgets, pod.labels ?? {}) } : {}),
@@ -217,13 +217,13 @@ function byRecord({ service, namespace, name, now, cluster }: PodCase, why: stri
   const gates = forecast.kind === 'held' ? storedGates(partition, rules, now)(record) : [];
   return {
     ...{ outcome: forecast, uid, node, policy: policyOf(rules.policy, now) },
-    ...braked(gates, rules, cluster),
+    ...duePod(gates, rules, cluster),
     ...(owner ? { owner } : {}),
   };
 }
 
 /** Returns the gates of a pod, and the commands that open them. */
-const braked = (
+const duePod = (
   gates: readonly EvictionGate[],
   rules: Rules,
   cluster: ClusterName,

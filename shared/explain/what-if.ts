@@ -205,8 +205,8 @@ export function forecastsOf({ now, taint, nodes, pods, rules, counts, released }
     const freely = forecastPod({ now, partition, live, rules: free });
     const underGuard = forecastPod({ now, partition, live, rules: { ...free, trips: review.trips } });
     for (const pod of byNode.get(partition.ref.node) ?? []) {
-      forecasts.set(pod.uid, freely.fateOf(pod));
-      const forecast = review.trips.length > 0 ? underGuard.fateOf(pod) : undefined;
+      forecasts.set(pod.uid, freely.forecastOf(pod));
+      const forecast = review.trips.length > 0 ? underGuard.forecastOf(pod) : undefined;
       if (forecast?.kind === 'held' && forecast.by.kind === 'guard') guarded.add(pod.uid);
     }
   }
@@ -252,10 +252,10 @@ export function whatIf(situation: Situation, forecasts: Forecasts, findings: Fin
   const gone = going.filter(({ forecast }) => forecast.at <= now).length;
   const workloads = Map.groupBy(told, ({ workload }) => workloadText(workload))
     .entries()
-    .map(([text, its]) => workloadFate(its, findings.replicas.get(text), now))
+    .map(([text, its]) => workloadForecast(its, findings.replicas.get(text), now))
     .toArray()
     .sort((a, b) => (workloadText(a) < workloadText(b) ? -1 : 1));
-  const budgets = budgetFates(going, findings);
+  const budgets = budgetForecasts(going, findings);
   const gate = clusterGate(rules, now);
   return {
     at: now,
@@ -327,7 +327,11 @@ function lastOf(going: readonly Going[], rate: number | undefined): EpochMs | un
   return Math.max(last, freeAt);
 }
 
-function workloadFate(its: readonly Told[], replicas: Replicas | undefined, now: EpochMs): WorkloadForecast {
+function workloadForecast(
+  its: readonly Told[],
+  replicas: Replicas | undefined,
+  now: EpochMs,
+): WorkloadForecast {
   const [first] = its;
   if (!first) throw new Error('a workload has pods here');
   const going = its.filter(isGoing);
@@ -386,22 +390,22 @@ const isEmptied = ({ kind, replicas, together }: WorkloadForecast): boolean =>
  * Returns the forecasts for budgets. If budgets can't be read, only the pods that the Eviction API would block are
  * known to have one.
  */
-function budgetFates(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetForecast[] {
+function budgetForecasts(going: readonly Going[], { budgets, answers }: Findings): readonly BudgetForecast[] {
   const read = [...budgets].flatMap(([namespace, ofNamespace]) =>
     ofNamespace.flatMap((budget) => {
       const its = going.filter(({ pod }) => budgetsOfPod(pod, budgets)?.includes(budget));
       const { name, allowed } = budget;
-      return its.length === 0 ? [] : [budgetFate(its, answers, { namespace, name, allowed })];
+      return its.length === 0 ? [] : [budgetForecast(its, answers, { namespace, name, allowed })];
     }),
   );
   const blocked = going.filter(
     ({ pod }) => !budgets.has(pod.namespace) && answers.get(pod.uid)?.kind === 'blocked',
   );
   const unread = Map.groupBy(blocked, ({ pod }) => pod.namespace);
-  return [...read, ...[...unread].map(([namespace, its]) => budgetFate(its, answers, { namespace }))];
+  return [...read, ...[...unread].map(([namespace, its]) => budgetForecast(its, answers, { namespace }))];
 }
 
-function budgetFate(
+function budgetForecast(
   going: readonly Going[],
   answers: Findings['answers'],
   of: Pick<BudgetForecast, 'namespace' | 'name' | 'allowed'>,

@@ -197,7 +197,7 @@ export function countdownsOf<T extends Taint>(before: readonly T[]): (taint: Tai
  * (`evictingTaints`). While one of not-ready and unreachable remains, setting the other again begins nothing: the node
  * is down all the time. `undefined`: the taint was not set again.
  */
-export function setAnewSince(
+export function setAgainSince(
   before: readonly LiveTaint[],
   after: readonly LiveTaint[],
 ): (taint: LiveTaint) => number | undefined {

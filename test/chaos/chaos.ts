@@ -99,15 +99,20 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
 
   const weathered = new Weathered(new SeededRandom(scale.seed + 2));
   tap.carry = weathered.carry;
-  const unheard: Time[] = [];
-  const suffering = { victims: new Map(victims.map((each) => [each.name, each])), gate, weathered, unheard };
+  const unreported: Time[] = [];
+  const suffering = {
+    victims: new Map(victims.map((each) => [each.name, each])),
+    gate,
+    weathered,
+    unreported,
+  };
   await play(plan, { users, suffering, tell, endAt: scale.minutes * 60_000 });
   cluster.witness.check();
 
   tell('quiet');
   const quietAt = Date.now();
   await form.ready();
-  const history = () => historyOf(cluster.witness, { requests: [], unheard }, users.deleted, Date.now());
+  const history = () => historyOf(cluster.witness, { requests: [], unreported }, users.deleted, Date.now());
   let nothingSince: number | undefined;
   await until(
     'nothing is due',
@@ -121,7 +126,7 @@ export async function chaos({ scale, start, apiServer, tell }: Settings): Promis
   ).catch(() => tell(`after ${QUIET_WITHIN_MS / 60_000} minutes something is still due`));
   cluster.witness.check();
 
-  const passed = { requests: tap.requests, unheard };
+  const passed = { requests: tap.requests, unreported };
   const found = judge(historyOf(cluster.witness, passed, users.deleted, Date.now()));
   const { evictions, violations, lateMs, savedAfterMs, lookAgeMs } = found;
   return {
@@ -153,7 +158,7 @@ interface Suffering {
   readonly gate: Gate;
   readonly weathered: Weathered;
   /** The times in which the evicting process received no responses. */
-  readonly unheard: Time[];
+  readonly unreported: Time[];
 }
 
 /** Executes all planned events at their times; resolves when all of them are over, and every process runs. */
@@ -194,7 +199,7 @@ async function play(
   await Promise.all([...doing, replacing]);
 }
 
-async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffering): Promise<void> {
+async function suffer(fault: Fault, { victims, gate, weathered, unreported }: Suffering): Promise<void> {
   switch (fault.kind) {
     case 'weather':
       return weathered.last(fault);
@@ -221,7 +226,7 @@ async function suffer(fault: Fault, { victims, gate, weathered, unheard }: Suffe
       victim?.pause?.();
       await passes(fault.durationMs);
       victim?.resume?.();
-      if (victim?.receivesAnswers) unheard.push({ from, to: Date.now() });
+      if (victim?.receivesAnswers) unreported.push({ from, to: Date.now() });
       return;
     }
     default:

@@ -13,7 +13,7 @@ const OLDEST_MS = LOOK_MAX_AGE_MS + BOTH_WAYS_MS;
 export interface Passed {
   readonly requests: readonly TappedRequest[];
   /** The times in which sent responses were not received. */
-  readonly unheard: readonly Time[];
+  readonly unreported: readonly Time[];
 }
 
 /**
@@ -51,7 +51,7 @@ function turnsOf(moments: readonly NodeMoment[]): readonly NodeTurn[] {
 }
 
 function deletesIn(
-  { requests, unheard }: Passed,
+  { requests, unreported }: Passed,
   nodeOf: ReadonlyMap<string, string>,
 ): readonly SentDelete[] {
   const looksOf = looksIn(requests);
@@ -61,7 +61,7 @@ function deletesIn(
       const { preconditions } = JSON.parse(body) as { readonly preconditions?: { readonly uid?: string } };
       const uid = preconditions?.uid ?? '';
       const looks = (looksOf.get(nodeOf.get(uid) ?? '') ?? []).filter(({ toldAt }) => toldAt <= at);
-      const ageOf = ({ toldAt }: Look) => at - toldAt - together({ from: toldAt, to: at }, unheard);
+      const ageOf = ({ toldAt }: Look) => at - toldAt - together({ from: toldAt, to: at }, unreported);
       const lookAgeMs = looks.length > 0 ? Math.min(...looks.map(ageOf)) : undefined;
       // Other components also read the node, so the newest read need not belong to this delete.
       const possible = looks.filter((look) => ageOf(look) <= OLDEST_MS);

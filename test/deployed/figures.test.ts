@@ -174,7 +174,7 @@ test(`evicts ${PODS} pods of a node with at most ${TARGET_CALLS_PER_POD} AWS cal
   const work = await workSince(beganAt);
   const lines = bill(requests, work);
   const evicting = work.flatMap(({ name, invocations }) => (name === 'evict' ? invocations : []));
-  const readAnew = sum(evicting.map(({ durationMs }) => Math.floor(durationMs / RULES_READ_EVERY_MS)));
+  const readAgain = sum(evicting.map(({ durationMs }) => Math.floor(durationMs / RULES_READ_EVERY_MS)));
   const callsPerPod = sum(lines.map(({ calls }) => calls)) / PODS;
   const perMillion = (dollars: number) => (dollars / PODS) * 1_000_000;
   const dollars = perMillion(sum(lines.map((line) => line.dollars)));
@@ -183,7 +183,7 @@ test(`evicts ${PODS} pods of a node with at most ${TARGET_CALLS_PER_POD} AWS cal
     t.diagnostic(`${what}: ${calls} calls, ${units}, $${perMillion(each).toFixed(3)} per million evictions`);
   }
   t.diagnostic(`${callsPerPod.toFixed(2)} calls per pod, $${dollars.toFixed(2)} per million evictions`);
-  assert.ok(callsPerPod - readAnew / PODS <= TARGET_CALLS_PER_POD, `${callsPerPod} calls per pod`);
+  assert.ok(callsPerPod - readAgain / PODS <= TARGET_CALLS_PER_POD, `${callsPerPod} calls per pod`);
   const [, told = ''] = guideRows().find(([what]) => what === 'together') ?? [];
   const toldPerPod = Number(/: ([\d.]+) per pod$/.exec(told)?.[1]);
   assert.ok(Math.abs(callsPerPod - toldPerPod) <= TELLING_TOLERANCE, `the guide says ${toldPerPod}`);

@@ -110,7 +110,7 @@ export class ForecastJudge {
       const partition = await storage.open.store.load({ cluster: cluster.name, node: pod.node }, now);
       const node = cluster.liveNodes.get(pod.node);
       const live = { taints: node?.taints, taintsStamp: node?.taintsStamp, zone: node?.zone };
-      const forecast = this.#forecastPod({ now, partition, rules, live }).fateOf(pod);
+      const forecast = this.#forecastPod({ now, partition, rules, live }).forecastOf(pod);
       const forecasts = this.#forecasts.get(pod.uid) ?? [];
       forecasts.push({ pod, forecast, askedAt: now, revisions });
       if (forecast.kind !== 'evict') this.#count(forecast);

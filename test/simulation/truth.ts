@@ -382,7 +382,7 @@ function startOf(
       gap = [];
       // The taints of unreported states are unknown: the states around them are compared.
       if (!missed([each])) {
-        const anew = setAnew(taint, each, after, lenient);
+        const anew = setAgain(taint, each, after, lenient);
         if (anew !== undefined && !lenient) break;
         setAt = Math.max(setAt, anew ?? 0);
         after = each;
@@ -403,7 +403,12 @@ const CUT_MS = 999;
  * was seen. `undefined`: it was not set again, a taint with the same countdown existed throughout, or it was swapped for that
  * one. With `lenient`: also when it may not have been set.
  */
-function setAnew(taint: LiveTaint, before: NodePast, after: NodePast, lenient: boolean): EpochMs | undefined {
+function setAgain(
+  taint: LiveTaint,
+  before: NodePast,
+  after: NodePast,
+  lenient: boolean,
+): EpochMs | undefined {
   const identity = countdownIdentity(taint);
   const of = ({ taints }: NodePast) => taints.filter((each) => countdownIdentity(each) === identity);
   const [old, anew] = [of(before), of(after)];

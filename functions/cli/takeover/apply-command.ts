@@ -18,7 +18,7 @@ import { systemClock } from '#shared/time/clock.ts';
 import { changedObjects } from './changed-objects.ts';
 import { objectsOf } from './manifest-command.ts';
 import { addTakeoverOptions, parseTakeover, type TakeoverOptions, type Way } from './options.ts';
-import { missingTakeoverRights } from './permissions.ts';
+import { missingTakeoverPermissions } from './permissions.ts';
 import { addReachOptions, withCluster } from './reach.ts';
 
 const ADMISSION = '/apis/admissionregistration.k8s.io/v1';
@@ -52,7 +52,7 @@ export function addApplyCommand(takeover: Command, deps: CliDeps): void {
     const wanted = parseTakeover(command.opts<TakeoverOptions>());
     await withCluster(name, command, deps, async (objects, note) => {
       await mustServePolicies(objects);
-      await mustHaveRights(objects);
+      await mustHavePermissions(objects);
       const namespaces = wanted.at === 'pod' ? await mustTakePods(objects, wanted.spec) : [];
       const options = command.opts<DryRunOptions>();
       const effects = wanted.at === 'node' ? nodeEffects(wanted.spec.keys) : podEffects(namespaces);
@@ -97,8 +97,8 @@ async function mustServePolicies(objects: ClusterObjects): Promise<void> {
   );
 }
 
-async function mustHaveRights(objects: ClusterObjects): Promise<void> {
-  const missing = await missingTakeoverRights(objects);
+async function mustHavePermissions(objects: ClusterObjects): Promise<void> {
+  const missing = await missingTakeoverPermissions(objects);
   if (missing.length === 0) return;
   throw new CliError(
     `The credentials for ${objects.host} lack permissions, which cdk/rbac/operators/admin.yaml grants: ${missing.join(', ')}.`,

@@ -39,7 +39,7 @@ export const TAKEOVER_RULES: readonly Rule[] = [
 ];
 
 /** Returns the permissions that the credentials lack, as `verb resource name`. */
-export async function missingTakeoverRights(objects: ClusterObjects): Promise<readonly string[]> {
+export async function missingTakeoverPermissions(objects: ClusterObjects): Promise<readonly string[]> {
   const permissions = TAKEOVER_RULES.flatMap(
     ({ apiGroups: [group], resources, resourceNames: [name] = [undefined], verbs }) =>
       resources.flatMap((resource) =>

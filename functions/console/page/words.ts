@@ -19,7 +19,7 @@ interface Word {
 }
 
 /** Returns the text and color of a pod that this gate holds. */
-export function brakeWord(kind: EvictionGate['kind']): Word {
+export function gateWord(kind: EvictionGate['kind']): Word {
   const { label: text, from } = wordsOf({ kind });
   return from === 'policy' ? { text } : { text, tone: 'held' };
 }
@@ -27,7 +27,7 @@ export function brakeWord(kind: EvictionGate['kind']): Word {
 export const STANDING: Readonly<Record<PendingState, Word>> = {
   scheduled: { text: 'scheduled' },
   due: { text: 'evicting', tone: 'goes' },
-  ...(Object.fromEntries(GATE_KINDS.map((kind) => [kind, brakeWord(kind)])) as Record<
+  ...(Object.fromEntries(GATE_KINDS.map((kind) => [kind, gateWord(kind)])) as Record<
     EvictionGate['kind'],
     Word
   >),

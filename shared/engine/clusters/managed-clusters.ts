@@ -21,8 +21,8 @@ const RETRY: Readonly<Record<Trouble['kind'], Backoff>> = {
 export const TELL_AGAIN_MS = 10 * 60_000;
 
 /** No cluster can be managed until an operator fixes the access; the message has a line for each reason. */
-export class ClustersRefusedError extends Error {
-  override readonly name = 'ClustersRefusedError';
+export class ClustersRejectedError extends Error {
+  override readonly name = 'ClustersRejectedError';
 }
 
 /** A cluster that the operator named. */
@@ -69,19 +69,19 @@ export class ManagedClusters {
 
   /**
    * Tries every cluster once. Resolves as soon as one can be managed, or may be once it answers. Rejects with
-   * `ClustersRefusedError` when the access of all clusters must be fixed.
+   * `ClustersRejectedError` when the access of all clusters must be fixed.
    */
   static async open(chosen: readonly ChosenCluster[], deps: ManagedClustersDeps): Promise<ManagedClusters> {
     const clusters = new ManagedClusters(chosen, deps);
     const hopes = [...clusters.#verdicts].map(async ([name, verdict]) => {
       const trouble = await verdict;
-      if (trouble?.kind === 'access-denied') throw new ClustersRefusedError(told(name, trouble));
+      if (trouble?.kind === 'access-denied') throw new ClustersRejectedError(told(name, trouble));
     });
     try {
       await Promise.any(hopes);
     } catch (error) {
       const reasons = (error as AggregateError).errors.map(({ message }) => message);
-      throw new ClustersRefusedError([...new Set(reasons)].join('\n'));
+      throw new ClustersRejectedError([...new Set(reasons)].join('\n'));
     }
     return clusters;
   }

@@ -33,7 +33,7 @@ import { keepTakeover, type TakeoverState } from './takeover-heartbeat.ts';
 /** Maximum time that a stopping relay waits for the queues. The next relay sends the remaining deltas again. */
 const DRAIN_MS = 5_000;
 /** A relay that is disconnected for this long hands the lease off: another relay may be able to connect. */
-const DEAF_MS = 3 * 60_000;
+const DISCONNECTED_MS = 3 * 60_000;
 /** Interval of the relay's checks, and of the guard's, because trips can reset by time alone. */
 const LOOK_MS = 10_000;
 /** Pods that are overdue for this long show that the built-in controller doesn't evict: it needs a second. */
@@ -222,7 +222,7 @@ export class ClusterRelay {
     while (!signal.aborted) {
       await pause(LOOK_MS, signal);
       if (signal.aborted) break;
-      this.#giveAwayIfDeaf();
+      this.#releaseIfDisconnected();
       this.#seeing?.guard.look();
       this.#lookAtClocks();
       this.#lookWhoEvicts();
@@ -381,8 +381,8 @@ export class ClusterRelay {
     this.#faults.begin({ type: 'conflicting-installation' }, error, { lastsMs });
   }
 
-  #giveAwayIfDeaf(): void {
-    if ((this.#seeing?.watch.outageMs ?? 0) >= DEAF_MS) this.#keeper.giveAway();
+  #releaseIfDisconnected(): void {
+    if ((this.#seeing?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

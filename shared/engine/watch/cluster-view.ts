@@ -25,7 +25,7 @@ import type { StuckPod } from '#shared/eviction/stuck.ts';
 import { builtInDeadline } from '#shared/explain/built-in.ts';
 import type { LiveNode, LivePod } from '#shared/kubernetes/api.ts';
 import type { TaintedNode } from '#shared/state/store.ts';
-import { countdownsOf, setAnewSince } from '#shared/taints/deadline.ts';
+import { countdownsOf, setAgainSince } from '#shared/taints/deadline.ts';
 import { decidingTolerations } from '#shared/taints/deciding.ts';
 import type { LiveTaint } from '#shared/taints/taint.ts';
 import { NODE_UNREACHABLE } from '#shared/taints/taint.ts';
@@ -526,13 +526,14 @@ function seeTaints(
   now: EpochMs,
 ): readonly SeenTaint[] {
   const stoodOf = countdownsOf(before?.taints ?? []);
-  const anewAtOf = setAnewSince(before?.taints ?? [], evicting);
+  const setAgainAtOf = setAgainSince(before?.taints ?? [], evicting);
   return evicting.map((taint) => {
     const { key, value, effect, virtual, timeAdded } = taint;
     const stood = stoodOf(taint);
     const seenBefore = before?.recalled ? undefined : stood?.seenAt;
-    const anewAt = anewAtOf(taint);
-    const setAt = anewAt === undefined || isAhead(anewAt, now) ? 0 : Math.min(latestOf(anewAt, now), now);
+    const setAgainAt = setAgainAtOf(taint);
+    const setAt =
+      setAgainAt === undefined || isAhead(setAgainAt, now) ? 0 : Math.min(latestOf(setAgainAt, now), now);
     return {
       key,
       ...(value ? { value } : {}),

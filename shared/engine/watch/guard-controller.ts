@@ -5,7 +5,7 @@ import {
   reportOf,
   reviewGuard,
   tripText,
-  unheard,
+  unreported,
 } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, GuardPolicy, ReleasedTrip, Rules, Trip } from '#shared/eviction/policy.ts';
@@ -138,7 +138,7 @@ export class GuardController {
     // The rules may show a revision that this relay just wrote before the answer to the write arrives.
     if (this.#state.revision < this.#heardOf) void this.#read(this.#writing ? 'auto' : 'operator');
     if (!this.#deps.knows()) {
-      this.#episodes = unheard(this.#episodes);
+      this.#episodes = unreported(this.#episodes);
       return;
     }
     const review = this.#review(this.#state);

@@ -66,7 +66,7 @@ export interface LeaseManagerDeps {
  */
 export class LeaseManager {
   readonly #cluster: ClusterName;
-  readonly #tenant: LeaseCallbacks;
+  readonly #callbacks: LeaseCallbacks;
   readonly #deps: LeaseManagerDeps;
   readonly #stopping = new AbortController();
   /** The lease, as far as it is known to be ours. */
@@ -76,9 +76,9 @@ export class LeaseManager {
   #ending = new AbortController();
   #running: Promise<void> | undefined;
 
-  constructor(cluster: ClusterName, tenant: LeaseCallbacks, deps: LeaseManagerDeps) {
+  constructor(cluster: ClusterName, callbacks: LeaseCallbacks, deps: LeaseManagerDeps) {
     this.#cluster = cluster;
-    this.#tenant = tenant;
+    this.#callbacks = callbacks;
     this.#deps = deps;
   }
 
@@ -126,7 +126,7 @@ export class LeaseManager {
       let waitMs = LEASE_LOOK_MS * (0.5 + Math.random() / 2);
       try {
         const record = await leases.look(this.#cluster, { mayLag: true });
-        this.#tenant.reached();
+        this.#callbacks.reached();
         fleet.saw(this.#cluster, record);
         const looked = new Age(clock);
         const nowMs = stopwatchMs(clock);
@@ -143,7 +143,7 @@ export class LeaseManager {
           waitMs = Math.min(waitMs, leftMs);
         }
       } catch (error) {
-        this.#tenant.reached(error);
+        this.#callbacks.reached(error);
         log.error('relay.lease-failed', { cluster: this.#cluster, error });
       }
       await pause(Math.ceil(waitMs), signal);
@@ -169,7 +169,7 @@ export class LeaseManager {
     this.#ending = ending;
     log.info('relay.lease-acquired', about);
     const renewing = this.#renew(lease, ending, over.signal);
-    if (!signal.aborted) await this.#tenant.held(lease, signal);
+    if (!signal.aborted) await this.#callbacks.held(lease, signal);
     over.abort();
     await renewing;
     const isOurs = this.#lease !== undefined;
@@ -199,18 +199,18 @@ export class LeaseManager {
       const asked = new Age(clock);
       try {
         const renewed = await leases.renew(lease, this.#report(declines));
-        this.#tenant.reached();
+        this.#callbacks.reached();
         if (!renewed) break;
         const ranOut = !this.canSend();
         this.#renewed = asked;
-        if (ranOut) this.#tenant.regained();
+        if (ranOut) this.#callbacks.regained();
         fleet.saw(this.#cluster, renewed);
         const gives = fleet.gives(renewed);
         if (gives) ending.abort('given-away' satisfies LeaseEnd);
         // Answer a bid once: its statement of the bidder's load gets stale.
         declines = renewed.bid !== undefined && !ending.signal.aborted;
       } catch (error) {
-        this.#tenant.reached(error);
+        this.#callbacks.reached(error);
         log.error('relay.lease-failed', { cluster: this.#cluster, error });
       }
     }
@@ -219,11 +219,11 @@ export class LeaseManager {
   }
 
   #report(declines: boolean): LeaseReport {
-    const [heardAt, nodes] = [this.#tenant.heardAt(), this.#tenant.nodes()];
+    const [heardAt, nodes] = [this.#callbacks.heardAt(), this.#callbacks.nodes()];
     return {
       renewedAt: this.#deps.clock.now(),
-      breakerOpen: this.#tenant.breakerOpen(),
-      faults: this.#tenant.faults(),
+      breakerOpen: this.#callbacks.breakerOpen(),
+      faults: this.#callbacks.faults(),
       ...(heardAt === undefined ? {} : { heardAt }),
       ...(nodes === undefined ? {} : { nodes }),
       ...(declines ? { declines } : {}),

@@ -314,7 +314,7 @@ const reviewedBy = (
 const accountOf = (fleet: Fleet | ContextFleet): ServiceAccount | undefined =>
   fleet.kind === 'context' ? undefined : fleet.serviceAccount;
 
-const neededRights = (policy: Policy): readonly Permission[] => [
+const neededPermissions = (policy: Policy): readonly Permission[] => [
   ...NEEDED_PERMISSIONS,
   ...permissionsNeededBy(policy).flatMap(({ permissions }) => permissions),
 ];
@@ -329,7 +329,7 @@ async function accountFindings(
 ): Promise<readonly Told[]> {
   const { review, whose } = reviewedBy(live, account);
   try {
-    const missing = await missingPermissions(review, neededRights(policy));
+    const missing = await missingPermissions(review, neededPermissions(policy));
     const hints = asksLease({ policy }) ? await leaseFindings(review, whose) : [];
     const found =
       missing.length === 0
@@ -360,7 +360,7 @@ async function rightsFindings(
   const { api } = live;
   const account = accountOf(fleet);
   if (account) return accountFindings(account, live, policy);
-  const needs = neededRights(policy);
+  const needs = neededPermissions(policy);
   const missing = await missingPermissions(api, needs);
   const hints = asksLease({ policy }) ? await leaseFindings(api, 'The credentials') : [];
   // The functions of a deployment have their own identities.
@@ -434,11 +434,11 @@ async function evictorFindings(
   return [
     builtInFinding(builtIn, wanted?.mode, takeover),
     ...takeoverFindings(takeover, wanted),
-    ...(takeover.nodes ? await takeoverRightsFindings(live, account) : []),
+    ...(takeover.nodes ? await takeoverPermissionFindings(live, account) : []),
   ];
 }
 
-async function takeoverRightsFindings(
+async function takeoverPermissionFindings(
   live: Pick<LiveCluster, 'api' | 'objects'>,
   account: ServiceAccount | undefined,
 ): Promise<readonly Told[]> {

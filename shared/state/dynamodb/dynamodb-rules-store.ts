@@ -79,15 +79,15 @@ export class DynamoDbRulesStore implements RulesStore {
   }
 
   async read(cluster: ClusterName, fleet?: StoredFleetRules): Promise<StoredRules> {
-    if (!fleet) return rulingsOf(cluster, await this.#items([cluster], true));
-    return { ...fleet, ...ownRulingsOf(cluster, await this.#itemsAt(keysOf(cluster), true)) };
+    if (!fleet) return storedRulesOf(cluster, await this.#items([cluster], true));
+    return { ...fleet, ...ownStoredRulesOf(cluster, await this.#itemsAt(keysOf(cluster), true)) };
   }
 
   async readAll(clusters: readonly ClusterName[]): Promise<ReadonlyMap<ClusterName, StoredRules>> {
     const items = await this.#items(clusters, false);
     // Reject if the fleet's stop is unreadable: it applies to every cluster.
     fleetOf(items);
-    return readableRules(clusters, (cluster) => rulingsOf(cluster, items));
+    return readableRules(clusters, (cluster) => storedRulesOf(cluster, items));
   }
 
   async #items(clusters: readonly ClusterName[], consistent: boolean): Promise<Items> {
@@ -187,12 +187,12 @@ type Items = ReadonlyMap<string, Item>;
 
 const idOf = ({ pk, sk }: Key): string => `${pk}\n${sk}`;
 
-const rulingsOf = (cluster: ClusterName, items: Items): StoredRules => ({
-  ...ownRulingsOf(cluster, items),
+const storedRulesOf = (cluster: ClusterName, items: Items): StoredRules => ({
+  ...ownStoredRulesOf(cluster, items),
   ...fleetOf(items),
 });
 
-function ownRulingsOf(cluster: ClusterName, items: Items): Pick<StoredRules, 'orders' | 'guard'> {
+function ownStoredRulesOf(cluster: ClusterName, items: Items): Pick<StoredRules, 'orders' | 'guard'> {
   const orders = items.get(idOf(ordersKey(cluster)));
   const guard = items.get(idOf(guardKey(cluster)));
   return {

@@ -31,7 +31,7 @@ const ofShown = <T extends OfCluster>(of: T, { shown }: Names): T => ({ ...of, c
 export function underNames(kept: KeptByCluster, names: Names): KeptByCluster {
   return {
     store: storeUnder(kept.store, names),
-    rulesStore: rulebookUnder(kept.rulesStore, names),
+    rulesStore: rulesStoreUnder(kept.rulesStore, names),
     permits: { take: (cluster, ...rest) => kept.permits.take(names.stored(cluster), ...rest) },
     history: historyUnder(kept.history, names),
     leases: leasesUnder(kept.leases, names),
@@ -58,7 +58,7 @@ function storeUnder(store: ServiceStore, names: Names): ServiceStore {
   };
 }
 
-function rulebookUnder(rulesStore: FileRulesStore, names: Names): FileRulesStore {
+function rulesStoreUnder(rulesStore: FileRulesStore, names: Names): FileRulesStore {
   const { stored, shown } = names;
   const storedEntry = (entry: AuditEntry): AuditEntry =>
     entry.cluster === undefined ? entry : { ...entry, cluster: stored(entry.cluster) };

@@ -26,12 +26,12 @@ const request = (at: number, more: Partial<TappedRequest>): TappedRequest => ({
 const look = (at: number, toldAt: number, status = 200) => request(at, { told: { status, at: toldAt } });
 
 /** Returns the time and the age of the read that a delete sent at ten seconds is based on. */
-function restingUpon(looks: readonly TappedRequest[], unheard: Passed['unheard'] = []) {
+function restingUpon(looks: readonly TappedRequest[], unreported: Passed['unreported'] = []) {
   const path = '/api/v1/namespaces/default/pods/p';
   const body = JSON.stringify({ preconditions: { uid: 'u' } });
   const sent = request(10_000, { method: 'DELETE', path, body, status: 200 });
   const seen = { nodes: new Map(), pods: new Map([['u', POD]]) };
-  const { deletes } = historyOf(seen, { requests: [...looks, sent], unheard }, new Set(), 20_000);
+  const { deletes } = historyOf(seen, { requests: [...looks, sent], unreported }, new Set(), 20_000);
   const [found] = deletes;
   return found && [found.lookedAt, found.lookAgeMs];
 }

@@ -30,7 +30,7 @@ test('lookAnew returns a read that began after the call', async (t) => {
   const { promise, resolve } = Promise.withResolvers<void>();
   state.answer = promise;
   const before = view.look();
-  const anew = view.lookAnew();
+  const anew = view.lookAgain();
   resolve();
   await (await fleet.operator()).stopAll({ why: 'an incident' });
   await before;

@@ -390,11 +390,11 @@ describe('when the taints were written after the last report of the relay', () =
 
   test('counts the minute from the deadline of a taint that was set again', () => {
     const anew = { ...A, timeAdded: at(40) };
-    const seenAnew = (second: number) =>
+    const seenAgain = (second: number) =>
       verdict(told, { ...look(second, [anew], seen()), taintsStamp: 'kubectl@40' });
-    assert.equal(seenAnew(60).kind, 'reschedule');
-    assert.equal(seenAnew(100 + BEHIND_PATIENCE_MS / 1000).kind, 'behind');
-    assert.equal(seenAnew(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
+    assert.equal(seenAgain(60).kind, 'reschedule');
+    assert.equal(seenAgain(100 + BEHIND_PATIENCE_MS / 1000).kind, 'behind');
+    assert.equal(seenAgain(101 + BEHIND_PATIENCE_MS / 1000).kind, 'evict');
   });
 
   describe('with two taints, which have a minute each', () => {

@@ -10,7 +10,7 @@ import {
   type GuardReview,
   reviewGuard,
   tripText,
-  unheard,
+  unreported,
 } from '#shared/eviction/guard.ts';
 import { DEFAULT_POLICY, type GuardPolicy, type ReleasedTrip, type Trip } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -187,7 +187,7 @@ describe('a trip', () => {
     const guarded = new Kept();
     guarded.review(ofCluster(12), 0);
     guarded.review(ofCluster(5), 10);
-    guarded.episodes = unheard(guarded.episodes);
+    guarded.episodes = unreported(guarded.episodes);
     assert.deepEqual(guarded.review(ofCluster(5), 1000).ended, []);
   });
 

@@ -81,7 +81,7 @@ test('forecasts the evictions that follow while nothing changes', () => {
       const last = deltas.at(-1);
       assert.ok(last?.kind === 'node');
       const rules = forbidding(ruled.at(-1) ?? enforced, late, last.observedAt);
-      const { fateOf } = forecastPod({
+      const { forecastOf } = forecastPod({
         now: last.observedAt,
         partition: played.partition,
         rules,
@@ -89,7 +89,7 @@ test('forecasts the evictions that follow while nothing changes', () => {
       });
       const gone = new Set(played.evicted);
       const there = last.pods.filter(({ uid }) => !gone.has(uid));
-      const forecasts = there.map((pod): [string, Forecast] => [pod.uid, fateOf(asked(pod, last))]);
+      const forecasts = there.map((pod): [string, Forecast] => [pod.uid, forecastOf(asked(pod, last))]);
       const went = playOn(played, last, rules);
       for (const [uid, forecast] of forecasts) {
         const kind =

@@ -48,7 +48,7 @@ const ruledBy = (given: Parameters<typeof ruled>[0], more: Parameters<typeof rul
     },
   },
 });
-const deafSince = (second: number): Partial<NodeQuestion> => ({
+const disconnectedSince = (second: number): Partial<NodeQuestion> => ({
   service: {
     ...{ rules: known(rules), partition: known(stored(TAINTS)), history: known([]) },
     deaf: known({ since: at(second) }),
@@ -83,11 +83,11 @@ test('the first line counts the pods that are evicted, kept, terminating and sta
       'n1 has a:NoExecute: 1 pod is terminating.',
     ],
     [
-      question(deafSince(40)),
+      question(disconnectedSince(40)),
       'n1 has a:NoExecute: 3 pods will be evicted by 200s, the first now; 1 pod stays. But no relay has been connected to cluster c1 since 40s: 3 evictions are not scheduled until a relay connects.',
     ],
     [
-      question({ ...deafSince(40), live: known({ taints: [] }) }),
+      question({ ...disconnectedSince(40), live: known({ taints: [] }) }),
       'n1 has no taint that evicts: 4 pods stay. No relay has been connected to cluster c1 since 40s: changes of nodes and pods are missed.',
     ],
   ];

@@ -24,11 +24,11 @@ function bench(context: TestContext) {
   const time = driveTimers(context, NOW);
   const log = recordingLog();
   const counts: number[] = [];
-  const unheard: number[] = [];
+  const unreported: number[] = [];
   const write = (line: string) => {
     const { taintward_unwatched_clusters, taintward_cluster_last_contact_age_seconds } = JSON.parse(line);
     counts.push(...taintward_unwatched_clusters);
-    unheard.push(...taintward_cluster_last_contact_age_seconds);
+    unreported.push(...taintward_cluster_last_contact_age_seconds);
   };
   const table = { names: [] as string[], strays: [] as string[], leases: new Map<string, LeaseRecord>() };
   let looks = 0;
@@ -48,7 +48,7 @@ function bench(context: TestContext) {
     table,
     time,
     log,
-    unheard,
+    unreported,
     /** Writes a lease. Each call is a renewal. */
     renew(name: string, holder?: string, times: Partial<LeaseRecord> = {}) {
       const renewals = (table.leases.get(name)?.renewals ?? 0) + 1;
@@ -135,7 +135,7 @@ test("names disconnected clusters and the age of their last contact by the relay
   await given.time.pass(LEASE_TTL_MS);
   assert.equal((await beat).unwatched, 1);
   // The lease of cluster `dead` was last renewed an hour after the cluster's last contact. No later contact is known.
-  assert.deepEqual(given.unheard, [3_610]);
+  assert.deepEqual(given.unreported, [3_610]);
   assert.deepEqual(
     given.log.lines.flatMap(({ event, fields }) => (event === 'cluster.disconnected' ? [fields] : [])),
     [
@@ -148,8 +148,8 @@ test("names disconnected clusters and the age of their last contact by the relay
 test('keeps counting the age of the last contact across lease failovers and without a holder', async (context) => {
   const given = bench(context);
   given.table.names = ['passed on'];
-  const renew = (holder: string | undefined, unheardMs: number) =>
-    given.renew('passed on', holder, { heardAt: NOW, renewedAt: NOW + unheardMs });
+  const renew = (holder: string | undefined, sinceContactMs: number) =>
+    given.renew('passed on', holder, { heardAt: NOW, renewedAt: NOW + sinceContactMs });
   renew('a', 190_000);
   renew(undefined, 200_000);
   await given.beat();
@@ -157,7 +157,7 @@ test('keeps counting the age of the last contact across lease failovers and with
   await given.beat();
   renew('b', 320_000);
   await given.beat();
-  assert.deepEqual(given.unheard, [200, 260, 320]);
+  assert.deepEqual(given.unreported, [200, 260, 320]);
 });
 
 test('reports zero clusters when none is registered, because missing data raises an alarm', async (context) => {

@@ -7,7 +7,7 @@ import {
   deadline,
   deadlineFor,
   saturate,
-  setAnewSince,
+  setAgainSince,
 } from '#shared/taints/deadline.ts';
 import { INT64_MAX } from '#shared/taints/int64.ts';
 import type { LiveTaint, Toleration } from '#shared/taints/taint.ts';
@@ -351,34 +351,34 @@ describe('a taint was set again', () => {
   const [notReady, unreachable] = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable'];
 
   test('when it has another time than before', () => {
-    assert.equal(setAnewSince([taint('a', 1)], [taint('a', 2)])(taint('a', 2)), 2);
-    assert.equal(setAnewSince([taint('a')], [taint('a', 2)])(taint('a', 2)), 2);
-    assert.equal(setAnewSince([taint('a', 2)], [taint('a', 2)])(taint('a', 2)), undefined);
-    assert.equal(setAnewSince([taint('a', 2)], [taint('a')])(taint('a')), undefined);
-    assert.equal(setAnewSince([taint('a', 1), taint('a', 2)], [taint('a', 1)])(taint('a', 1)), undefined);
+    assert.equal(setAgainSince([taint('a', 1)], [taint('a', 2)])(taint('a', 2)), 2);
+    assert.equal(setAgainSince([taint('a')], [taint('a', 2)])(taint('a', 2)), 2);
+    assert.equal(setAgainSince([taint('a', 2)], [taint('a', 2)])(taint('a', 2)), undefined);
+    assert.equal(setAgainSince([taint('a', 2)], [taint('a')])(taint('a')), undefined);
+    assert.equal(setAgainSince([taint('a', 1), taint('a', 2)], [taint('a', 1)])(taint('a', 1)), undefined);
   });
 
   test('not when it is new, or when it replaces or follows another taint', () => {
-    assert.equal(setAnewSince([], [taint('a', 2)])(taint('a', 2)), undefined);
-    assert.equal(setAnewSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
+    assert.equal(setAgainSince([], [taint('a', 2)])(taint('a', 2)), undefined);
+    assert.equal(setAgainSince([taint(unreachable, 1)], [taint(notReady, 2)])(taint(notReady, 2)), undefined);
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    assert.equal(setAnewSince([virtual], [taint('a', 1)])(taint('a', 1)), undefined);
-    assert.equal(setAnewSince([virtual], [virtual])(virtual), undefined);
+    assert.equal(setAgainSince([virtual], [taint('a', 1)])(taint('a', 1)), undefined);
+    assert.equal(setAgainSince([virtual], [virtual])(virtual), undefined);
   });
 
   test('when it follows its NoSchedule twin with another time', () => {
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    assert.equal(setAnewSince([virtual], [taint('a', 7)])(taint('a', 7)), 7);
-    assert.equal(setAnewSince([virtual], [taint('a')])(taint('a')), undefined);
+    assert.equal(setAgainSince([virtual], [taint('a', 7)])(taint('a', 7)), 7);
+    assert.equal(setAgainSince([virtual], [taint('a')])(taint('a')), undefined);
   });
 
   test('not while its not-ready or unreachable counterpart stays; a virtual twin does not count', () => {
     const before = [taint(notReady, 1), taint(unreachable, 1)];
     const after = [taint(unreachable, 1), taint(notReady, 2)];
-    assert.equal(setAnewSince(before, after)(taint(notReady, 2)), undefined);
-    assert.equal(setAnewSince(before, [taint(notReady, 2)])(taint(notReady, 2)), 2);
+    assert.equal(setAgainSince(before, after)(taint(notReady, 2)), undefined);
+    assert.equal(setAgainSince(before, [taint(notReady, 2)])(taint(notReady, 2)), 2);
     const virtual = taint('a', 1, { effect: 'NoSchedule', virtual: true });
-    const twins = setAnewSince([virtual, taint('a', 1)], [virtual, taint('a', 2)]);
+    const twins = setAgainSince([virtual, taint('a', 1)], [virtual, taint('a', 2)]);
     assert.equal(twins(taint('a', 2)), 2);
   });
 });

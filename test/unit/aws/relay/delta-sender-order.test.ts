@@ -25,8 +25,8 @@ import { OrderedQueue } from './ordered-queue.ts';
 const CLUSTERS = ['c1', 'c2', 'c3'] as const;
 const NODES = ['n1', 'n2', 'n3', 'n4'] as const;
 
-/** The result of a call: `lost`: nothing arrived; `unheard`: everything arrived, but the answer was lost. */
-type Outcome = 'taken' | 'lost' | 'unheard' | { readonly refused: readonly number[] };
+/** The result of a call: `lost`: nothing arrived; `unanswered`: everything arrived, but the answer was lost. */
+type Outcome = 'taken' | 'lost' | 'unanswered' | { readonly refused: readonly number[] };
 interface Fate {
   readonly ms: number;
   /** Messages arrive when the call begins (`true`), or when it ends. */
@@ -39,7 +39,7 @@ const forecast: fc.Arbitrary<Fate> = fc.record({
   atOnce: fc.boolean(),
   outcome: fc.oneof(
     { weight: 4, arbitrary: fc.constant<Outcome>('taken') },
-    fc.constantFrom<Outcome>('lost', 'unheard'),
+    fc.constantFrom<Outcome>('lost', 'unanswered'),
     fc.record({ refused: fc.array(fc.nat(9), { minLength: 1, maxLength: 4 }) }),
   ),
 });
@@ -104,7 +104,7 @@ class FatefulQueue implements QueueSender {
     await pause(ms);
     if (!atOnce) arrive();
     for (const group of groups) this.#underWay.delete(group);
-    if (outcome === 'lost' || outcome === 'unheard') throw new QueueError('the queue is away');
+    if (outcome === 'lost' || outcome === 'unanswered') throw new QueueError('the queue is away');
     return failures;
   }
 }
@@ -238,10 +238,12 @@ test('keeps the deltas of a node in order, and finally reports the true state, f
     fc.array(step, { minLength: 20, maxLength: 150 }),
     fc.array(forecast, { maxLength: 40 }),
     fc.array(forecast, { maxLength: 40 }),
-    async (steps, nodeFates, podFates) => {
+    async (steps, nodeForecasts, podForecasts) => {
       const silent = new Set<string>();
       const reader = new Reader();
-      const queues = [nodeFates, podFates].map((forecasts) => new FatefulQueue(forecasts, silent, reader));
+      const queues = [nodeForecasts, podForecasts].map(
+        (forecasts) => new FatefulQueue(forecasts, silent, reader),
+      );
       const [nodeDeltas, podDeltas] = queues;
       assert.ok(nodeDeltas && podDeltas);
       const outbox = outboxOver(nodeDeltas, podDeltas);

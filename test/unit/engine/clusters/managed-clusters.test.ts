@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import {
   type ChosenCluster,
-  ClustersRefusedError,
+  ClustersRejectedError,
   ManagedClusters,
   TELL_AGAIN_MS,
 } from '#shared/engine/clusters/managed-clusters.ts';
@@ -170,7 +170,7 @@ describe('the start', () => {
 
   test('fails when every cluster needs a repair, with a line for each', async () => {
     await assert.rejects(open(scripted('a', 'no rights'), scripted('b', BROKEN), scripted('c', EXPIRED)), {
-      name: ClustersRefusedError.name,
+      name: ClustersRejectedError.name,
       message: [
         'cluster a: The credentials for a:6443 lack permissions: grant them in all namespaces delete pods.',
         BROKEN.message,

@@ -15,7 +15,7 @@ import { recordingLog } from '#test/contracts/recording-log.ts';
 
 const [STANDBY, SYNCING, LIVE] = [{ kind: 'standby' }, { kind: 'syncing' }, { kind: 'live' }] as const;
 const REFUSED = { kind: 'access-denied' } as const;
-const DEAF = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
+const DISCONNECTED = { kind: 'disconnected', since: Date.UTC(2026, 0, 1) } as const;
 /** The dependencies of a process without clusters. */
 const NOTHING: ProbeDeps = {
   registry: new Registry(),
@@ -86,7 +86,7 @@ test('is not ready where it can neither read nor renew its only lease', async (c
 });
 
 test('reports a disconnected cluster among others, and stays ready', async (context) => {
-  const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DEAF });
+  const { ask } = await served(context, { c1: LIVE, c2: REFUSED, c3: DISCONNECTED });
   const response = await ask('/readyz');
   assert.equal(response.status, 200);
   assert.equal(await response.text(), 'c2 access-denied\nc3 disconnected since 2026-01-01T00:00:00.000Z\n');
@@ -139,7 +139,7 @@ test('reports faults of a cluster, and is not ready where a repair is needed bef
 });
 
 test('is not ready when every cluster whose lease it holds is disconnected', async (context) => {
-  const { ask } = await served(context, { c1: DEAF, c2: REFUSED, c3: STANDBY });
+  const { ask } = await served(context, { c1: DISCONNECTED, c2: REFUSED, c3: STANDBY });
   assert.equal((await ask('/readyz')).status, 503);
 });
 

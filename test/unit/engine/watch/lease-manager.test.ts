@@ -62,7 +62,7 @@ function bench(context: TestContext) {
     const table: Leases = { ...connected };
     const skew = { clockMs: 0, stopwatchMs: 0 };
     const said = { regained: 0, ends: [] as unknown[], held: [] as Lease[], reached: [] as unknown[] };
-    const tenant = {
+    const callbacks = {
       drainMs: 0,
       heardAt: undefined as number | undefined,
       nodes: undefined as number | undefined,
@@ -77,15 +77,15 @@ function bench(context: TestContext) {
           said.held.push(lease);
           await new Promise((resolve) => signal.addEventListener('abort', resolve));
           said.ends.push(signal.reason);
-          if (tenant.drainMs > 0) await new Promise((resolve) => setTimeout(resolve, tenant.drainMs));
+          if (callbacks.drainMs > 0) await new Promise((resolve) => setTimeout(resolve, callbacks.drainMs));
         },
         regained: () => {
           said.regained += 1;
         },
-        heardAt: () => tenant.heardAt,
-        nodes: () => tenant.nodes,
-        breakerOpen: () => tenant.breakerOpen,
-        faults: () => tenant.faults,
+        heardAt: () => callbacks.heardAt,
+        nodes: () => callbacks.nodes,
+        breakerOpen: () => callbacks.breakerOpen,
+        faults: () => callbacks.faults,
         reached: (error) => said.reached.push(error),
       },
       {
@@ -98,7 +98,7 @@ function bench(context: TestContext) {
     );
     context.after(() => keeper.stop());
     const events = () => log.lines.map(({ event }) => event);
-    return { keeper, table, connected, stall, lag, skew, said, tenant, events, holder };
+    return { keeper, table, connected, stall, lag, skew, said, callbacks, events, holder };
   };
   /** Kills a relay: its manager writes nothing more, and releases nothing. */
   const kill = ({ table }: ReturnType<typeof keeperOf>) =>
@@ -285,12 +285,12 @@ describe('a relay that holds a lease', () => {
     await time.pass(LEASE_RENEW_MS + STEP_MS);
     assert.equal((await leases.look(CLUSTER))?.heardAt, undefined);
     const heardAt = Date.now();
-    Object.assign(one.tenant, { heardAt, nodes: 7 });
+    Object.assign(one.callbacks, { heardAt, nodes: 7 });
     await time.pass(LEASE_RENEW_MS);
     const record = await leases.look(CLUSTER);
     assert.deepEqual([record?.heardAt, record?.nodes], [heardAt, 7]);
     assert.equal(record?.breakerOpen, false);
-    one.tenant.breakerOpen = true;
+    one.callbacks.breakerOpen = true;
     await time.pass(LEASE_RENEW_MS);
     assert.equal((await leases.look(CLUSTER))?.breakerOpen, true);
   });
@@ -403,9 +403,9 @@ describe('a relay that stops', () => {
     one.keeper.start();
     await time.settle();
     other.keeper.start();
-    one.tenant.drainMs = 30 * SECOND;
+    one.callbacks.drainMs = 30 * SECOND;
     const stopped = one.keeper.stop();
-    await time.pass(one.tenant.drainMs - STEP_MS);
+    await time.pass(one.callbacks.drainMs - STEP_MS);
     assert.deepEqual(one.said.ends, ['stopped']);
     assert.equal(one.keeper.canSend(), true);
     assert.equal(other.keeper.canSend(), false);
@@ -419,12 +419,12 @@ describe('a relay that stops', () => {
     const one = keeperOf('a');
     one.keeper.start();
     await time.pass(SECOND);
-    one.tenant.drainMs = 10 * SECOND;
+    one.callbacks.drainMs = 10 * SECOND;
     const stopped = one.keeper.stop();
     await leases.take(CLUSTER, await leases.look(CLUSTER), 'thief', Date.now());
     await time.pass(LEASE_RENEW_MS);
     assert.equal(one.keeper.canSend(), false);
-    await time.pass(one.tenant.drainMs);
+    await time.pass(one.callbacks.drainMs);
     await stopped;
     assert.equal((await leases.look(CLUSTER))?.holder, 'thief');
   });
@@ -463,7 +463,7 @@ describe('a relay that hands off its lease', () => {
     one.keeper.start();
     await time.settle();
     other.keeper.start();
-    one.tenant.drainMs = SECOND;
+    one.callbacks.drainMs = SECOND;
     one.keeper.giveAway();
     await time.pass(SECOND - STEP_MS);
     assert.deepEqual([one.said.ends, one.keeper.canSend()], [['given-away'], true]);

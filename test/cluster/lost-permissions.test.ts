@@ -83,7 +83,7 @@ test('shows revoked permissions in status within 30 s with exit code 2, until th
   await account.revoke();
   await shows(
     2,
-    /^ {2}! .*: Its (nodes cannot be watched|pods cannot be listed): The credentials lack the right .*Grant the missing permissions to its credentials/m,
+    /^ {2}! .*: Its (nodes cannot be watched|pods cannot be listed): The credentials lack the permission .*Grant the missing permissions to its credentials/m,
   );
   t.diagnostic(`shown after ${Date.now() - from} ms`);
   await account.grant();

@@ -22,7 +22,10 @@ test('registers a cluster that the operator does not reach if evict reaches it',
 test('registers a cluster that evict does not reach either only with --no-check', async () => {
   const { secretArn } = deployed().alpha;
   const add = ['clusters', 'add', 'nowhere', '--kubeconfig-secret', secretArn, '--context', 'nowhere'];
-  await assert.rejects(deployed().cliIn(NO_SECRETS, ...add), /evict function reported: .*nowhere.* --no-check/s);
+  await assert.rejects(
+    deployed().cliIn(NO_SECRETS, ...add),
+    /evict function reported: .*nowhere.* --no-check/s,
+  );
   await deployed().cliIn(NO_SECRETS, ...add, '--no-check');
   await deployed().cli('clusters', 'remove', 'nowhere');
 });

@@ -6,7 +6,6 @@ import type { FleetChoice, LiveChoice } from '#shared/operations/fleet/fleet-cho
 import { clusterNameSchema } from '#shared/state/registry.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import { durationMs } from '#shared/time/duration.ts';
-
 import type { ExitCode } from './exit-codes.ts';
 import type { Paint } from './paint.ts';
 import type { Progress } from './progress.ts';

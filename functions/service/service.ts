@@ -26,7 +26,6 @@ import type { ServiceView } from '#shared/operations/fleet/service-view.ts';
 import { leaseEpochs } from '#shared/state/lease.ts';
 import { Operator } from '#shared/state/operator.ts';
 import { EmbeddedRateLimiter } from '#shared/state/rate-limiter.ts';
-
 import { allRulesReader, rulesReader } from '#shared/state/rules-store.ts';
 import type { ServiceState } from '#shared/state/service-state.ts';
 import type { MatchOptions } from '#shared/taints/taint.ts';

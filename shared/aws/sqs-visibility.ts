@@ -1,7 +1,6 @@
 import { ChangeMessageVisibilityBatchCommand, type SQSClient } from '@aws-sdk/client-sqs';
 import type { Log } from '#shared/telemetry/log.ts';
 import { MAX_BATCH_MESSAGES, MAX_VISIBILITY_SECONDS } from './limits.ts';
-
 import { queueName } from './sqs-sender.ts';
 
 type Retry = Parameters<VisibilityControl['retryIn']>[0][number];

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { serviceViewSchema } from '#shared/operations/fleet/service-view.ts';
-
 import { askSocket, SOCKET_FILE } from '#shared/operations/fleet/state-socket.ts';
 import { taintward } from '#test/transcripts/transcript.ts';
 import { Account } from './rig/account.ts';

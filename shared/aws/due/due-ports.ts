@@ -14,7 +14,6 @@ import { CheckedAccess } from '#shared/engine/evict/checked-access.ts';
 import { NotedProofs } from '#shared/engine/evict/proofs.ts';
 import { DynamoDbPermits, DynamoDbRateLimiter } from '#shared/state/dynamodb/dynamodb-permits.ts';
 import { DynamoDbProofs } from '#shared/state/dynamodb/dynamodb-proofs.ts';
-
 import { DynamoDbStore } from '#shared/state/dynamodb/dynamodb-store.ts';
 import type { DynamoDbTable } from '#shared/state/dynamodb/dynamodb-table.ts';
 import type { ClusterRegistry } from '#shared/state/registry.ts';

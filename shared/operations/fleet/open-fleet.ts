@@ -6,7 +6,6 @@ import { DEFAULT_NAMESPACE } from '#shared/state/objects/kubernetes-state.ts';
 import type { LocalContextAccess } from '#shared/state/registry.ts';
 import { isInUse } from '#shared/state/sqlite/state-directory.ts';
 import type { Clock } from '#shared/time/clock.ts';
-
 import { deployedFleet } from './deployed-fleet.ts';
 import { type ContextFleet, type Fleet, FleetError } from './fleet.ts';
 import type { FleetChoice, LiveChoice } from './fleet-choice.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { kubeconfigSecretConnection, type SecretWay } from '#shared/access/kubeconfig-secret-connection.ts';
-
 import { DrivenClock } from '#test/world/driven-clock.ts';
 import { type Answer, scriptedAws } from './scripted-aws.ts';
 

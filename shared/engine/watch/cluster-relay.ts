@@ -14,6 +14,7 @@ import type { Store } from '#shared/state/store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { pause } from '#shared/time/pause.ts';
+import { endsWithin } from '#shared/time/stopping.ts';
 import { BuiltInEvictions } from './built-in-evictions.ts';
 import { ClusterFaults } from './cluster-faults.ts';
 import type { ClusterRelayState, ModeInForce } from './cluster-state.ts';
@@ -386,8 +387,6 @@ export class ClusterRelay {
   }
 
   async #drain(): Promise<void> {
-    const drained = new AbortController();
-    const draining = this.#deps.outbox.drained().then(() => drained.abort());
-    await Promise.race([draining, pause(DRAIN_MS, drained.signal)]);
+    await endsWithin(DRAIN_MS, this.#deps.outbox.drained());
   }
 }

@@ -6,7 +6,12 @@ import {
   type SQSClient,
 } from '@aws-sdk/client-sqs';
 import { EVICT_BATCH_SIZE } from '#shared/aws/due/due-consumption.ts';
-import { isUnfinished, type Outcome, type ReceivedMessage } from '#shared/aws/message-processor.ts';
+import {
+  type Outcome,
+  processConcurrently,
+  type ReceivedMessage,
+  returnToQueue,
+} from '#shared/aws/message-processor.ts';
 import { QUEUES } from '#shared/aws/queue-set.ts';
 import { queueName } from '#shared/aws/sqs-sender.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
@@ -135,17 +140,9 @@ export class DueSource {
   async #handle(messages: readonly ReceivedMessage[]): Promise<void> {
     const { handle, visibility, metrics, log } = this.#deps;
     try {
-      const outcomes = await Promise.all(
-        messages.map(async (message) => ({ message, outcome: await handle(message) })),
-      );
-      const done = outcomes.filter(({ outcome }) => !isUnfinished(outcome)).map(({ message }) => message);
-      const retries = outcomes.flatMap(({ message: { receiptHandle }, outcome }) =>
-        isUnfinished(outcome) && outcome.againInSeconds !== undefined
-          ? [{ receiptHandle, seconds: outcome.againInSeconds }]
-          : [],
-      );
-      if (retries.length > 0) await visibility.retryIn(retries);
-      metrics.handled(done.length, messages.length - done.length);
+      const { done, returned } = await processConcurrently(messages, handle);
+      await returnToQueue(returned, visibility);
+      metrics.handled(done.length, returned.length);
       await this.#delete(done);
     } catch (error) {
       log.warn('batch.failed', { queue: this.#name, messages: messages.length, error });

@@ -3,6 +3,7 @@ import type { NodeRef } from '#shared/eviction/identity.ts';
 import type { QueueSender } from '#shared/state/sender.ts';
 import { inLogContext, type Log } from '#shared/telemetry/log.ts';
 import { RejectedMessageError } from './rejected-message.ts';
+import type { VisibilityControl } from './sqs-visibility.ts';
 
 /** How a process handles one queue's messages. */
 export interface Consumption<Message> {
@@ -79,6 +80,36 @@ export type Outcome = { readonly joined: readonly string[] } | Unfinished;
 
 /** Reports whether a message returns to its queue. */
 export const isUnfinished = (outcome: Outcome): outcome is Unfinished => 'againInSeconds' in outcome;
+
+/** A message that returns to its queue, and when. */
+export type Returned = Pick<ReceivedMessage, 'messageId' | 'receiptHandle'> & Unfinished;
+
+/** Processes the messages of a batch concurrently. Resolves with those that are done, and with those that return to the queue. */
+export async function processConcurrently<Message extends ReceivedMessage>(
+  messages: readonly Message[],
+  process: (message: Message) => Promise<Outcome>,
+): Promise<{ readonly done: readonly Message[]; readonly returned: readonly Returned[] }> {
+  const outcomes = await Promise.all(
+    messages.map(async (message) => ({ message, outcome: await process(message) })),
+  );
+  return {
+    done: outcomes.filter(({ outcome }) => !isUnfinished(outcome)).map(({ message }) => message),
+    returned: outcomes.flatMap(({ message, outcome }) =>
+      isUnfinished(outcome) ? [{ ...message, ...outcome }] : [],
+    ),
+  };
+}
+
+/** Sets when the returned messages are visible again, where that differs from the queue's visibility timeout. Never rejects. */
+export async function returnToQueue(
+  returned: readonly Returned[],
+  visibility: VisibilityControl,
+): Promise<void> {
+  const retries = returned.flatMap(({ receiptHandle, againInSeconds: seconds }) =>
+    seconds === undefined ? [] : [{ receiptHandle, seconds }],
+  );
+  if (retries.length > 0) await visibility.retryIn(retries);
+}
 
 export interface MessageDeps {
   /** The queue for messages that are unreadable or were rejected. */

@@ -7,6 +7,8 @@ import {
   messageProcessor,
   type Outcome,
   type ParsedMessage,
+  processConcurrently,
+  type Returned,
 } from '#shared/aws/message-processor.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import {
@@ -15,7 +17,6 @@ import {
   onInvocation,
   parsing,
   partialBatch,
-  type Returned,
   requestLogContext,
 } from './middlewares.ts';
 
@@ -54,8 +55,10 @@ export function consume<Message>(consumption: Consumption<Message>, deps: Consum
     )
     .use(parsing(parse))
     .use(partialBatch(visibility))
-    .handler(({ messages }) =>
-      order === 'group' ? inGroups(messages, process, retrySeconds) : atOnce(messages, process),
+    .handler(async ({ messages }) =>
+      order === 'group'
+        ? inGroups(messages, process, retrySeconds)
+        : (await processConcurrently(messages, process)).returned,
     ) as unknown as SqsFunction;
 }
 
@@ -63,18 +66,6 @@ type Process<Message> = (
   message: ParsedMessage<Message>,
   behind?: readonly ParsedMessage<Message>[],
 ) => Promise<Outcome>;
-
-async function atOnce<Message>(
-  messages: readonly ParsedMessage<Message>[],
-  process: Process<Message>,
-): Promise<readonly Returned[]> {
-  const outcomes = await Promise.all(
-    messages.map(async (message) => ({ message, outcome: await process(message) })),
-  );
-  return outcomes.flatMap(({ message, outcome }) =>
-    isUnfinished(outcome) ? [{ ...message, ...outcome }] : [],
-  );
-}
 
 /**
  * Processes messages in order. The rest of a group waits for its failed message, and is redelivered with it.

@@ -5,7 +5,8 @@ import {
   type ParsedMessage,
   parseReceived,
   type ReceivedMessage,
-  type Unfinished,
+  type Returned,
+  returnToQueue,
 } from '#shared/aws/message-processor.ts';
 import type { VisibilityControl } from '#shared/aws/sqs-visibility.ts';
 import { enterLogContext } from '#shared/telemetry/log.ts';
@@ -57,9 +58,6 @@ const receivedOf = ({ messageId, receiptHandle, attributes, body }: SQSRecord): 
   },
 });
 
-/** A message that a handler with `partialBatch` returns to the queue. */
-export type Returned = Pick<ReceivedMessage, 'messageId' | 'receiptHandle'> & Unfinished;
-
 /**
  * Reports the messages that the handler returned as the failures of the batch, so that the queue redelivers only them.
  * Sets first when they are visible again.
@@ -69,10 +67,7 @@ export const partialBatch = (
 ): MiddlewareObj<unknown, readonly Returned[] | SQSBatchResponse> => ({
   async after(request) {
     const returned = request.response as readonly Returned[];
-    const retries = returned.flatMap(({ receiptHandle, againInSeconds: seconds }) =>
-      seconds === undefined ? [] : [{ receiptHandle, seconds }],
-    );
-    if (retries.length > 0) await visibility.retryIn(retries);
+    await returnToQueue(returned, visibility);
     request.response = {
       batchItemFailures: returned.map(({ messageId }) => ({ itemIdentifier: messageId })),
     };

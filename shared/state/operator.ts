@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
-import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { pause } from '#shared/time/pause.ts';
 import { current, fleetStopEntry, untilText } from './operator-controls.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
@@ -265,15 +264,8 @@ export class Operator {
       const { orders: found } = await this.#rulesStore.read(cluster);
       const { result, next, entry } = decide(current(found, this.#clock.now()));
       if (!next || !entry) return { result, change: 'changed' };
-      const { policy, stop, holds } = next;
-      const orders = { ...(policy ? { policy } : {}), ...(stop ? { stop } : {}), holds };
-      const change = await this.#rulesStore.changeOrders(
-        cluster,
-        found,
-        orders,
-        this.#entry({ cluster, ...entry }),
-      );
-      return { result, change };
+      const noted = this.#entry({ cluster, ...entry });
+      return { result, change: await this.#rulesStore.changeOrders(cluster, found, next, noted) };
     });
   }
 
@@ -303,12 +295,14 @@ export class Operator {
 export async function repeatChange<Result>(
   attempt: () => Promise<{ readonly result: Result; readonly change: Change }>,
 ): Promise<Result> {
-  for (let attempts = 1; attempts <= ATTEMPTS; attempts++) {
-    const { result, change } = await attempt();
-    if (change === 'changed') return result;
-    await pause(backoffMs(attempts, BACKOFF));
-  }
-  throw new OperatorError('Update conflict: other changes are in progress. Try again.');
+  const exhausted = () => new OperatorError('Update conflict: other changes are in progress. Try again.');
+  return untilSuccessful(
+    async () => {
+      const { result, change } = await attempt();
+      return change === 'changed' ? { result } : undefined;
+    },
+    { attempts: ATTEMPTS, backoff: BACKOFF, exhausted },
+  );
 }
 
 function reason(why: string): string {

@@ -9,10 +9,9 @@ import {
   type NodeState,
   type Partition,
 } from '#shared/eviction/records.ts';
-import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
+import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { pause } from '#shared/time/pause.ts';
 
 /**
  * The time for which the end of a record is read together with its node. It is longer than the maximum age of a delta
@@ -123,18 +122,20 @@ export async function commitUnderLock<Result>(
   clock: Clock,
   decide: (partition: Partition) => { readonly result: Result; readonly change?: Omit<Commit, 'noted'> },
 ): Promise<Result> {
-  for (let commits = 1; commits <= MAX_COMMITS; commits++) {
+  const attempt = async () => {
     const partition = await store.load(ref, clock.now(), only);
     const { result, change } = decide(partition);
-    if (!change) return result;
+    if (!change) return { result };
     const noted = change.schedule
       .map((record) => changeOf(partition.scheduled.get(record.uid), record))
       .filter((note) => note !== undefined);
     const commit = noted.length === 0 ? change : { ...change, noted };
-    if ((await store.commit(ref, partition.revision, commit, clock.now())) === 'committed') return result;
-    await pause(backoffMs(commits, CONFLICT_BACKOFF));
-  }
-  throw new ContendedPartitionError(
-    `node ${ref.node} of ${ref.cluster}: lost the partition's lock ${MAX_COMMITS} times in a row; the queue retries the message`,
-  );
+    const outcome = await store.commit(ref, partition.revision, commit, clock.now());
+    return outcome === 'committed' ? { result } : undefined;
+  };
+  const exhausted = () =>
+    new ContendedPartitionError(
+      `node ${ref.node} of ${ref.cluster}: lost the partition's lock ${MAX_COMMITS} times in a row; the queue retries the message`,
+    );
+  return untilSuccessful(attempt, { attempts: MAX_COMMITS, backoff: CONFLICT_BACKOFF, exhausted });
 }

@@ -1,5 +1,4 @@
-import { type Backoff, backoffMs } from '#shared/time/backoff.ts';
-import { pause } from '#shared/time/pause.ts';
+import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import { StoreError } from './store.ts';
 
 /** With this many attempts, a writer fails only after as many others succeeded: each conflict is another's write. */
@@ -11,13 +10,9 @@ const BACKOFF: Backoff = { firstMs: 5, longestMs: 250 };
  * message of the `StoreError` after too many attempts.
  */
 export async function untilWritten<T>(
-  write: (tries: number) => Promise<T | undefined>,
+  write: (tries: number) => Promise<{ readonly result: T } | undefined>,
   conflict: (tries: number) => string,
 ): Promise<T> {
-  for (let tries = 1; tries <= MAX_TRIES; tries++) {
-    const written = await write(tries);
-    if (written !== undefined) return written;
-    await pause(backoffMs(tries, BACKOFF));
-  }
-  throw new StoreError(conflict(MAX_TRIES));
+  const exhausted = () => new StoreError(conflict(MAX_TRIES));
+  return untilSuccessful(write, { attempts: MAX_TRIES, backoff: BACKOFF, exhausted });
 }

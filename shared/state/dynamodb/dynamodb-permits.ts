@@ -118,10 +118,10 @@ function takePermits<Stored extends { readonly revision?: number }, Taken>(
       // Read by a write: taking permits then needs no permission to read neighboring items.
       const stored = parseStored(schema, await table.update({ key, set: { ttl } }), name);
       const { taken, set } = grant(stored);
-      if (!set) return taken;
+      if (!set) return { result: taken };
       const { revision } = stored;
       const next = { ...set, ttl, revision: (revision ?? 0) + 1 };
-      return (await table.update({ key, set: next, expected: { revision } })) ? taken : undefined;
+      return (await table.update({ key, set: next, expected: { revision } })) ? { result: taken } : undefined;
     },
     (tries) => `Others took permits of ${permitsOf} in each of ${tries} attempts. ${follows}`,
   );

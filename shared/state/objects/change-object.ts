@@ -15,17 +15,16 @@ export async function changeObject(
   decide: (object: unknown) => KubernetesObject | undefined,
   known?: unknown,
 ): Promise<unknown> {
-  const { stored } = await untilWritten(
+  return untilWritten<unknown>(
     async (tries) => {
       const found = (tries === 1 ? known : undefined) ?? (await orStoreError(objects.get(name)));
       const next = decide(found);
-      if (next === undefined) return { stored: undefined };
+      if (next === undefined) return { result: undefined };
       const written = await writeObject(objects, next);
-      return written === undefined ? undefined : { stored: written };
+      return written === undefined ? undefined : { result: written };
     },
     (tries) => conflictText(name, tries),
   );
-  return stored;
 }
 
 /**

@@ -114,7 +114,7 @@ export abstract class ObjectStore implements ServiceStore {
           const kept = tries === 1 ? await this.known(ref) : await this.read(ref);
           const scheduled = kept.scheduled.filter(({ uid }) => !gone.has(uid));
           const since = { ended, noted: [], now, isFoundAgain: true };
-          return (await this.#written({ ...kept, scheduled }, since)) || undefined;
+          return (await this.#written({ ...kept, scheduled }, since)) ? { result: undefined } : undefined;
         },
         (tries) => conflictText(`of node ${ref.node} of cluster ${ref.cluster}`, tries),
       ),

@@ -98,7 +98,7 @@ export class ClusterRelay {
   readonly #faults: ClusterFaults;
   /** This relay holds the cluster's lease. The session starts as soon as the cluster's rules are read. */
   #held = false;
-  #seeing: LeaseSession | undefined;
+  #session: LeaseSession | undefined;
 
   constructor(cluster: ClusterName, api: KubernetesApi, deps: ClusterRelayDeps) {
     this.#cluster = cluster;
@@ -111,11 +111,11 @@ export class ClusterRelay {
         held: (lease, signal) => this.#hold(lease, signal),
         // Send the changes that were seen while the lease could not be renewed.
         regained: () => {
-          this.#seeing?.guard.look();
+          this.#session?.guard.look();
           deps.outbox.send();
         },
-        heardAt: () => this.#seeing?.watch.heardAt,
-        nodes: () => (this.#seeing?.view.listed ? this.#seeing.view.counts.nodes : undefined),
+        heardAt: () => this.#session?.watch.heardAt,
+        nodes: () => (this.#session?.view.listed ? this.#session.view.counts.nodes : undefined),
         breakerOpen: () => api.breakerOpen,
         faults: () => this.#faults.list,
         reached: (error) => this.#faults.note(STORE_FAILING, error, { by: 'lease' }),
@@ -125,31 +125,31 @@ export class ClusterRelay {
   }
 
   get state(): ClusterRelayState {
-    return this.#seeing?.watch.connectionState ?? { kind: this.#held ? 'syncing' : 'standby' };
+    return this.#session?.watch.connectionState ?? { kind: this.#held ? 'syncing' : 'standby' };
   }
 
   get counts(): ViewCounts {
-    return this.#seeing?.view.counts ?? NO_COUNTS;
+    return this.#session?.view.counts ?? NO_COUNTS;
   }
 
   /** The time of the last contact with the cluster; `undefined`: none since this relay acquired the lease. */
   get heardAt(): EpochMs | undefined {
-    return this.#seeing?.watch.heardAt;
+    return this.#session?.watch.heardAt;
   }
 
   /** The guard's node counts; `undefined`: this relay doesn't have them. */
   get tally(): GuardCounts | undefined {
-    return this.#seeing?.guard.counts;
+    return this.#session?.guard.counts;
   }
 
   /** The evicted pods that are stuck terminating. */
   get stuck(): readonly StuckPod[] {
-    return this.#seeing?.view.stuck(this.#deps.clock.now()) ?? [];
+    return this.#session?.view.stuck(this.#deps.clock.now()) ?? [];
   }
 
   /** The guard's active trips. */
   get trips(): readonly Trip[] {
-    return this.#seeing?.guard.trips ?? [];
+    return this.#session?.guard.trips ?? [];
   }
 
   /** The cluster's faults that this relay has noticed. Only the holder of the lease notices all of them. */
@@ -167,7 +167,7 @@ export class ClusterRelay {
 
   /** The state of the cluster's takeover and its heartbeat. */
   get takeover(): TakeoverState {
-    return this.#seeing?.takeoverState ?? 'none';
+    return this.#session?.takeoverState ?? 'none';
   }
 
   /**
@@ -175,7 +175,7 @@ export class ClusterRelay {
    * service.
    */
   get nobodyEvicts(): boolean {
-    return this.#seeing?.nobodyEvicts ?? false;
+    return this.#session?.nobodyEvicts ?? false;
   }
 
   /**
@@ -189,7 +189,7 @@ export class ClusterRelay {
   /** The cluster's mode in force; `undefined`: this relay doesn't have the cluster's rules. */
   get mode(): ModeInForce | undefined {
     const { clock } = this.#deps;
-    return this.#seeing && (clusterGate(this.#seeing.rules, clock.now())?.kind ?? 'enforce');
+    return this.#session && (clusterGate(this.#session.rules, clock.now())?.kind ?? 'enforce');
   }
 
   start(): void {
@@ -209,12 +209,12 @@ export class ClusterRelay {
     rules.follow(
       this.#cluster,
       (found) => {
-        if (this.#seeing) {
-          this.#seeing.rules = found;
-          this.#seeing.guard.ruled(found);
-          this.#seeing.watch.ruled(found);
+        if (this.#session) {
+          this.#session.rules = found;
+          this.#session.guard.ruled(found);
+          this.#session.watch.ruled(found);
         } else {
-          this.#see(lease, found, signal);
+          this.#startSession(lease, found, signal);
         }
       },
       signal,
@@ -224,23 +224,23 @@ export class ClusterRelay {
       await pause(LOOK_MS, signal);
       if (signal.aborted) break;
       this.#releaseIfDisconnected();
-      this.#seeing?.guard.look();
+      this.#session?.guard.look();
       this.#lookAtClocks();
       this.#lookWhoEvicts();
       this.#lookForRival(heldAt);
       await this.#reportStuck(lease);
     }
-    await this.#seeing?.watch.stop();
-    await this.#seeing?.takeover;
-    await this.#seeing?.gone.written();
+    await this.#session?.watch.stop();
+    await this.#session?.takeover;
+    await this.#session?.gone.written();
     if (signal.reason !== ('lost' satisfies LeaseEnd)) await this.#drain();
     outbox.dropCluster(this.#cluster);
-    this.#seeing = undefined;
+    this.#session = undefined;
     this.#faults.clear();
     this.#held = false;
   }
 
-  #see(lease: Lease, rules: Rules, signal: AbortSignal): void {
+  #startSession(lease: Lease, rules: Rules, signal: AbortSignal): void {
     const { outbox, store, rulesStore, history, prover, clock, metrics, log } = this.#deps;
     const faults = this.#faults;
     const view = new ClusterView(this.#cluster, lease.epoch, clock);
@@ -251,7 +251,7 @@ export class ClusterRelay {
       freed: () => outbox.send(),
       retell: (wake) => this.#retell(view, wake),
     });
-    const rulesNow = () => this.#seeing?.rules ?? rules;
+    const rulesNow = () => this.#session?.rules ?? rules;
     const { epoch } = lease;
     const stalled = new StalledNodes(this.#cluster, { store, view, rules: rulesNow, epoch, clock });
     const builtIn = new BuiltInEvictions(this.#cluster, {
@@ -278,13 +278,13 @@ export class ClusterRelay {
         whyStalled: async (keys) => (await guard.whyUnwritable()) ?? (await stalled.why(keys)),
         prove: (asked) => prover.prove(this.#cluster, asked),
         told: (state, reason) => {
-          if (this.#seeing) this.#seeing.takeoverState = state;
+          if (this.#session) this.#session.takeoverState = state;
           faults.note({ type: 'heartbeat-suspended' }, reason);
         },
       },
       signal,
     );
-    this.#seeing = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
+    this.#session = { view, watch, guard, rules, takeover, takeoverState: 'none', gone, nobodyEvicts: false };
     const canSend = () => this.#keeper.canSend() && guard.mayTell;
     outbox.open(this.#cluster, view, canSend, (by, error) =>
       faults.note({ type: 'queue-failing' }, error, { by }),
@@ -297,27 +297,27 @@ export class ClusterRelay {
    * the nodes from which pods were evicted lately: those nodes may have no taints anymore.
    */
   async #reportStuck(lease: Lease): Promise<void> {
-    const seeing = this.#seeing;
+    const session = this.#session;
     const { leases, history, clock, log } = this.#deps;
     // Until the lists are complete, a pod that isn't listed may still exist.
-    if (seeing?.watch.connectionState.kind !== 'live') return;
+    if (session?.watch.connectionState.kind !== 'live') return;
     try {
-      if (!seeing.reported) {
+      if (!session.reported) {
         const reported = await leases.stuck(this.#cluster);
         const evictedFrom = await history.nodesEvictedFrom(this.#cluster, clock.now() - EVICTED_WITHIN_MS);
-        seeing.watch.expectLeaving(evictedFrom.union(new Set(reported.map(({ node }) => node))));
-        seeing.reported = reported;
+        session.watch.expectLeaving(evictedFrom.union(new Set(reported.map(({ node }) => node))));
+        session.reported = reported;
         return;
       }
       const stuck = this.stuck.slice(0, MAX_STUCK);
-      if (isDeepStrictEqual(stuck, seeing.reported)) return;
+      if (isDeepStrictEqual(stuck, session.reported)) return;
       await leases.reportStuck(lease, stuck);
       this.#faults.end(STORE_FAILING, 'stuck');
       for (const pod of stuck) {
-        if (!seeing.reported.some(({ uid }) => uid === pod.uid))
+        if (!session.reported.some(({ uid }) => uid === pod.uid))
           log.warn('pod.stuck-terminating', stuckFields(this.#cluster, pod));
       }
-      seeing.reported = stuck;
+      session.reported = stuck;
     } catch (error) {
       this.#faults.begin(STORE_FAILING, error, { by: 'stuck', lastsMs: UNSTORED_MS });
       log.error('relay.lease-failed', { cluster: this.#cluster, error });
@@ -329,9 +329,9 @@ export class ClusterRelay {
    * over.
    */
   #lookAtClocks(): void {
-    const seeing = this.#seeing;
-    if (!seeing) return;
-    const { clocks } = seeing;
+    const session = this.#session;
+    if (!session) return;
+    const { clocks } = session;
     const { log, holder } = this.#deps;
     const { skews } = this.#api;
     const text = apartText(skews, `relay ${holder}`);
@@ -342,10 +342,10 @@ export class ClusterRelay {
     const reason = text && `${capitalized(text)}: ${follows}`;
     this.#faults.note({ type: 'clocks-differ' }, reason);
     if (reason && clocks === undefined) log.warn('cluster.clocks-differ', { cluster: this.#cluster, reason });
-    if (text === undefined) delete seeing.clocks;
-    else seeing.clocks = isHold ? 'hold' : 'differ';
+    if (text === undefined) delete session.clocks;
+    else session.clocks = isHold ? 'hold' : 'differ';
     if (clocks !== 'hold' || isHold) return;
-    this.#retell(seeing.view, true);
+    this.#retell(session.view, true);
   }
 
   /** Marks all followed nodes for sending again; `wake`: evictions that are held there are checked again. */
@@ -355,18 +355,18 @@ export class ClusterRelay {
   }
 
   #lookWhoEvicts(): void {
-    const seeing = this.#seeing;
-    if (!seeing) return;
+    const session = this.#session;
+    if (!session) return;
     const { clock, log } = this.#deps;
-    const before = seeing.nobodyEvicts;
+    const before = session.nobodyEvicts;
     const { mode } = this;
-    seeing.nobodyEvicts =
+    session.nobodyEvicts =
       mode !== 'enforce' &&
-      seeing.watch.connectionState.kind === 'live' &&
-      seeing.view.hasForgotten(clock.now() - FORGOTTEN_MS);
+      session.watch.connectionState.kind === 'live' &&
+      session.view.hasForgotten(clock.now() - FORGOTTEN_MS);
     const reason = `Pods are more than ${FORGOTTEN_MS / 60_000} minutes overdue. The built-in controller isn't evicting, and policy doesn't let Taintward (mode ${mode}).`;
-    this.#faults.note({ type: 'no-eviction-controller' }, seeing.nobodyEvicts ? reason : undefined);
-    if (seeing.nobodyEvicts && !before)
+    this.#faults.note({ type: 'no-eviction-controller' }, session.nobodyEvicts ? reason : undefined);
+    if (session.nobodyEvicts && !before)
       log.warn('cluster.no-eviction-controller', { cluster: this.#cluster, reason });
   }
 
@@ -383,7 +383,7 @@ export class ClusterRelay {
   }
 
   #releaseIfDisconnected(): void {
-    if ((this.#seeing?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
+    if ((this.#session?.watch.outageMs ?? 0) >= DISCONNECTED_MS) this.#keeper.giveAway();
   }
 
   async #drain(): Promise<void> {

@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { TestEvent } from 'node:test/reporters';
+import { stripVTControlCharacters } from 'node:util';
 
 /** A test that failed. */
 export interface Failure {
@@ -7,7 +8,12 @@ export interface Failure {
   readonly file: string;
   /** The name of the test, with the suites around it. */
   readonly name: string;
+  /** The first line of its error. */
+  readonly error: string;
 }
+
+/** Describes a failure in one line. */
+export const failureText = ({ file, name, error }: Failure): string => `${file}: ${name}: ${error}`;
 
 /** A test that was skipped. */
 export interface Skipped {
@@ -29,11 +35,15 @@ export default async function* failuresReporter(
     if (event.type === 'test:start') under.splice(event.data.nesting, Infinity, event.data.name);
     if (event.type === 'test:fail') {
       const { details, file = '', name, nesting, todo } = event.data;
-      const { failureType } = details.error as { readonly failureType?: string };
+      const { failureType, cause } = details.error as {
+        readonly failureType?: string;
+        readonly cause?: unknown;
+      };
       if (todo !== undefined || failureType === OF_TESTS) continue;
       found.push({
         file: relative(process.cwd(), file),
         name: [...under.slice(0, nesting), name].join(' > '),
+        error: firstLine(cause ?? details.error),
       });
     }
     if (event.type === 'test:pass') {
@@ -43,9 +53,15 @@ export default async function* failuresReporter(
     }
     if (event.type !== 'test:summary') continue;
     // A test may be defined by a module that several files share; the summary names the file that ran it.
+    // A file that `npm test` generates for a folder is none.
     const { file } = event.data;
     for (const failure of found)
-      yield `${JSON.stringify(file ? { ...failure, file: relative(process.cwd(), file) } : failure)}\n`;
+      yield `${JSON.stringify(file?.endsWith('.ts') ? { ...failure, file: relative(process.cwd(), file) } : failure)}\n`;
     found = [];
   }
 }
+
+const firstLine = (error: unknown): string =>
+  stripVTControlCharacters(error instanceof Error ? error.message : String(error))
+    .split('\n')
+    .find((line) => line.trim() !== '') ?? 'no message';

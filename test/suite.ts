@@ -3,20 +3,26 @@ import { appendFileSync, globSync, mkdtempSync, readFileSync, rmSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Failure, Skipped } from './failures-reporter.ts';
+import { type Failure, failureText, type Skipped } from './failures-reporter.ts';
 
 /*
- * Runs a suite beside real servers: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, which CI uses,
- * a file with a failing test is run again, by itself. A test that passes then is reported as FLAKY; a test that fails
- * again fails the suite. Skipped tests are reported and counted, with their reasons.
+ * Runs a suite of processes: `node test/suite.ts test/cluster [--isolation none]`. With --rerun, which CI uses for
+ * suites beside real servers, a file with a failing test is run again, by itself. A test that passes then is reported
+ * as FLAKY; a test that fails again fails the suite. Skipped tests are reported and counted, with their reasons.
+ * --concurrency N is for suites whose files need no servers.
  */
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { isolation: { type: 'string', default: 'process' }, rerun: { type: 'boolean', default: false } },
+  options: {
+    isolation: { type: 'string', default: 'process' },
+    concurrency: { type: 'string', default: '1' },
+    rerun: { type: 'boolean', default: false },
+  },
 });
-/** A file to which the names of flaky tests are also added; a caller that runs several suites sets it. */
-const { TAINTWARD_FLAKY } = process.env;
+/** Files to which the names of flaky tests, and the failures, are also added; a caller that runs several suites sets them. */
+const { TAINTWARD_FLAKY, TAINTWARD_FAILURES } = process.env;
+const besideServers = values.concurrency === '1';
 
 /** The longest file takes half as long on a busy machine. Without this limit a hanging file would never be reported. */
 const FILE_LIMIT_MS = 20 * 60_000;
@@ -33,9 +39,10 @@ function run(files: readonly string[]): readonly Failure[] | undefined {
     const { status } = spawnSync(
       process.execPath,
       [
-        ...['--test', '--test-concurrency=1', `--test-isolation=${values.isolation}`],
+        ...['--test', `--test-concurrency=${values.concurrency}`, `--test-isolation=${values.isolation}`],
+        `--test-timeout=${FILE_LIMIT_MS}`,
         // A failing hook leaves timers, watches, and processes behind, which would keep the file running without this.
-        ...['--test-force-exit', `--test-timeout=${FILE_LIMIT_MS}`],
+        ...(besideServers ? ['--test-force-exit'] : []),
         ...['--test-reporter=spec', '--test-reporter-destination=stdout'],
         ...[`--test-reporter=${reporter}`, `--test-reporter-destination=${failures}`],
         ...files,
@@ -63,16 +70,23 @@ if (files.length === 0) {
   process.exit(64);
 }
 
+/** Fails the suite with these failures; `undefined`: the failure is not in a test. */
+function fail(failures: readonly Failure[] | undefined): void {
+  process.exitCode = 1;
+  if (TAINTWARD_FAILURES && failures)
+    appendFileSync(TAINTWARD_FAILURES, failures.map((each) => `${failureText(each)}\n`).join(''));
+}
+
 const failed = run(files);
 const again = Map.groupBy(failed ?? [], ({ file }) => file);
-if (failed === undefined || (failed.length > 0 && !values.rerun)) process.exitCode = 1;
+if (failed === undefined || (failed.length > 0 && !values.rerun)) fail(failed);
 else {
   const flaky: string[] = [];
   for (const [file, tests] of again) {
     process.stdout.write(`\nrun once more, by itself: ${file}\n`);
     // Where files share a process, only the module that defines a test may be known.
     const still = run(files.includes(file) ? [file] : files);
-    if (still === undefined || still.length > 0) process.exitCode = 1;
+    if (still === undefined || still.length > 0) fail(still);
     const failing = new Set(still?.map(({ name }) => name));
     if (still) flaky.push(...tests.map(({ name }) => name).filter((name) => !failing.has(name)));
   }

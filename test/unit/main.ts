@@ -1,9 +1,10 @@
-import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, sep } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
+import failuresReporter, { failureText } from '../failures-reporter.ts';
 
 /*
  * Entry point of `npm test`. Starting Node.js and loading the product for each file took most of the time, so the files
@@ -48,10 +49,17 @@ const files = [...all]
   .toSorted(([, one], [, other]) => other.length - one.length)
   .map(([room, found]) => entryOf(room, found));
 
-run({ files, concurrency: availableParallelism(), timeout: MAX_MS })
+const running = run({ files, concurrency: availableParallelism(), timeout: MAX_MS })
   .on('test:fail', () => {
     process.exitCode = 1;
   })
-  .once('end', () => rmSync(entries, { recursive: true }))
-  .compose(spec)
-  .pipe(process.stdout);
+  .once('end', () => rmSync(entries, { recursive: true }));
+running.compose(spec).pipe(process.stdout);
+
+/** As in `test/suite.ts`: a file to which the failures are also added. */
+const { TAINTWARD_FAILURES } = process.env;
+if (TAINTWARD_FAILURES)
+  running.compose(failuresReporter).on('data', (line) => {
+    const failure = JSON.parse(String(line));
+    if ('error' in failure) appendFileSync(TAINTWARD_FAILURES, `${failureText(failure)}\n`);
+  });

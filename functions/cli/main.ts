@@ -3,6 +3,7 @@ import { connector } from '#shared/access/connect.ts';
 import { localContextConnection } from '#shared/access/local-context-connection.ts';
 import { type OpenFleetDeps, openFleet, openLive } from '#shared/operations/fleet/open-fleet.ts';
 import { systemClock } from '#shared/time/clock.ts';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import type { CliDeps } from './command.ts';
 import { confirmBy } from './confirm.ts';
 import { EXIT } from './exit-codes.ts';
@@ -37,7 +38,7 @@ const deps: Omit<CliDeps, 'exitWith'> = {
   progress,
   watch: (look) => {
     const seenEnough = new AbortController();
-    process.once('SIGINT', () => seenEnough.abort());
+    onStopSignal(() => seenEnough.abort());
     return watchOn(process.stdout, seenEnough.signal)(look);
   },
   confirm: process.stdin.isTTY

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // Plain JavaScript runs on any version of Node. It starts the Node that this project installs.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { createRequire } from 'node:module';
+import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const main = fileURLToPath(new URL('./main.ts', import.meta.url));
@@ -19,12 +20,12 @@ function ownNode() {
   }
 }
 
-// Ctrl-C reaches both processes. The child process handles it.
-process.on('SIGINT', () => {});
-const { status, signal, error } = spawnSync(ownNode(), [main, ...process.argv.slice(2)], {
+const child = spawn(ownNode(), [main, ...process.argv.slice(2)], {
   stdio: 'inherit',
   // Cache the compiled TypeScript between commands, which halves their run time.
   env: { NODE_COMPILE_CACHE: COMPILED, ...process.env },
 });
-if (error) process.stderr.write(`taintward: ${error.message}\n`);
-process.exit(status ?? (signal === 'SIGINT' ? 130 : 1));
+// A supervisor signals this process alone.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
+child.on('error', ({ message }) => process.stderr.write(`taintward: ${message}\n`, () => process.exit(1)));
+child.on('exit', (status, signal) => process.exit(status ?? 128 + constants.signals[signal]));

@@ -1,8 +1,29 @@
 import { pause } from './pause.ts';
 
-/** Calls `stop` when the process is asked to stop, by Ctrl-C or its supervisor. Repeated, the same signal kills it. */
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** A terminal sends Ctrl-C to npm and to its child, and npm forwards it: signals within this time are one request. */
+const ONE_REQUEST_MS = 1_000;
+const PARENT_CHECK_MS = 1_000;
+
+/**
+ * Calls `stop` once when the process is asked to stop: by Ctrl-C, by its supervisor, or by the end of the npm that runs
+ * it, because npm forwards neither SIGHUP nor SIGKILL. A later signal kills the process.
+ */
 export function onStopSignal(stop: () => void): void {
-  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop);
+  const checks = new AbortController();
+  const request = () => {
+    if (checks.signal.aborted) return;
+    checks.abort();
+    setTimeout(() => {
+      for (const signal of SIGNALS) process.off(signal, request);
+    }, ONE_REQUEST_MS).unref();
+    stop();
+  };
+  for (const signal of SIGNALS) process.on(signal, request);
+  if (process.env['npm_lifecycle_event'] === undefined) return;
+  const parent = process.ppid;
+  const check = setInterval(() => process.ppid !== parent && request(), PARENT_CHECK_MS).unref();
+  checks.signal.addEventListener('abort', () => clearInterval(check));
 }
 
 /** Waits for `work`, at most `ms`. Reports whether `work` ended. Rejects as `work` does. */

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { Argument, Command, InvalidArgumentError } from 'commander';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { figureRow, HEAD } from './figure-text.ts';
 import { type Figure, loadNow, thisMachine } from './result.ts';
 import { type BenchOptions, NotHereError } from './scenario.ts';
@@ -51,8 +52,7 @@ async function measure(name: string, options: BenchOptions): Promise<string | un
 }
 
 // Exit handlers end the processes that were started.
-process.once('SIGINT', () => process.exit(1));
-process.once('SIGTERM', () => process.exit(1));
+onStopSignal(() => process.exit(1));
 
 await new Command('bench')
   .description('Measures the service beside its peers, turn by turn.')

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { cpus, loadavg } from 'node:os';
 import { inspect } from 'node:util';
 import { Command, InvalidArgumentError } from 'commander';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { ownApiServer } from './api-server.ts';
 import { chaos } from './chaos.ts';
 import { deployed } from './deployed.ts';
@@ -55,7 +56,7 @@ async function main(options: Options): Promise<void> {
 }
 
 // All processes that were started for this run end with it.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+onStopSignal(() => process.exit(1));
 
 try {
   await new Command('npm run chaos --')

@@ -2,6 +2,7 @@ import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { SchedulerClient } from '@aws-sdk/client-scheduler';
 import { SQSClient } from '@aws-sdk/client-sqs';
+import { onStopSignal } from '#shared/time/stopping.ts';
 import { awsClientConfig } from '#test/aws/endpoint.ts';
 import { install } from './install.ts';
 import { MissingError } from './missing-error.ts';
@@ -19,7 +20,7 @@ const DEFAULT_PORT = '4566';
 const note = (text: string): void => void process.stderr.write(`localstack: ${text}\n`);
 
 const stopping = new AbortController();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopping.abort());
+onStopSignal(() => stopping.abort());
 
 /** Throws unless a port of the loopback interface is free. */
 async function refuseTaken(port: number): Promise<void> {

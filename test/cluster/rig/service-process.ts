@@ -9,9 +9,9 @@ import { type ProcessUsage, processUsage } from './process-usage.ts';
 import { until } from './until.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
-const Package = z.object({ scripts: z.object({ start: z.string().startsWith('node ') }) });
+const Package = z.object({ scripts: z.object({ start: z.string().startsWith('exec node ') }) });
 /** The arguments of Node in the script `npm start`. */
-const [, ...START] = Package.parse(
+const [, , ...START] = Package.parse(
   JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')),
 ).scripts.start.split(' ');
 const UNGUARDED = join(import.meta.dirname, 'unguarded.yaml');

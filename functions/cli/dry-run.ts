@@ -1,9 +1,9 @@
 import { type Command, Option } from 'commander';
-import type { ChangedSetting } from '#shared/operations/acts/policy-change.ts';
 import type { Preview } from '#shared/operations/acts/preview.ts';
 import { previewOutput } from '#shared/operations/acts/preview-output.ts';
 import { UsageError } from '#shared/operations/fleet/fleet.ts';
 import type { PendingLook } from '#shared/operations/look/pending.ts';
+import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { CliDeps } from './command.ts';
 import { linesText, type OutputFormat, outputOption, shownAs, tableText } from './output.ts';
 

@@ -4,9 +4,9 @@ import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
 import { actState, performAct } from '#shared/operations/acts/perform.ts';
-import { changedSettings } from '#shared/operations/acts/policy-change.ts';
 import { previewOf } from '#shared/operations/acts/preview.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
+import { changedSettings } from '#shared/state/policy-change.ts';
 import {
   formerNames,
   parseAppliedPolicy,

@@ -1,11 +1,20 @@
 import { randomBytes } from 'node:crypto';
 import { modeOf } from '#shared/eviction/gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { FreshRelease, Hold, HoldTarget, Mode, Stop } from '#shared/eviction/policy.ts';
+import {
+  DEFAULT_POLICY,
+  type FreshRelease,
+  type Hold,
+  type HoldTarget,
+  type Mode,
+  type Policy,
+  type Stop,
+} from '#shared/eviction/policy.ts';
 import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { current, fleetStopEntry, untilText } from './operator-controls.ts';
+import { changedSettings } from './policy-change.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
 import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
 
@@ -17,6 +26,9 @@ export class OperatorError extends Error {
 /** Maximum of holds in a cluster: all of them are read with each decision. */
 const MAX_HOLDS = 100;
 const MAX_WHY_CHARACTERS = 500;
+/** The text of an audit entry has no more changed settings, and no longer values. The entry has the whole document. */
+const MAX_SETTINGS = 10;
+const MAX_VALUE_CHARACTERS = 40;
 /** In an incident, two operators often make changes at the same time, but rarely more than a few do. */
 const ATTEMPTS = 8;
 const BACKOFF: Backoff = { firstMs: 20, longestMs: 320 };
@@ -336,9 +348,19 @@ export function policyOrders(found: OperatorControls, text: string, now: EpochMs
   const before = orders.policy?.text;
   const entry = {
     kind: 'policy',
-    what: `applied a policy: ${read.mode}`,
+    what: `applied a policy: ${[read.mode, ...changesOf(orders.policy?.read ?? DEFAULT_POLICY, read)].join(', ')}`,
     ...(before === undefined ? {} : { before }),
     after: text,
   } as const;
   return { next: { ...orders, policy: { text, read, revision: found.revision + 1 } }, entry };
+}
+
+/** Returns the changed settings of a policy but its mode, each with its new value if that is short. */
+function changesOf(before: Policy, after: Policy): readonly string[] {
+  const changed = changedSettings(before, after).filter(({ setting }) => setting !== 'mode');
+  const texts = changed.slice(0, MAX_SETTINGS).map(({ setting, next }) => {
+    if (next === '-') return `no ${setting}`;
+    return next.length > MAX_VALUE_CHARACTERS ? setting : `${setting}: ${next}`;
+  });
+  return changed.length > MAX_SETTINGS ? [...texts, `${changed.length - MAX_SETTINGS} more`] : texts;
 }

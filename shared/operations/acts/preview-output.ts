@@ -1,5 +1,5 @@
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { ChangedSetting } from './policy-change.ts';
+import type { ChangedSetting } from '#shared/state/policy-change.ts';
 import type { ChangedObject, EvictionPreview, Preview } from './preview.ts';
 
 /** A preview with the field names of `-o json`, `-o yaml`, and the console API. */

@@ -4,6 +4,7 @@ import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
 import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
 import { storedGates } from '#shared/explain/recorded-forecast.ts';
 import { OperatorError, targetText } from '#shared/state/operator.ts';
+import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
 import { parsePolicyDocument } from '#shared/state/policy-document.ts';
 import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
@@ -12,7 +13,6 @@ import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import { MATCHING, type PendingLook } from '../look/pending.ts';
 import type { Act } from './act.ts';
 import { type Affected, type Effect, kept, released, replaced, retried, zonesText } from './effect.ts';
-import { type ChangedSetting, changedSettings } from './policy-change.ts';
 
 /** The effect that an act would have now. */
 export interface Preview {

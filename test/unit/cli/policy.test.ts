@@ -95,6 +95,29 @@ test('requires --yes for enforcing without a terminal', async (t) => {
   assert.deepEqual(await modes(), ['enforce', undefined]);
 });
 
+test('records in the audit log what a policy changed', async (t) => {
+  const { run, file, rulesStore } = withFile(t, '');
+  const apply = async (settings: string) => {
+    writeFileSync(file, `mode: enforce\nguard: off\n${settings}\n`);
+    await run('policy', 'apply', '-f', file, 'prod', '--yes');
+    const { policy } = (await rulesStore.read(prod)).orders;
+    const entries = await rulesStore.audit({ from: 0, to: NOW * 2 });
+    return entries.find(({ after }) => after === policy?.text)?.what;
+  };
+  assert.equal(
+    await apply('evictionRate: 5'),
+    'applied a policy: enforce, guard.cluster: off, guard.zone: off, guard.customTaints: off, evictionRate: 5',
+  );
+  assert.equal(
+    await apply(`exclude: [{ namespaces: [${'some-namespace, '.repeat(9)}another] }]`),
+    'applied a policy: enforce, no evictionRate, exclude',
+  );
+  const keys = Array.from({ length: 20 }, (_, index) => `k${index}: 1`);
+  await apply(`tolerationSecondsOverrides: { k: 1, ${keys.join(', ')} }`);
+  const what = await apply('tolerationSecondsOverrides: { k: 1 }');
+  assert.match(what ?? '', /^applied a policy: enforce, no tolerationSecondsOverrides\.k0, .*, 10 more$/);
+});
+
 test('names the permission for pods/eviction when applying method evict', async (t) => {
   const { run, file } = withFile(t, 'mode: observe\nmethod: evict');
   assert.match(
@@ -117,12 +140,10 @@ test('requires existing clusters or --all', async (t) => {
 test('prints the changes of a policy by setting', async (t) => {
   const { run, file } = withFile(t, 'mode: enforce\nevictionRate: 5\nguard: { cluster: off }');
   assert.deepEqual((await run('policy', 'diff', '-f', file, 'prod')).split('\n'), [
-    'SETTING                 CURRENT   NEW',
-    'mode                    observe   enforce',
-    'guard.cluster.percent   20        -',
-    'guard.cluster.nodes     3         -',
-    'guard.cluster           -         off',
-    'evictionRate            -         5',
+    'SETTING         CURRENT                 NEW',
+    'mode            observe                 enforce',
+    'guard.cluster   percent: 20, nodes: 3   off',
+    'evictionRate    -                       5',
     '',
   ]);
   await run('policy', 'apply', '-f', file, 'prod', '--yes');

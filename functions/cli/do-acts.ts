@@ -1,6 +1,6 @@
 import type { Act } from '#shared/operations/acts/act.ts';
 import { actState, type Performed, performAct, previewAct } from '#shared/operations/acts/perform.ts';
-import { type EvictionPreview, previewOf } from '#shared/operations/acts/preview.ts';
+import type { EvictionPreview } from '#shared/operations/acts/preview.ts';
 import type { Fleet } from '#shared/operations/fleet/fleet.ts';
 import type { CliDeps } from './command.ts';
 import { type DryRunOptions, printPreviews } from './dry-run.ts';
@@ -30,7 +30,7 @@ export async function doActs(
   }
   for (const { act, isUrgent, hint, after = [] } of acts) {
     const state = isUrgent ? undefined : await actState(act, fleet, deps.clock.now());
-    const effects = state ? effectsOf(act, previewOf(act, state)) : [];
+    const effects = state ? effectsOf(act, await previewAct(act, state, fleet)) : [];
     const performed = await performAct(act, state ?? { pending: [] }, fleet);
     const next = hint ? ` ${hint(performed)}` : '';
     deps.print(linesText([`${performed.message}${next}`, ...effects, ...after]));

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
-import { modeOf } from '#shared/eviction/gate.ts';
+import { looserSettings } from '#shared/eviction/looser.ts';
 import { DEFAULT_POLICY, type Policy } from '#shared/eviction/policy.ts';
 import { type NeededBy, permissionsNeededBy, permissionText } from '#shared/kubernetes/permissions.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
-import { actState, performAct } from '#shared/operations/acts/perform.ts';
-import { previewOf } from '#shared/operations/acts/preview.ts';
+import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { clusterNamed, clustersNamed, type Fleet } from '#shared/operations/fleet/fleet.ts';
 import { changedSettings } from '#shared/state/policy-change.ts';
 import {
@@ -60,7 +59,7 @@ function addApply(policy: Command, deps: CliDeps): void {
     .argument('[clusters...]', 'cluster names')
     .requiredOption(...FILE)
     .option('--all', 'all clusters', false)
-    .option('--yes', 'skip the confirmation when observed pods will be evicted', false)
+    .option('--yes', 'skip the confirmation when pods may be evicted, or evicted sooner', false)
     .option('--reason <text>', 'reason, recorded in the audit log');
   withExamples(
     addDryRun(command),
@@ -113,8 +112,8 @@ const needText = ({ setting, permissions, grant }: NeededBy): string =>
   `${setting} requires the permission to ${permissions.map(permissionText).join(', ')} in the cluster (${grant}). If the service lacks it, its log contains policy.permission-missing.`;
 
 /**
- * Returns true if no cluster switches to enforce mode. Otherwise it shows the number of due pods and asks for
- * confirmation. Rejects with `CliError` if it cannot ask.
+ * Returns true if the policy frees and hastens no evictions in any cluster. Otherwise it shows the effect on each of
+ * these clusters, and asks for confirmation. Rejects with `CliError` if it cannot ask.
  */
 async function mayApply(
   policy: Policy,
@@ -123,20 +122,21 @@ async function mayApply(
   { yes }: ApplyOptions,
   { clock, print, confirm }: CliDeps,
 ): Promise<boolean> {
-  if (policy.mode !== 'enforce') return true;
-  const turning: PolicyAct[] = [];
+  const looser: (keyof Policy)[] = [];
   for (const { act } of acts) {
     const { orders } = await fleet.rulesStore.read(act.cluster);
-    const now = modeOf(orders.policy?.read ?? DEFAULT_POLICY, clock.now());
-    if (now !== 'enforce') turning.push(act);
+    const found = looserSettings(orders.policy?.read ?? DEFAULT_POLICY, policy, clock.now());
+    if (found.length === 0) continue;
+    const state = await actState(act, fleet, clock.now());
+    const { effects, pods, settings = [] } = await previewAct(act, state, fleet);
+    const what = found.includes('mode') ? 'enforce mode' : 'the policy';
+    const text = linesText([`Effect of ${what} in cluster ${act.cluster}:`, ...effects]);
+    const rows = found.includes('mode') ? '' : tableText(settingRows(settings));
+    print(`${text}${evictedTable(pods.goes)}${rows}`);
+    looser.push(...found);
   }
-  if (turning.length === 0) return true;
-  for (const act of turning) {
-    const { effects, pods } = previewOf(act, await actState(act, fleet, clock.now()));
-    const text = linesText([`Effect of enforce mode in cluster ${act.cluster}:`, ...effects]);
-    print(`${text}${evictedTable(pods.goes)}`);
-  }
-  return yes || confirmed('Start evicting pods?', confirm);
+  if (looser.length === 0) return true;
+  return yes || confirmed(looser.includes('mode') ? 'Start evicting pods?' : 'Apply the policy?', confirm);
 }
 
 function addGet(policy: Command, deps: CliDeps): void {

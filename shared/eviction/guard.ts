@@ -69,6 +69,10 @@ export function tripText({ scope, zone, nodes, total }: Omit<TripReport, 'trippe
   return `${nodes} of ${total} nodes ${what}${zone === undefined ? '' : ` in zone ${zone}`}`;
 }
 
+/** Returns the trips of scopes that policy watches. A review ends the others. */
+export const watchedTrips = (policy: GuardPolicy, trips: readonly Trip[]): readonly Trip[] =>
+  policy.shadow ? [] : trips.filter(({ scope }) => policy[scope] !== undefined);
+
 /**
  * Decides by the number of affected nodes which trips the guard has at `now`.
  *

@@ -40,12 +40,13 @@ export function allGates(
   const all: EvictionGate[] = [];
   let left = rules;
   for (;;) {
-    const found = find(left).filter((by) => !all.some((each) => isSame(each, by)));
+    const found = find(left).filter((by) => !all.some((each) => isSameGate(each, by)));
     if (found.length === 0) return all;
     all.push(...found);
     left = found.reduce((without, by) => wordsOf(by).without(without, by), left);
   }
 }
 
-const isSame = (one: EvictionGate, other: EvictionGate): boolean =>
+/** Reports whether two gates are the same for an operator: the same command opens both. */
+export const isSameGate = (one: EvictionGate, other: EvictionGate): boolean =>
   wordsOf(one).name(one) === wordsOf(other).name(other);

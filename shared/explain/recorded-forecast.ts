@@ -1,6 +1,6 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import { findGate, mayStillHold } from '#shared/eviction/gate.ts';
-import type { Policy, Rules } from '#shared/eviction/policy.ts';
+import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
 import { DOWN_KEYS } from '#shared/taints/taint.ts';
@@ -39,10 +39,14 @@ export function storedGates(
       [findGate(left, due, Math.max(now, fireAt))].filter((by) => by !== undefined),
     );
     if (!held || gates.some(({ kind }) => kind === held.by.kind)) return gates;
-    const isOver = held.by.kind === 'guard' && rules.trips.length === 0;
-    return isOver || !mayStillHold(held.by, rules, now) ? gates : [...gates, held.by];
+    return isOver(held.by, rules.trips) || !mayStillHold(held.by, rules, now) ? gates : [...gates, held.by];
   };
 }
+
+/** Reports whether the trip behind a gate of the guard has ended. */
+const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
+  by.kind === 'guard' &&
+  !trips.some(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
 
 const withoutLabels = (policy: Policy): Policy => ({
   ...policy,

@@ -13,10 +13,18 @@ import {
 import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { current, fleetStopEntry, untilText } from './operator-controls.ts';
+import { current, fleetStopEntry, nextOrders, untilText } from './operator-controls.ts';
 import { changedSettings } from './policy-change.ts';
 import { parseAppliedPolicy, parsePolicyDocument, withMode } from './policy-document.ts';
-import type { AuditEntry, Change, ClusterAct, OperatorControls, RulesStore } from './rules-store.ts';
+import type {
+  AuditEntry,
+  Change,
+  ClusterAct,
+  OperatorControls,
+  RulesStore,
+  StoredRules,
+} from './rules-store.ts';
+import { guardStateOf } from './stored-rules.ts';
 
 /** An operator's request is invalid. The message is one sentence with the reason and the fix. */
 export class OperatorError extends Error {
@@ -73,21 +81,29 @@ export class Operator {
     this.who = who;
   }
 
-  /** Returns an operator whose actions reject as these do, and otherwise change and record nothing. */
-  rehearsing(): Operator {
+  /**
+   * Returns an operator whose actions reject as these do, and save nothing. `changed`: returns the rules of a cluster
+   * that an action concerns, as it would have changed them.
+   */
+  rehearsing() {
     const rulesStore = this.#rulesStore;
-    return new Operator({
-      rulesStore: {
-        read: (cluster, fleet) => rulesStore.read(cluster, fleet),
-        fleetStop: () => rulesStore.fleetStop(),
-        changeOrders: async () => 'changed',
-        changeFleetStop: async () => 'changed',
-        changeGuard: async () => 'changed',
-        note: async () => undefined,
-      },
-      clock: this.#clock,
-      who: this.who,
-    });
+    let changed = (rules: StoredRules): StoredRules => rules;
+    const change = async (next: typeof changed): Promise<Change> => {
+      changed = next;
+      return 'changed';
+    };
+    const rehearsed: ControlledRules = {
+      read: (cluster, fleet) => rulesStore.read(cluster, fleet),
+      fleetStop: () => rulesStore.fleetStop(),
+      changeOrders: (_, found, next) => change((rules) => ({ ...rules, orders: nextOrders(found, next) })),
+      changeFleetStop: (_, stop) =>
+        change(({ fleetStop: _, ...rules }) => ({ ...rules, ...(stop && { fleetStop: stop }) })),
+      changeGuard: (_, { revision }, trips) =>
+        change((rules) => ({ ...rules, guard: guardStateOf(revision + 1, trips) })),
+      note: async () => undefined,
+    };
+    const operator = new Operator({ rulesStore: rehearsed, clock: this.#clock, who: this.who });
+    return { operator, changed: (rules: StoredRules) => changed(rules) };
   }
 
   /**

@@ -1,6 +1,7 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { Trip } from '#shared/eviction/policy.ts';
 import { keptLabel } from '#shared/explain/gate-text.ts';
+import { isSameGate } from '#shared/explain/gates.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 import type { PendingLook } from '../look/pending.ts';
 
@@ -20,87 +21,66 @@ export interface Effect extends Affected {
   readonly says: readonly string[];
 }
 
-export interface EffectOptions {
-  /** Rate at which held pods are released, per second. Absent: not known. */
-  readonly drain?: number | undefined;
+/** A pending eviction with all its gates before and after an act. */
+export interface Judged {
+  readonly look: PendingLook;
+  readonly before: readonly EvictionGate[];
+  readonly after: readonly EvictionGate[];
+}
+
+interface EffectOptions {
+  /** Maximum number of pods released per second. Absent: not known. */
+  readonly pace?: number | undefined;
   readonly now: EpochMs;
+  /** Returns the sentence for an act that neither holds nor releases pods. `stay`: it would, but other gates hold them. */
+  readonly none: (stay: boolean) => string | undefined;
 }
 
-/**
- * Returns the effect when the gates that `ends` selects end. Some pods are evicted, immediately or at their
- * deadlines, and other gates hold the rest.
- */
-export function released(
-  pending: readonly PendingLook[],
-  ends: (by: EvictionGate) => boolean,
-  { drain, now }: EffectOptions,
-): Effect {
-  const held = pending.filter(({ record, gates }) => record.gaveUpAt === undefined && gates.some(ends));
-  const left = held.filter(({ gates }) => gates.every(ends));
-  const goes = left.filter(({ record }) => record.fireAt <= now);
-  const later = left.length - goes.length;
-  const stay = held.filter(({ gates }) => !gates.every(ends));
-  const affected = { goes, later, held: stay.length };
-  if (held.length === 0) return { says: ['No evictions were held by it.'], ...affected };
-  return {
-    says: [
-      ...releasedText(affected, drain),
-      ...heldText(stay.map(({ gates }) => gates.filter((by) => !ends(by)))),
-    ],
-    ...affected,
-  };
-}
-
-/**
- * Returns the effect of other rules on pending evictions: their gates before, and in `look` their gates
- * after.
- */
-export function replaced(
-  pending: readonly { readonly look: PendingLook; readonly before: readonly EvictionGate[] }[],
-  { drain, now }: EffectOptions,
-): Effect {
-  const live = pending.filter(({ look }) => look.record.gaveUpAt === undefined);
-  const freed = live.filter(({ look, before }) => before.length > 0 && look.gates.length === 0);
-  const goes = freed.map(({ look }) => look).filter(({ record }) => record.fireAt <= now);
-  const caught = live.filter(({ look, before }) => before.length === 0 && look.gates.length > 0);
-  const stay = live.filter(({ look, before }) => before.length > 0 && look.gates.length > 0);
+/** Returns the effect of other rules on the evictions that an act concerns. */
+export function effectOf(judged: readonly Judged[], { pace, now, none }: EffectOptions): Effect {
+  const live = judged.filter(({ look }) => look.record.gaveUpAt === undefined);
+  const [free, held] = [
+    live.filter(({ before }) => before.length === 0),
+    live.filter(({ before }) => before.length > 0),
+  ];
+  const freed = held.filter(({ after }) => after.length === 0).map(({ look }) => look);
+  const goes = freed.filter(({ record }) => record.fireAt <= now);
+  const caught = free.filter(({ after }) => after.length > 0).map(({ look }) => look);
+  const stay = held.filter(({ after }) => after.length > 0);
   const affected = { goes, later: freed.length - goes.length, held: caught.length + stay.length };
-  if (freed.length + caught.length === 0)
-    return {
-      says: ['No pending evictions are held or released by it.', ...heldText(stay.map(gatesAfter))],
-      ...affected,
-    };
-  const caughtLooks = caught.map(({ look }) => look);
+  const nothing = freed.length + caught.length === 0 ? none(stay.length > 0) : undefined;
   return {
     says: [
-      ...(freed.length === 0 ? [] : releasedText(affected, drain)),
-      ...(caught.length === 0 ? [] : [keptText(caughtLooks, now)]),
-      ...heldText(stay.map(gatesAfter)),
+      ...(freed.length === 0 ? [] : releasedText(affected, pace)),
+      ...(caught.length === 0 ? [] : [keptText(caught, now)]),
+      ...(nothing === undefined ? [] : [nothing]),
+      ...heldText(stay.map(remaining)),
     ],
     ...affected,
   };
 }
 
-const gatesAfter = ({ look }: { readonly look: PendingLook }): readonly EvictionGate[] => look.gates;
+/** Reports whether a pod has other gates after the act. */
+export const isOther = ({ before, after }: Judged): boolean =>
+  before.length !== after.length || staying({ before, after }).length < after.length;
 
-function releasedText({ goes, later }: Affected, drain: number | undefined): readonly string[] {
-  const pace = goes.length === 0 || drain === undefined ? '' : `, at ${drain} per second`;
+const staying = ({ before, after }: Omit<Judged, 'look'>): readonly EvictionGate[] =>
+  after.filter((by) => before.some((each) => isSameGate(each, by)));
+
+/** Returns the gates of a pod that stay. If all are new, returns these. */
+function remaining(judged: Judged): readonly EvictionGate[] {
+  const stay = staying(judged);
+  return stay.length > 0 ? stay : judged.after;
+}
+
+function releasedText({ goes, later }: Affected, perSecond: number | undefined): readonly string[] {
+  const pace = goes.length === 0 || perSecond === undefined ? '' : `, at ${perSecond} per second`;
   return [
     `${pods(goes.length)} due and will be evicted${pace}.`,
     ...(later === 0
       ? []
       : [`${later} more will be evicted at ${later === 1 ? 'its deadline' : 'their deadlines'}.`]),
   ];
-}
-
-/** Returns the effect of a new stop, pause, or hold on these pods. */
-export function kept(pending: readonly PendingLook[], now: EpochMs): Effect {
-  const free = pending.filter(({ record, gates }) => record.gaveUpAt === undefined && gates.length === 0);
-  const stay = pending.map(({ gates }) => gates).filter(({ length }) => length > 0);
-  return {
-    says: [keptText(free, now), ...heldText(stay)],
-    ...{ goes: [], later: 0, held: free.length + stay.length },
-  };
 }
 
 function keptText(free: readonly PendingLook[], now: EpochMs): string {

@@ -46,15 +46,16 @@ export async function actState(
  * {@link performAct} would reject.
  */
 export async function previewAct(act: Act, state: ActState, fleet: ActedFleet): Promise<EvictionPreview> {
+  const { operator, changed } = (await fleet.operator()).rehearsing();
   const rehearsal: ActedFleet = {
-    operator: async () => (await fleet.operator()).rehearsing(),
+    operator: async () => operator,
     dueQueue: async () => {
       await fleet.dueQueue();
       return { send: async () => [] };
     },
   };
   await performAct(act, state, rehearsal);
-  return previewOf(act, state);
+  return previewOf(act, state, changed);
 }
 
 /**

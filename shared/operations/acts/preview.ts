@@ -1,18 +1,14 @@
-import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { isTarget } from '#shared/eviction/gate.ts';
-import { type ClusterName, nodeKey } from '#shared/eviction/identity.ts';
-import { DEFAULT_POLICY, type Policy, type Rules } from '#shared/eviction/policy.ts';
-import { storedGates } from '#shared/explain/recorded-forecast.ts';
-import { OperatorError, targetText } from '#shared/state/operator.ts';
+import type { ClusterName } from '#shared/eviction/identity.ts';
+import { type Operator, targetText } from '#shared/state/operator.ts';
 import { type ChangedSetting, changedSettings } from '#shared/state/policy-change.ts';
-import { parsePolicyDocument } from '#shared/state/policy-document.ts';
-import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
+import type { StoredRules } from '#shared/state/rules-store.ts';
 import { capitalized } from '#shared/text/capitalized.ts';
 import { durationText } from '#shared/time/duration.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
-import { MATCHING, type PendingLook } from '../look/pending.ts';
+import type { PendingLook } from '../look/pending.ts';
 import type { Act } from './act.ts';
-import { type Affected, type Effect, kept, released, replaced, retried, zonesText } from './effect.ts';
+import { type Affected, effectOf, isOther, retried, zonesText } from './effect.ts';
+import { rehearsed } from './rehearsal.ts';
 
 /** The effect that an act would have now. */
 export interface Preview {
@@ -53,177 +49,85 @@ export interface ActState {
   }[];
 }
 
-/** Returns the effect that an act would have. Throws `OperatorError` if its hold does not exist. */
-export function previewOf(act: Act, state: ActState): EvictionPreview {
-  const { change, effect, more = [], settings } = shown(act, state);
-  const { says, ...pods } = effect;
+/** Returns the effect that an act would have. `changed`: the rules that its rehearsal changed. */
+export function previewOf(
+  act: Act,
+  { at: now, ...state }: ActState,
+  changed: ReturnType<Operator['rehearsing']>['changed'],
+): EvictionPreview {
+  const { cluster } = act;
+  const isMeant = (each: { readonly cluster: ClusterName }) => (cluster ?? each.cluster) === each.cluster;
+  const pending = state.pending.filter(isMeant);
+  const of = cluster === undefined ? {} : { cluster };
+  if (act.kind === 'retry') {
+    const failed = failedOf(act, pending);
+    const count = failed.length === 1 ? '1 failed eviction is' : `${failed.length} failed evictions are`;
+    const { says: effects, ...pods } = retried(failed);
+    return { ...of, change: `${count} retried in ${place(cluster)}.`, effects, pods };
+  }
+  const clusters = state.clusters.filter(isMeant).flatMap(({ cluster: name, storedRules }) => {
+    const pods = pending.filter((each) => each.cluster === name);
+    return storedRules ? [rehearsed([storedRules, changed(storedRules)], pods, now)] : [];
+  });
+  const [only] = cluster === undefined ? [] : clusters;
+  const uncounted = [...new Set(clusters.flatMap((each) => each.uncounted))];
+  const { says, ...pods } = effectOf(
+    clusters.flatMap(({ judged }) =>
+      judged.filter((each) => OF_ALL_PODS.includes(act.kind) || isOther(each)),
+    ),
+    {
+      ...{ pace: only && Math.min(only.after.drain, only.after.rate ?? only.after.drain), now },
+      none: (stay) => (uncounted.length > 0 ? undefined : noneText(act.kind, stay)),
+    },
+  );
+  const zones = zonesText(clusters.flatMap(({ ended }) => ended));
   return {
-    ...(act.cluster === undefined ? {} : { cluster: act.cluster }),
-    ...{ change, effects: [...says, ...more], pods },
-    ...(settings ? { settings } : {}),
+    ...of,
+    change: changeText(act, state.clusters),
+    effects: [...says, ...uncounted, ...zones],
+    pods,
+    ...(act.kind === 'apply-policy' && only ? { settings: changedSettings(only.before, only.after) } : {}),
   };
 }
 
-interface Shown extends Pick<Preview, 'change' | 'settings'> {
-  readonly effect: Effect;
-  readonly more?: readonly string[];
+/** Acts that concern all pods, and not only those that get other gates. */
+const OF_ALL_PODS: readonly Act['kind'][] = ['stop', 'pause', 'apply-policy'];
+
+function noneText(kind: Act['kind'], stay: boolean): string {
+  if (kind === 'apply-policy') return 'No pending evictions are held or released by it.';
+  if (['stop', 'pause', 'hold'].includes(kind)) return '0 pending evictions are held by it.';
+  return stay ? '0 pods are due and will be evicted.' : 'No evictions were held by it.';
 }
 
-function shown(act: Act, state: ActState): Shown {
-  const now = state.at;
-  const pending = state.pending.filter(({ cluster }) => (act.cluster ?? cluster) === cluster);
-  const found = state.clusters.find(({ cluster }) => cluster === act.cluster)?.storedRules;
-  const over = (ends: (by: EvictionGate) => boolean): Effect =>
-    released(pending, ends, { drain: found?.orders.policy?.read.drain, now });
+function changeText(act: Exclude<Act, { readonly kind: 'retry' }>, clusters: ActState['clusters']): string {
+  const where = place(act.cluster);
+  const { orders } = clusters.find(({ cluster }) => cluster === act.cluster)?.storedRules ?? {};
   switch (act.kind) {
-    case 'stop': {
-      const until = untilText(act.durationMs, 'they are resumed');
-      return {
-        change: `Evictions are stopped in ${place(act.cluster)}, ${until}.`,
-        effect: kept(pending, now),
-      };
-    }
-    case 'resume': {
-      const scope = act.cluster === undefined ? 'fleet' : 'cluster';
-      return {
-        change: `Evictions are resumed in ${place(act.cluster)}.`,
-        effect: over((by) => by.kind === 'stopped' && by.scope === scope),
-      };
-    }
-    case 'pause': {
-      const until = untilText(act.durationMs, 'the cluster is resumed');
-      return {
-        change: `Cluster ${act.cluster} is paused, ${until}: due evictions are held.`,
-        effect: kept(pending, now),
-      };
-    }
+    case 'stop':
+      return `Evictions are stopped in ${where}, ${untilText(act.durationMs, 'they are resumed')}.`;
+    case 'resume':
+      return `Evictions are resumed in ${where}.`;
+    case 'pause':
+      return `Cluster ${act.cluster} is paused, ${untilText(act.durationMs, 'the cluster is resumed')}: due evictions are held.`;
     case 'unpause':
-      return {
-        change: `Cluster ${act.cluster} is no longer paused.`,
-        effect: over(({ kind }) => kind === 'paused'),
-      };
+      return `Cluster ${act.cluster} is no longer paused.`;
     case 'hold': {
-      const meant = pending.filter(({ node, record }) => isTarget(act.target, { node, record }));
       const until = untilText(act.durationMs, 'it is released');
-      return {
-        change: `${capitalized(targetText(act.target))} in cluster ${act.cluster} isn't evicted, ${until}.`,
-        effect: kept(meant, now),
-      };
+      return `${capitalized(targetText(act.target))} in ${where} isn't evicted, ${until}.`;
     }
     case 'release': {
-      const hold = found?.orders.holds.find(({ id }) => id === act.id);
-      if (!hold)
-        throw new OperatorError(
-          `Hold "${act.id}" not found in cluster "${act.cluster}". It expired or was released.`,
-        );
-      return {
-        change: `Hold ${act.id} is released: ${targetText(hold.target)}.`,
-        effect: over((by) => by.kind === 'hold' && by.id === act.id),
-      };
+      const hold = orders?.holds.find(({ id }) => id === act.id);
+      return `Hold ${act.id} is released${hold ? `: ${targetText(hold.target)}` : ''}.`;
     }
     case 'release-guard':
-      return {
-        change: `The guard of cluster ${act.cluster} is released.`,
-        effect: over(({ kind }) => kind === 'guard'),
-        more: zonesText(found?.guard.trips ?? []),
-      };
-    case 'retry': {
-      const failed = failedOf(act, pending);
-      const count = failed.length === 1 ? '1 failed eviction is' : `${failed.length} failed evictions are`;
-      return { change: `${count} retried in ${place(act.cluster)}.`, effect: retried(failed) };
-    }
+      return `The guard of ${where} is released.`;
     case 'apply-policy':
-      return policyShown(act, found, pending, now);
+      return orders?.policy?.text === act.text
+        ? `Cluster ${act.cluster} already has this policy.`
+        : `The policy is applied to ${where}.`;
     default:
       return act satisfies never;
   }
-}
-
-function policyShown(
-  { cluster, text }: Extract<Act, { readonly kind: 'apply-policy' }>,
-  found: StoredRules | undefined,
-  pending: readonly PendingLook[],
-  now: EpochMs,
-): Shown {
-  const policy = parsePolicyDocument(text);
-  if (!found) throw new OperatorError(`The rules of cluster "${cluster}" could not be read. Try again.`);
-  const { orders } = found;
-  if (orders.policy?.text === text) {
-    const effect = replaced([], { now });
-    return { change: `Cluster ${cluster} already has this policy.`, effect, settings: [] };
-  }
-  const settings = changedSettings(orders.policy?.read ?? DEFAULT_POLICY, policy);
-  const names = settings.map(({ setting }) => setting.split('.')[0] ?? setting);
-  const next = {
-    ...found,
-    orders: { ...orders, policy: { text, read: policy, revision: revisionOf(orders) } },
-  };
-  const before = gatesUnder(rulesOf(found, MATCHING), pending, now);
-  const after = gatesUnder(rulesOf(next, MATCHING), pending.map(judgedAgain(names)), now);
-  return {
-    change: `The policy is applied to cluster ${cluster}.`,
-    effect: replaced(
-      pending.map((each) => ({ look: { ...each, gates: after(each) }, before: before(each) })),
-      { now, drain: policy.drain },
-    ),
-    more: uncountedText(policy, names),
-    settings,
-  };
-}
-
-/** With the same revision, gates that only the cluster shows stay as they were found. */
-const revisionOf = ({ policy }: StoredRules['orders']): number => policy?.revision ?? 0;
-
-/** Gates that a relay found in the cluster, and the settings that they depend on. */
-const FOUND_BY: Readonly<Partial<Record<EvictionGate['kind'], readonly string[]>>> = {
-  excluded: ['exclude', 'include'],
-  'workload-limit': ['maxEvictionsPerWorkload'],
-  'node-alive': ['requireExpiredLease'],
-};
-
-/** Returns a function that forgets what was found of a pod under settings that changed. */
-const judgedAgain =
-  (changed: readonly string[]) =>
-  (look: PendingLook): PendingLook => {
-    const { held, ...record } = look.record;
-    const isOver = held && FOUND_BY[held.by.kind]?.some((name) => changed.includes(name)) === true;
-    return isOver ? { ...look, record } : look;
-  };
-
-/** Returns the gates of pending evictions under these rules, by what is stored of their nodes. */
-function gatesUnder(
-  rules: Rules,
-  pending: readonly PendingLook[],
-  now: EpochMs,
-): (look: PendingLook) => readonly EvictionGate[] {
-  const known = new Map<string, readonly EvictionGate[]>();
-  for (const looks of Map.groupBy(pending, nodeKey).values()) {
-    const [first] = looks;
-    if (!first) continue;
-    const scheduled = new Map(looks.map(({ record }) => [record.uid, record]));
-    const gatesOf = storedGates({ ref: first, node: first.state, scheduled }, rules, now);
-    for (const { record } of looks) known.set(record.uid, gatesOf(record));
-  }
-  return ({ record, gates }) => known.get(record.uid) ?? gates;
-}
-
-/** Settings that change deadlines, or which pods have one. A relay applies them to the pods of the cluster. */
-const SCHEDULING = ['treatAsNoExecute', 'tolerationSecondsOverrides'];
-
-/** Returns the limits of what the preview of a policy counts. */
-function uncountedText({ exclude, only }: Policy, changed: readonly string[]): readonly string[] {
-  const scheduling = SCHEDULING.filter((name) => changed.includes(name));
-  const isByLabels = [...exclude, ...only].some(({ labels }) => labels !== undefined);
-  return [
-    ...(scheduling.length === 0
-      ? []
-      : [`Evictions that ${scheduling.join(' and ')} would add, cancel, or move are not counted.`]),
-    ...(isByLabels && ['exclude', 'include'].some((name) => changed.includes(name))
-      ? [
-          'Labels of pods are not known here: pods that exclude or include would keep by labels are counted as evicted.',
-        ]
-      : []),
-  ];
 }
 
 /** Returns the failed evictions that a retry is about. */

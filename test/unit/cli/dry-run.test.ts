@@ -258,7 +258,7 @@ describe('a dry run predicts the act, and changes nothing:', () => {
       ],
     });
     const before = await looks();
-    await run(...apply);
+    await run(...apply, '--yes');
     assert.deepEqual(caused(before, await looks()), pods);
     const unchanged = await dryRun(...apply);
     assert.match(unchanged.text, /\nCluster prod already has this policy\.\n/);
@@ -290,7 +290,6 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     );
     const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(preview.effects, [
-      'No pending evictions are held or released by it.',
       'Evictions that treatAsNoExecute would add, cancel, or move are not counted.',
       'Labels of pods are not known here: pods that exclude or include would keep by labels are counted as evicted.',
     ]);
@@ -302,6 +301,56 @@ describe('a dry run predicts the act, and changes nothing:', () => {
     writeFileSync(file, 'mode: enforce\n');
     const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
     assert.deepEqual(preview.pods, { evictedNow: 2, evictedWhenDue: 2, held: 0 });
+  });
+
+  describe('policy apply, while the guard is tripped:', () => {
+    const limits =
+      'Affected nodes are not known here: evictions are not counted that the guard holds under its new limits, or releases after five minutes below half of them.';
+    const freed = [
+      '2 pods are due and will be evicted, at 5 per second.',
+      '2 more will be evicted at their deadlines.',
+    ];
+    const stay = '4 pods remain held: 4 held by the guard.';
+    const rows: readonly (readonly [guard: string, effects: readonly string[]])[] = [
+      ['off', freed],
+      ['{ cluster: off }', freed],
+      ['{ dryRun: true }', freed],
+      ['{ zone: off }', ['No pending evictions are held or released by it.', stay]],
+      ['{ cluster: { percent: 90 } }', [stay, limits]],
+    ];
+    for (const [guard, effects] of rows) {
+      test(`guard: ${guard}`, async (t) => {
+        const { dryRun, file, rulesStore, run } = await enforced(t);
+        await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP]);
+        writeFileSync(file, `mode: enforce\nreleaseRate: 5\nguard: ${guard}\n`);
+        const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+        assert.deepEqual(preview.effects, effects);
+        await assert.rejects(run('policy', 'apply', 'prod', '-f', file), /rerun with --yes/);
+      });
+    }
+
+    test('counts pods that another act holds, and names a zone whose trip ends', async (t) => {
+      const { dryRun, file, rulesStore, operator } = await enforced(t);
+      const zone = { ...TRIP, scope: 'zone', zone: 'z1' } as const;
+      await rulesStore.changeGuard(prod, (await rulesStore.read(prod)).guard, [TRIP, zone]);
+      await operator.hold(prod, { kind: 'pod', namespace: 'default', name: 'due-0' }, { why: 'x' });
+      writeFileSync(file, 'mode: enforce\nguard: off\nreleaseRate: 5\nevictionRate: 2\n');
+      const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+      assert.deepEqual(preview.effects, [
+        '1 pod is due and will be evicted, at 2 per second.',
+        '2 more will be evicted at their deadlines.',
+        '1 pod remains held: 1 on hold.',
+        'Pods on nodes of zone z1 that become due later are evicted, too.',
+      ]);
+    });
+  });
+
+  test('policy apply, with due pods that it hastens', async (t) => {
+    const { dryRun, file, operator } = await enforced(t);
+    await operator.applyPolicy(prod, 'mode: enforce\nevictionRate: 1\n');
+    writeFileSync(file, 'mode: enforce\nevictionRate: 5\n');
+    const { preview } = await dryRun('policy', 'apply', 'prod', '-f', file);
+    assert.deepEqual(preview.effects, ['2 due pods may be evicted sooner.']);
   });
 
   test('dead-letters redrive and purge', async (t) => {

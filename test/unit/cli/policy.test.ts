@@ -95,6 +95,28 @@ test('requires --yes for enforcing without a terminal', async (t) => {
   assert.deepEqual(await modes(), ['enforce', undefined]);
 });
 
+test('prompts in each cluster where a policy frees or hastens evictions, and in no other', async (t) => {
+  const { run, file, state, asked, rulesStore, fleet } = withFile(t, 'mode: enforce\nguard: off\n');
+  const operator = await fleet.operator();
+  await operator.applyPolicy(prod, 'mode: enforce\n');
+  await operator.applyPolicy(clusterName('stage'), 'mode: enforce\nguard: off # here, too\n');
+  await assert.rejects(run('policy', 'apply', '-f', file, '--all'), {
+    name: 'CliError',
+    message: 'Cannot prompt: standard input is not a terminal. To proceed, rerun with --yes.',
+  });
+  assert.match(
+    state.printed,
+    /^Effect of the policy in cluster prod:\nNo pending evictions are held or released by it\.\nSETTING +CURRENT +NEW\nguard\.cluster +percent: 20, nodes: 3 +off\nguard\.zone .*\nguard\.customTaints .*\n$/,
+  );
+  assert.equal((await rulesStore.read(prod)).orders.policy?.text, 'mode: enforce\n');
+  state.answer = true;
+  await run('policy', 'apply', '-f', file, '--all');
+  assert.deepEqual(asked, ['Apply the policy?']);
+  writeFileSync(file, 'mode: enforce\nevictionRate: 5\nexclude: [{ namespaces: [kube-*] }]\n');
+  await run('policy', 'apply', '-f', file, '--all');
+  assert.equal(asked.length, 1, 'what tightens is not asked for');
+});
+
 test('records in the audit log what a policy changed', async (t) => {
   const { run, file, rulesStore } = withFile(t, '');
   const apply = async (settings: string) => {

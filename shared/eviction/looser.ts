@@ -1,0 +1,106 @@
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { isOn } from './gate.ts';
+import type { Policy, Selection, Threshold } from './policy.ts';
+import { type LabelSelector, matchesPattern } from './selectors.ts';
+
+/** Reports whether another value of a setting could evict a pod that would stay, or evict a pod sooner. */
+type IsLooser = (before: Policy, after: Policy, now: EpochMs) => boolean;
+
+const LOOSER: Readonly<Record<keyof Policy, IsLooser>> = {
+  mode: (before, after, now) =>
+    before.mode !== after.mode && enforcedFrom(after, now) < enforcedFrom(before, now),
+  pausedUntil: (before, after, now) =>
+    after.mode === 'paused' && enforcedFrom(after, now) < enforcedFrom(before, now),
+  guard: ({ guard: before }, { guard: after }) =>
+    !before.shadow &&
+    (['cluster', 'zone', 'people'] as const).some((scope) =>
+      isHigher(before[scope], after.shadow ? undefined : after[scope]),
+    ),
+  rate: ({ rate: before = NONE }, { rate: after = NONE }) => after > before,
+  drain: (before, after) => after.drain > before.drain,
+  maxEvictionsPerWorkload: ({ maxEvictionsPerWorkload: before }, { maxEvictionsPerWorkload: after }) => {
+    if (!before || !after) return before !== undefined;
+    const [least, most] = [before.count, after.count].map((count) => Number.parseInt(`${count}`, 10));
+    return (
+      typeof before.count !== typeof after.count ||
+      Number(most) > Number(least) ||
+      after.windowMs < before.windowMs
+    );
+  },
+  exclude: (before, after, now) => !areCovered(before.exclude, after.exclude, now),
+  only: (before, after, now) =>
+    before.only.length > 0 && (after.only.length === 0 || !areCovered(after.only, before.only, now)),
+  method: ({ method: before }, { method: after }) => {
+    // The API server may permit one kind of request, and deny the other.
+    if (before.kind === 'delete' || after.kind === 'delete') return before.kind !== after.kind;
+    if (after.afterDeadline === 'never')
+      return before.afterDeadline === 'never' && after.deadlineMs > before.deadlineMs;
+    return before.afterDeadline === 'never' || after.deadlineMs < before.deadlineMs;
+  },
+  // They replace the seconds of pods, which may be fewer or more.
+  tolerationSeconds: ({ tolerationSeconds: before }, { tolerationSeconds: after }) =>
+    Object.keys({ ...before, ...after }).some((key) => (after[key] ?? 0) < (before[key] ?? NONE)),
+  requireExpiredLease: (before, after) =>
+    before.requireExpiredLease !== false && after.requireExpiredLease === false,
+  virtualKeys: (before, after) => after.virtualKeys.some((key) => !before.virtualKeys.includes(key)),
+  giveUpAfterMs: (before, after) => after.giveUpAfterMs > before.giveUpAfterMs,
+};
+
+const NONE = Number.POSITIVE_INFINITY;
+
+/**
+ * Returns the settings that could evict pods which would stay, or evict pods sooner. None, if the policy evicts no pods
+ * until it is changed.
+ */
+export const looserSettings = (before: Policy, after: Policy, now: EpochMs): readonly (keyof Policy)[] =>
+  enforcedFrom(after, now) === NONE
+    ? []
+    : (Object.keys(LOOSER) as (keyof Policy)[]).filter((setting) => LOOSER[setting](before, after, now));
+
+/** Returns the time from which a policy evicts pods if nothing changes. */
+function enforcedFrom({ mode, pausedUntil = NONE }: Policy, now: EpochMs): EpochMs {
+  if (mode === 'observe') return NONE;
+  return mode === 'enforce' ? now : Math.max(now, pausedUntil);
+}
+
+type Limit = Threshold & { readonly withinMs?: number };
+
+const isHigher = (before: Limit | undefined, after: Limit | undefined): boolean =>
+  before !== undefined &&
+  (after === undefined ||
+    after.percent > before.percent ||
+    after.nodes > before.nodes ||
+    (after.withinMs ?? 0) < (before.withinMs ?? 0));
+
+/** Reports whether each pod that the first entries select from `now` on is also selected by one of the others. */
+function areCovered(some: readonly Selection[], others: readonly Selection[], now: EpochMs): boolean {
+  const wide = others.flatMap(partsOf);
+  return some
+    .filter(({ until }) => isOn(until, now))
+    .flatMap(partsOf)
+    .every((narrow) => wide.some((part) => covers(part, narrow)));
+}
+
+/** A part of an entry, with at most one namespace or pattern, and one taint. */
+interface Part extends Pick<Selection, 'labels' | 'until'> {
+  readonly namespace: string | undefined;
+  readonly taint: string | undefined;
+}
+
+function partsOf({ namespaces, namespacePatterns, taints, ...rest }: Selection): readonly Part[] {
+  const isAnywhere = namespaces === undefined && namespacePatterns === undefined;
+  const names = isAnywhere ? [undefined] : [...(namespaces ?? []), ...(namespacePatterns ?? [])];
+  return names.flatMap((namespace) =>
+    (taints ?? [undefined]).map((taint) => ({ ...rest, namespace, taint })),
+  );
+}
+
+const covers = (wide: Part, narrow: Part): boolean =>
+  (wide.namespace === undefined ||
+    (narrow.namespace !== undefined && matchesPattern(wide.namespace, narrow.namespace))) &&
+  (wide.taint === undefined || wide.taint === narrow.taint) &&
+  (wide.until ?? NONE) >= (narrow.until ?? NONE) &&
+  conditionsOf(wide.labels).every((condition) => conditionsOf(narrow.labels).includes(condition));
+
+const conditionsOf = ({ matchLabels = {}, matchExpressions = [] }: LabelSelector = {}): readonly string[] =>
+  [...Object.entries(matchLabels), ...matchExpressions].map((condition) => JSON.stringify(condition));

@@ -1,0 +1,123 @@
+import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { watchedTrips } from '#shared/eviction/guard.ts';
+import { nodeKey } from '#shared/eviction/identity.ts';
+import { looserSettings } from '#shared/eviction/looser.ts';
+import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
+import { drainsOnRelease, type EvictionRecord } from '#shared/eviction/records.ts';
+import { storedGates } from '#shared/explain/recorded-forecast.ts';
+import { changedSettings } from '#shared/state/policy-change.ts';
+import { rulesOf, type StoredRules } from '#shared/state/rules-store.ts';
+import type { EpochMs } from '#shared/time/epoch-ms.ts';
+import { MATCHING, type PendingLook } from '../look/pending.ts';
+import type { Judged } from './effect.ts';
+
+/** The effect of an act on the pending evictions of a cluster. */
+export interface Rehearsed {
+  readonly before: Policy;
+  readonly after: Policy;
+  /** Trips that end with the act. */
+  readonly ended: readonly Trip[];
+  readonly judged: readonly Judged[];
+  /** Possible effects that can't be counted, one sentence each. */
+  readonly uncounted: readonly string[];
+}
+
+/** Evaluates the pending evictions of a cluster before and after a change of its rules. */
+export function rehearsed(
+  [stored, changed]: readonly [before: StoredRules, after: StoredRules],
+  pending: readonly PendingLook[],
+  now: EpochMs,
+): Rehearsed {
+  const [rules, next] = [watched(rulesOf(stored, MATCHING)), watched(rulesOf(changed, MATCHING))];
+  const ended = rules.trips.filter((trip) => !next.trips.includes(trip));
+  const looser = new Set(looserSettings(rules.policy, next.policy, now));
+  if (ended.length > 0) looser.add('guard');
+  // With the same revisions, gates that only the cluster shows stay as they were found.
+  const { policyRevision, guardRevision } = rules;
+  const left = pending.map((look) => ({ ...look, record: withoutFound(look.record, looser) }));
+  const after = gatesUnder({ ...next, policyRevision, guardRevision }, left, now);
+  const before = gatesUnder(rules, pending, now);
+  const judged = pending.map((look) => ({ look, before: before(look), after: after(look) }));
+  const uncounted = uncountedText(rules.policy, next, { judged, looser, now });
+  return { before: rules.policy, after: next.policy, ended, judged, uncounted };
+}
+
+/** Returns rules without the trips that a relay is about to end. */
+const watched = (rules: Rules): Rules => ({ ...rules, trips: watchedTrips(rules.policy.guard, rules.trips) });
+
+/** Returns the gates of pending evictions under these rules, by what is stored of their nodes. */
+function gatesUnder(rules: Rules, pending: readonly PendingLook[], now: EpochMs) {
+  const nodes = [...Map.groupBy(pending, nodeKey).values()].flatMap(([ref, ...others]) => {
+    if (!ref) return [];
+    const scheduled = new Map([ref, ...others].map(({ record }) => [record.uid, record]));
+    const gatesOf = storedGates({ ref, node: ref.state, scheduled }, rules, now);
+    return [...scheduled.values()].map((record) => [record.uid, gatesOf(record)] as const);
+  });
+  const gates = new Map(nodes);
+  return ({ record }: PendingLook): readonly EvictionGate[] => gates.get(record.uid) ?? [];
+}
+
+/** Gates that a relay found in the cluster, and the settings that they depend on. */
+const FOUND_BY: Readonly<Partial<Record<EvictionGate['kind'], readonly (keyof Policy)[]>>> = {
+  excluded: ['exclude', 'only'],
+  guard: ['guard'],
+  'node-alive': ['requireExpiredLease'],
+  'workload-limit': ['maxEvictionsPerWorkload'],
+};
+
+/** Forgets a gate that was found under settings that are looser now. Each taint of a pod may have another gate. */
+function withoutFound(record: EvictionRecord, looser: ReadonlySet<keyof Policy>): EvictionRecord {
+  const { held, ...rest } = record;
+  const own = held ? FOUND_BY[held.by.kind] : undefined;
+  const all = record.reasons.length > 1 ? Object.values(FOUND_BY).flat() : own;
+  return own && all?.some((setting) => looser.has(setting)) ? rest : record;
+}
+
+interface Found extends Pick<Rehearsed, 'judged'> {
+  /** Settings whose change could free or hasten evictions. */
+  readonly looser: ReadonlySet<keyof Policy>;
+  readonly now: EpochMs;
+}
+
+function uncountedText(before: Policy, { policy: after, trips }: Rules, { judged, looser, now }: Found) {
+  const changed = changedSettings(before, after);
+  const has = (name: string) => changed.some(({ setting }) => setting.split('.')[0] === name);
+  const scheduling = ['treatAsNoExecute', 'tolerationSecondsOverrides'].filter(has);
+  const isFreed = judged.some((each) => each.before.length > 0 && each.after.length === 0);
+  const hastened = judged.filter(
+    ({ look: { record }, ...gates }) =>
+      gates.before.length + gates.after.length === 0 &&
+      record.gaveUpAt === undefined &&
+      record.fireAt <= now &&
+      (looser.has('rate') ||
+        (looser.has('drain') && drainsOnRelease(record)) ||
+        (looser.has('method') && record.blocked !== undefined)),
+  ).length;
+  const selections = [before, after].flatMap(({ exclude, only }) => [...exclude, ...only]);
+  return [
+    hastened > 0 && `${hastened === 1 ? '1 due pod' : `${hastened} due pods`} may be evicted sooner.`,
+    scheduling.length > 0 &&
+      `Evictions that ${scheduling.join(' and ')} would add, cancel, or move are not counted.`,
+    (isFreed || has('exclude') || has('include')) &&
+      selections.some(({ labels }) => labels !== undefined) &&
+      unknown('Labels of pods', 'exclude or include would keep by labels'),
+    (isFreed || has('maxEvictionsPerWorkload')) &&
+      after.maxEvictionsPerWorkload !== undefined &&
+      unknown('Evictions of workloads', 'maxEvictionsPerWorkload would keep'),
+    has('requireExpiredLease') &&
+      after.requireExpiredLease !== false &&
+      unknown('Leases of nodes', 'requireExpiredLease would keep'),
+    isFreed &&
+      trips.some(({ scope }) => scope === 'zone') &&
+      unknown('Zones of nodes', 'the guard would keep by zone'),
+    !after.guard.shadow &&
+      changed.some(({ setting, next }) => setting.startsWith('guard') && next !== 'off') &&
+      'Affected nodes are not known here: evictions are not counted that the guard holds under its new limits, or releases after five minutes below half of them.',
+    (looser.has('pausedUntil') || looser.has('exclude')) &&
+      [after.pausedUntil, ...after.exclude.map(({ until }) => until)].some((until) => until !== undefined) &&
+      'Evictions after the end of a pause or of an entry of exclude are not counted.',
+  ].filter((text) => text !== false);
+}
+
+const unknown = (what: string, keeper: string): string =>
+  `${what} are not known here: pods that ${keeper} are counted as evicted.`;

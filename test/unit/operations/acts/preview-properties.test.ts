@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { findGate, isTarget } from '#shared/eviction/gate.ts';
+import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
+import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
+import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
+import { type EvictionRecord, heldRecord } from '#shared/eviction/records.ts';
+import type { Act } from '#shared/operations/acts/act.ts';
+import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
+import { OperatorError } from '#shared/state/operator.ts';
+import { rulesOf } from '#shared/state/rules-store.ts';
+import { aNode, aReason, aRecord, aTaint, NOW } from '#test/contracts/partition-builders.ts';
+import { DrivenClock } from '#test/world/driven-clock.ts';
+import { embeddedFleet } from '#test/world/embedded-fleet.ts';
+
+const CLUSTERS = ['prod', 'stage'].map(clusterName);
+const UNREACHABLE = 'node.kubernetes.io/unreachable';
+const KEYS = [
+  UNREACHABLE,
+  'node.kubernetes.io/not-ready',
+  'node.kubernetes.io/out-of-service',
+  'maintenance',
+];
+const MATCHING = { comparisonOperators: false };
+
+const entry = fc.oneof(
+  { weight: 24, arbitrary: fc.record({ namespaces: fc.constantFrom(['a'], ['b'], ['a', 'b'], ['kube-*']) }) },
+  { weight: 12, arbitrary: fc.record({ taints: fc.constantFrom(['maintenance'], KEYS.slice(0, 2)) }) },
+  { weight: 1, arbitrary: fc.constant({ labels: { matchLabels: { app: 'web' } } }) },
+);
+const entries = fc.option(fc.array(entry, { minLength: 1, maxLength: 2 }), { nil: undefined, freq: 2 });
+const guard = fc.constantFrom(
+  ...['off', {}, { dryRun: true }, { cluster: 'off' }, { zone: 'off' }, { customTaints: 'off' }],
+  { cluster: { percent: 90 } },
+);
+const document = fc
+  .record({
+    mode: fc.constantFrom('enforce', 'enforce', 'enforce', 'paused', 'observe'),
+    guard,
+    exclude: entries,
+    include: entries,
+    evictionRate: fc.option(fc.constantFrom(1, 50), { nil: undefined }),
+    releaseRate: fc.constantFrom(1, 50),
+    requireExpiredLease: fc.boolean(),
+  })
+  .map((settings) => JSON.stringify(settings));
+
+const pod = fc.record({
+  name: fc.constantFrom('web', 'db'),
+  namespace: fc.constantFrom('a', 'b', 'kube-system'),
+  labels: fc.constantFrom({}, { app: 'web' }),
+  dueIn: fc.constantFrom(-1_000, 0, 60_000),
+  isFailed: fc.integer({ min: 0, max: 9 }).map((tenth) => tenth === 0),
+  keys: fc.subarray(KEYS, { minLength: 1, maxLength: 2 }),
+});
+const node = fc.record({
+  zone: fc.constantFrom('z1', 'z2'),
+  isAlive: fc.integer({ min: 0, max: 9 }).map((tenth) => tenth === 0),
+  pods: fc.array(pod, { minLength: 1, maxLength: 4 }),
+});
+const trip = fc.constantFrom<Pick<Trip, 'scope' | 'zone'>>(
+  ...[{ scope: 'cluster' } as const, { scope: 'people' } as const, { scope: 'people' } as const],
+  { scope: 'zone', zone: 'z1' },
+);
+const target = fc.constantFrom(
+  { kind: 'node', node: nodeName('n0') } as const,
+  { kind: 'pod', namespace: 'a', name: 'web' } as const,
+);
+const cluster = fc.record({
+  policy: document,
+  nodes: fc.array(node, { minLength: 1, maxLength: 3 }),
+  trips: fc.uniqueArray(trip, { maxLength: 2, selector: ({ scope }) => scope }),
+  holds: fc.array(target, { maxLength: 2 }),
+  isStopped: fc.integer({ min: 0, max: 4 }).map((fifth) => fifth === 0),
+});
+const act: fc.Arbitrary<Act> = fc.tuple(document, target).chain(([text, held]) => {
+  const one = { cluster: CLUSTERS[0] ?? clusterName(''), reason: 'x' };
+  return fc.oneof(
+    { weight: 6, arbitrary: fc.constant<Act>({ ...one, kind: 'apply-policy', text }) },
+    {
+      weight: 6,
+      arbitrary: fc.constantFrom<Act>(
+        { ...one, kind: 'stop' },
+        { kind: 'stop', reason: 'x' },
+        { ...one, kind: 'resume' },
+        { kind: 'resume', reason: 'x' },
+        { ...one, kind: 'pause' },
+        { ...one, kind: 'unpause' },
+        { ...one, kind: 'hold', target: held },
+        { ...one, kind: 'release', id: '' },
+        { ...one, kind: 'release-guard' },
+      ),
+    },
+  );
+});
+const world = fc.record({
+  clusters: fc.tuple(cluster, cluster),
+  isFleetStopped: fc.integer({ min: 0, max: 4 }).map((fifth) => fifth === 0),
+  act,
+});
+
+interface Case {
+  readonly cluster: string;
+  readonly uid: string;
+  readonly isDue: boolean;
+  readonly isHeld: (rules: Rules) => boolean;
+  readonly isTargeted: boolean;
+}
+
+test('previews what the engine then decides, for any rules, pods, and acts', async () => {
+  const seen = { exact: 0, freed: 0 };
+  await fc.assert(
+    fc.asyncProperty(world, async ({ clusters, isFleetStopped, act: drawn }) => {
+      const closing: (() => void)[] = [];
+      const clock = new DrivenClock(NOW);
+      const { fleet, store, rulesStore } = embeddedFleet(
+        { after: (close) => closing.push(close as () => void) },
+        { clusters: CLUSTERS, clock },
+      );
+      const operator = await fleet.operator();
+      let it = drawn;
+      if (isFleetStopped) await operator.stopAll({ why: 'x' });
+      const cases: Case[] = [];
+      let isLive = false;
+      for (const [index, { policy, nodes, trips, holds, isStopped }] of clusters.entries()) {
+        const name = CLUSTERS[index] ?? clusterName('');
+        await operator.applyPolicy(name, policy);
+        if (isStopped) await operator.stop(name, { why: 'x' });
+        for (const held of holds) {
+          const { id } = await operator.hold(name, held, { why: 'x' });
+          if (it.kind === 'release' && index === 0) it = { ...it, id };
+        }
+        const tripped = trips.map((each, i): Trip => ({ ...each, trippedAt: NOW - i, nodes: 9, outOf: 10 }));
+        const { policy: applied } = rulesOf(await rulesStore.read(name), MATCHING);
+        await rulesStore.changeGuard(name, (await rulesStore.read(name)).guard, upheld(applied, tripped));
+        const rules = rulesOf(await rulesStore.read(name), MATCHING);
+        for (const [n, { zone, isAlive, pods }] of nodes.entries()) {
+          const ref = { cluster: name, node: nodeName(`n${n}`) };
+          const schedule = pods.map(({ keys, labels, dueIn, isFailed, ...rest }, p): EvictionRecord => {
+            const fireAt = NOW + dueIn;
+            const uid = podUid(`${name}-${n}-${p}`);
+            const record = aRecord({ ...rest, uid, fireAt, reasons: keys.map((key) => aReason(key)) });
+            const life = isAlive
+              ? ({ kind: 'alive', renewedAt: NOW, until: NOW + 120_000 } as const)
+              : ({ kind: 'lapsed', because: 'expired' } as const);
+            const due = { node: ref.node, zone, dueBy: keys, labels, life };
+            const gateUnder = (given: Rules) => findGate(given, { ...due, record }, Math.max(NOW, fireAt));
+            isLive ||= isAlive && keys.includes(UNREACHABLE);
+            if (isFailed) return { ...record, gaveUpAt: NOW };
+            const held = it.kind === 'hold' && isTarget(it.target, { node: ref.node, record });
+            cases.push({
+              ...{ cluster: name, uid, isDue: fireAt <= NOW, isTargeted: held },
+              isHeld: (given) => gateUnder(given) !== undefined,
+            });
+            const by = gateUnder(rules);
+            return by && fireAt <= NOW ? heldRecord(record, { by, since: NOW }) : record;
+          });
+          const taints = [...new Set(pods.flatMap(({ keys }) => keys))].map((key) => aTaint({ key }));
+          await store.commit(ref, 0, { node: aNode({ taints }), schedule, end: [], live: true }, NOW);
+        }
+      }
+      const rulesNow = async () =>
+        new Map(
+          await Promise.all(
+            CLUSTERS.map(
+              async (name) => [name as string, rulesOf(await rulesStore.read(name), MATCHING)] as const,
+            ),
+          ),
+        );
+      const state = await actState(it, fleet, NOW);
+      const before = await rulesNow();
+      try {
+        const shown = await previewAct(it, state, fleet);
+        assert.deepEqual(await rulesNow(), before);
+        await performAct(it, state, fleet);
+        const after = new Map(
+          [...(await rulesNow())].map(([name, rules]) => [
+            name,
+            { ...rules, trips: upheld(rules.policy, rules.trips) },
+          ]),
+        );
+        const judged = cases
+          .filter(({ cluster: name }) => (it.cluster ?? name) === name)
+          .map((each) => ({
+            ...each,
+            was: each.isHeld(ruleOf(before, each.cluster)),
+            is: each.isHeld(ruleOf(after, each.cluster)),
+          }));
+        const freed = judged.filter(({ was, is }) => was && !is);
+        const goes = freed.filter(({ isDue }) => isDue);
+        const listed = new Set<string>(shown.pods.goes.map(({ record }) => record.uid));
+        assert.deepEqual(
+          goes.map(({ uid }) => uid).filter((uid) => !listed.has(uid)),
+          [],
+          'no pod is evicted that the preview does not list',
+        );
+        seen.freed += goes.length;
+        const isZoned = clusters.some(({ trips }) => trips.some(({ scope }) => scope === 'zone'));
+        const hasLabels = clusters.some(({ policy }) => policy.includes('matchLabels'));
+        const isUnknown = hasLabels || shown.effects.some((text) => /not known here|not counted/.test(text));
+        if (isZoned || isUnknown || isLive) return;
+        seen.exact += 1;
+        assert.equal(shown.pods.goes.length, goes.length, 'evicted immediately');
+        assert.equal(shown.pods.later, freed.length - goes.length, 'evicted when due');
+        const [caught, stay] = [
+          judged.filter(({ was, is }) => !was && is),
+          judged.filter(({ was, is }) => was && is),
+        ];
+        assert.equal(
+          numberIn(shown.effects, /^(\d+) pending evictions? (?:is|are) held by it/),
+          caught.length,
+        );
+        const isOfAll = ['stop', 'pause', 'apply-policy'].includes(it.kind);
+        const meant = it.kind === 'hold' ? stay.filter(({ isTargeted }) => isTargeted) : stay;
+        if (!isOfAll && it.kind !== 'hold') return;
+        assert.equal(numberIn(shown.effects, /^(\d+) pods? remains? held: /), meant.length);
+        assert.equal(shown.pods.held, caught.length + meant.length);
+      } catch (error) {
+        if (!(error instanceof OperatorError)) throw error;
+      } finally {
+        for (const close of closing) close();
+      }
+    }),
+    { numRuns: 600 },
+  );
+  assert.ok(
+    seen.exact > 40 && seen.freed > 30,
+    `the worlds had hardly anything to preview: ${JSON.stringify(seen)}`,
+  );
+});
+
+/** Returns the trips that a review by this policy leaves. As many nodes are affected as at the trips. */
+function upheld({ guard: limits }: Policy, trips: readonly Trip[]): readonly Trip[] {
+  const affected = (scope: Trip['scope']) =>
+    trips.find((each) => each.scope === scope) ?? { nodes: 0, outOf: 10 };
+  const counts: GuardCounts = {
+    cluster: affected('cluster'),
+    zones: new Map([['z1', affected('zone')]]),
+    people: affected('people'),
+  };
+  return reviewGuard(limits, counts, { trips, released: [], episodes: [] }, NOW).trips;
+}
+
+function ruleOf(all: ReadonlyMap<string, Rules>, name: string): Rules {
+  const rules = all.get(name);
+  assert.ok(rules);
+  return rules;
+}
+
+const numberIn = (texts: readonly string[], pattern: RegExp): number =>
+  Number(texts.map((text) => pattern.exec(text)?.[1]).find((found) => found !== undefined) ?? 0);

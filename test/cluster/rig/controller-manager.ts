@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { freePort } from '#test/aws/server-process.ts';
 import { type ProcessUsage, processUsage } from './process-usage.ts';
+import type { ClusterVariable } from './test-cluster.ts';
 import { until } from './until.ts';
 
 /** The default of `--kube-api-qps`. The built-in controller sends three requests for each pod that it evicts. */
@@ -15,8 +16,17 @@ export const DEFAULT_REQUESTS_PER_SECOND = 20;
 const DELETIONS = 'taint_eviction_controller_pod_deletions_total';
 /** Seconds without a heartbeat after which a node counts as down. The default of Kubernetes is 50. */
 const GRACE_SECONDS = 15;
+/** It starts at once, whoever was the leader before. */
+const LONE = ['--leader-elect=false'];
 
-type Controller = 'node-lifecycle-controller' | 'taint-eviction-controller' | 'daemonset-controller';
+/** The controllers that create a pod in place of an evicted one, and count the disruptions that budgets allow. */
+const REPLACING = ['deployment-controller', 'replicaset-controller', 'disruption-controller'] as const;
+
+type Controller =
+  | 'node-lifecycle-controller'
+  | 'taint-eviction-controller'
+  | 'daemonset-controller'
+  | (typeof REPLACING)[number];
 
 /**
  * The real kube-controller-manager, with some controllers, at their defaults except for the node monitor grace period.
@@ -39,7 +49,16 @@ export class ControllerManager {
   static start(
     ...controllers: readonly ['node-lifecycle-controller', ...Controller[]]
   ): Promise<ControllerManager> {
-    return ControllerManager.#start(controllers, []);
+    return ControllerManager.#start(controllers, LONE);
+  }
+
+  /**
+   * Starts the controllers that replace evicted pods, on the cluster that an environment variable names. Where the
+   * cluster has its own, these stand by: two of a kind would create each pod twice.
+   */
+  static replacing(variable: ClusterVariable): Promise<ControllerManager> {
+    const flags = ['--kube-api-qps=200', '--kube-api-burst=300', '--concurrent-replicaset-syncs=10'];
+    return ControllerManager.#start(REPLACING, ['--leader-elect=true', ...flags], variable);
   }
 
   /**
@@ -52,15 +71,16 @@ export class ControllerManager {
     const burst = Math.ceil(requestsPerSecond * 1.5);
     return ControllerManager.#start(
       ['taint-eviction-controller', 'daemonset-controller'],
-      [`--kube-api-qps=${requestsPerSecond}`, `--kube-api-burst=${burst}`],
+      [...LONE, `--kube-api-qps=${requestsPerSecond}`, `--kube-api-burst=${burst}`],
     );
   }
 
   static async #start(
     controllers: readonly Controller[],
     flags: readonly string[],
+    variable: ClusterVariable = 'KUBECONFIG',
   ): Promise<ControllerManager> {
-    const { KCM_BIN, KUBECONFIG = '' } = process.env;
+    const { KCM_BIN, [variable]: kubeconfig = '' } = process.env;
     if (!KCM_BIN)
       throw new Error(
         'KCM_BIN is not set: let it name a kube-controller-manager of the API server’s version.',
@@ -72,11 +92,10 @@ export class ControllerManager {
       KCM_BIN,
       [
         ...['--kubeconfig', '--authentication-kubeconfig', '--authorization-kubeconfig'].map(
-          (flag) => `${flag}=${KUBECONFIG}`,
+          (flag) => `${flag}=${kubeconfig}`,
         ),
         `--controllers=${controllers.join(',')}`,
         `--node-monitor-grace-period=${GRACE_SECONDS}s`,
-        '--leader-elect=false',
         '--bind-address=127.0.0.1',
         `--secure-port=${port}`,
         `--cert-dir=${dir}`,

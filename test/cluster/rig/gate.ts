@@ -19,8 +19,12 @@ export class Gate {
   readonly #listener = net.createServer((client) => this.#enter(client));
   readonly #stalled = new Set<Pair>();
   #shut = false;
-  /** The functions that resume all frozen connections; `undefined`: nothing is frozen. */
-  #thaws: (() => void)[] | undefined;
+  /** The bytes that clients with closed connections received. */
+  #delivered = 0;
+  /** Stalls all connections that are not stalled yet; `undefined`: nothing is frozen. */
+  #stallAll: (() => () => void) | undefined;
+  /** The functions that resume all frozen connections. */
+  #thaws: (() => void)[] = [];
 
   private constructor(upstream: Connection, to: URL) {
     this.#upstream = upstream;
@@ -48,6 +52,11 @@ export class Gate {
     };
   }
 
+  /** The bytes of the API server that all clients received so far: it grows with each answer. */
+  get delivered(): number {
+    return [...this.#pairs].reduce((sum, { client }) => sum + client.bytesWritten, this.#delivered);
+  }
+
   /** Breaks the chosen connections. */
   cut(chosen: () => boolean): void {
     for (const { client, server } of [...this.#pairs].filter(chosen)) {
@@ -58,26 +67,39 @@ export class Gate {
 
   /** Holds back the server's data on the chosen connections. Returns a function that resumes them. */
   stall(chosen: () => boolean): () => void {
-    const stalled = [...this.#pairs].filter((pair) => !this.#stalled.has(pair) && chosen());
-    for (const pair of stalled) {
-      this.#stalled.add(pair);
-      pair.server.unpipe(pair.client);
-    }
-    return () => {
-      for (const pair of stalled) {
-        this.#stalled.delete(pair);
-        pair.server.pipe(pair.client);
-      }
-    };
+    return this.#stall(chosen, ({ client, server }) => [[server, client]]);
   }
 
   /** Holds back the server's data on all connections, present and new. Returns a function that resumes them. */
   freeze(): () => void {
-    const thaws = [this.stall(() => true)];
-    this.#thaws = thaws;
-    return () => {
-      this.#thaws = undefined;
-      for (const thaw of thaws) thaw();
+    return this.#freeze(() => this.stall(() => true));
+  }
+
+  /** Holds back all data, as if the server were suspended. Returns a function that resumes all connections. */
+  hang(): () => void {
+    return this.#freeze(() =>
+      this.#stall(
+        () => true,
+        ({ client, server }) => [
+          [server, client],
+          [client, server],
+        ],
+      ),
+    );
+  }
+
+  /**
+   * Breaks all connections, and refuses new ones: nothing listens on the port. Returns a function that ends the outage.
+   */
+  async refuse(): Promise<() => Promise<void>> {
+    const { port } = this.#listener.address() as AddressInfo;
+    const closed = once(this.#listener, 'close');
+    this.#listener.close();
+    this.cut(() => true);
+    await closed;
+    return async () => {
+      this.#listener.listen(port, '127.0.0.1');
+      await once(this.#listener, 'listening');
     };
   }
 
@@ -94,6 +116,30 @@ export class Gate {
     this.shut();
     this.#listener.close();
     await once(this.#listener, 'close');
+  }
+
+  #stall(chosen: () => boolean, ways: (pair: Pair) => readonly (readonly [Socket, Socket])[]): () => void {
+    const stalled = [...this.#pairs].filter((pair) => !this.#stalled.has(pair) && chosen());
+    for (const pair of stalled) {
+      this.#stalled.add(pair);
+      for (const [from, to] of ways(pair)) from.unpipe(to);
+    }
+    return () => {
+      for (const pair of stalled) {
+        this.#stalled.delete(pair);
+        for (const [from, to] of ways(pair)) from.pipe(to);
+      }
+    };
+  }
+
+  #freeze(stallAll: () => () => void): () => void {
+    this.#stallAll = stallAll;
+    this.#thaws = [stallAll()];
+    return () => {
+      for (const thaw of this.#thaws) thaw();
+      this.#stallAll = undefined;
+      this.#thaws = [];
+    };
   }
 
   #enter(client: Socket): void {
@@ -118,10 +164,10 @@ export class Gate {
       one.on('error', () => undefined);
       one.once('close', () => {
         other.destroy();
-        this.#pairs.delete(pair);
+        if (this.#pairs.delete(pair)) this.#delivered += client.bytesWritten;
       });
     }
     // All other connections are stalled.
-    this.#thaws?.push(this.stall(() => true));
+    if (this.#stallAll) this.#thaws.push(this.#stallAll());
   }
 }

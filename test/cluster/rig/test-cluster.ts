@@ -32,7 +32,7 @@ export interface PodSpec {
   readonly owner?: string;
 }
 
-type ClusterVariable = 'KUBECONFIG' | 'KUBECONFIG_2';
+export type ClusterVariable = 'KUBECONFIG' | 'KUBECONFIG_2';
 
 /**
  * Returns a connection to the cluster of the current context of the kubeconfig that an environment variable names. When

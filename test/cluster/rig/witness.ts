@@ -14,6 +14,7 @@ import {
 export interface PodLife {
   readonly uid: string;
   readonly name: string;
+  /** The empty string until the pod is bound. */
   readonly node: string;
   readonly seenAt: number;
   readonly generation: number | undefined;
@@ -161,6 +162,7 @@ export class Witness {
       moments: [],
     };
     this.pods.set(uid, life);
+    if (life.node === '') life.node = spec.nodeName;
     life.tolerations = spec.tolerations;
     if (!isDeepStrictEqual(life.moments.at(-1)?.tolerations, spec.tolerations)) {
       const moment = { at, labels: metadata.labels, tolerations: spec.tolerations };

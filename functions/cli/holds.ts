@@ -1,7 +1,8 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander';
 import { type ClusterName, nodeName } from '#shared/eviction/identity.ts';
 import type { HoldTarget } from '#shared/eviction/policy.ts';
-import type { ShownAct } from '#shared/explain/gate-text.ts';
+import { type ShownAct, scopeText } from '#shared/explain/gate-text.ts';
+
 import { targetExists } from '#shared/operations/acts/hold-target.ts';
 import type { Performed } from '#shared/operations/acts/perform.ts';
 import {
@@ -151,21 +152,22 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
     .description('Release a hold, or the guard of a cluster. Held pods that are due are then evicted.')
     .argument('<hold>', 'hold ID from holds, or "guard"')
     .argument('[cluster]', 'cluster name, with "guard"')
+    .option('--scope <scope>', 'tripped scope: cluster, customTaints, or zone/NAME (default: the only one)')
     .addOption(whyOption());
   withExamples(
     addDryRun(command),
     'taintward release h-3f9a --reason "debugged"',
     'taintward release guard prod --reason "the zone is lost"',
-    'taintward release guard prod --reason "the zone is lost" --dry-run',
+    'taintward release guard prod --scope zone/eu-west-1a --reason "the zone is lost" --dry-run',
   ).action((id: string, name: string | undefined) =>
-    withFleet<ReleaseOptions>(command, deps, async (fleet, { reason, ...options }) => {
+    withFleet<ReleaseOptions>(command, deps, async (fleet, { reason, scope, ...options }) => {
       if (id === 'guard') {
         if (name === undefined)
           throw new UsageError(
             "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
           );
         const cluster = await clusterNamed(name, fleet);
-        await doActs([{ act: { kind: 'release-guard', cluster, reason } }], fleet, options, deps);
+        await doActs([{ act: { kind: 'release-guard', cluster, scope, reason } }], fleet, options, deps);
         return;
       }
       const storedRules = await storedRulesNow(await fleet.clusters(), fleet);
@@ -182,6 +184,7 @@ function addReleaseCommand(program: Command, deps: CliDeps): void {
 
 interface ReleaseOptions extends DryRunOptions {
   readonly reason: string;
+  readonly scope?: string;
 }
 
 function addHoldsCommand(program: Command, deps: CliDeps): void {
@@ -238,10 +241,9 @@ const COLUMNS: readonly Column<Row>[] = [
 function heldBy(cluster: ClusterName, { orders: { stop, holds }, guard }: StoredRules): readonly Row[] {
   return [
     ...(stop ? [{ cluster, id: 'stop', what: 'all evictions', ...stopOutput(stop) }] : []),
-    ...guard.trips.map(({ scope, zone, trippedAt, nodes, outOf }) => ({
-      ...{ cluster, id: 'guard', actor: 'guard', at: trippedAt },
-      what: zone === undefined ? scope : `${scope} ${zone}`,
-      reason: `${nodes} of ${outOf} nodes were affected`,
+    ...guard.trips.map((trip) => ({
+      ...{ cluster, id: 'guard', actor: 'guard', at: trip.trippedAt, what: scopeText(trip) },
+      reason: `${trip.nodes} of ${trip.outOf} nodes were affected`,
     })),
     ...holds.map((hold) => ({ cluster, ...holdOutput(hold), what: targetText(hold.target) })),
   ];

@@ -10,7 +10,7 @@ export type EvictionGate =
   | { readonly kind: 'hold'; readonly id: string; readonly until?: EpochMs }
   /** Policy excludes the pod, or does not include it. */
   | (OfTaints & { readonly kind: 'excluded' })
-  | (OfTaints & { readonly kind: 'guard'; readonly scope: Trip['scope']; readonly trippedAt: EpochMs })
+  | (OfTaints & { readonly kind: 'guard' } & Pick<Trip, 'scope' | 'zone' | 'trippedAt'>)
   /**
    * The node has the `unreachable` taint and renews its Lease. `until`: the Lease has expired by then at the latest.
    */

@@ -260,8 +260,14 @@ function matchesExpression({ operator, values = [] }: LabelExpression, value: st
 /** Returns the guard's gate of one taint. The `out-of-service` taint has none: such a node certainly does not run. */
 function guardOn(trips: readonly Trip[], pod: DuePod, key: string): Said | undefined {
   const trip = key === NODE_OUT_OF_SERVICE ? undefined : trips.find((each) => holdsBy(each, pod, key));
-  return trip && { kind: 'guard', scope: trip.scope, trippedAt: trip.trippedAt };
+  if (!trip) return undefined;
+  const { scope, zone, trippedAt } = trip;
+  return { kind: 'guard', scope, ...(zone === undefined ? {} : { zone }), trippedAt };
 }
+
+/** Reports whether a gate of the guard is that of a trip. */
+export const isTripOf = (by: Pick<Trip, 'scope' | 'zone' | 'trippedAt'>, trip: Trip): boolean =>
+  trip.scope === by.scope && trip.zone === by.zone && trip.trippedAt === by.trippedAt;
 
 /**
  * Reports whether a trip holds a pod for one taint. A node whose zone is no longer known may have been in any zone.

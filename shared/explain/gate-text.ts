@@ -1,6 +1,6 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
-import type { HoldTarget, Rules } from '#shared/eviction/policy.ts';
+import type { HoldTarget, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
 
 /** What is told of one kind of brake; the one place that names it for people. */
@@ -59,7 +59,7 @@ const GATES: { readonly [Kind in EvictionGate['kind']]: GateWords<Extract<Evicti
     label: 'held by the guard',
     from: 'incident',
     name: () => 'the guard',
-    release: (_, cluster) => `taintward release guard ${cluster} --reason 'REASON'`,
+    release: (by, cluster) => `taintward release guard ${cluster} --scope ${scopeText(by)} --reason 'REASON'`,
     without: (rules) => ({ ...rules, trips: [] }),
   },
   'node-alive': {
@@ -141,3 +141,7 @@ export interface ShownAct {
   readonly at: EpochMs;
   readonly reason: string;
 }
+
+/** Returns a scope as operators name it: cluster, customTaints, or zone/NAME. */
+export const scopeText = ({ scope, zone }: Pick<Trip, 'scope' | 'zone'>): string =>
+  zone === undefined ? (scope === 'people' ? 'customTaints' : scope) : `${scope}/${zone}`;

@@ -1,4 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { isTripOf } from '#shared/eviction/gate.ts';
 import { reportOf, tripText } from '#shared/eviction/guard.ts';
 import type { OperatorAction, Rules } from '#shared/eviction/policy.ts';
 import { type GateAccount, type ShownAct, wordsOf } from './gate-text.ts';
@@ -15,7 +16,7 @@ export function accountOfGate(by: EvictionGate, { stops, holds, trips }: Rules):
       return { by, ...(hold ? { act: shownAct(hold), target: hold.target } : {}) };
     }
     case 'guard': {
-      const trip = trips.find(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
+      const trip = trips.find((each) => isTripOf(by, each));
       return { by, ...(trip ? { trip: tripText(reportOf(trip)) } : {}) };
     }
     default:

@@ -1,5 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
-import { findGate, mayStillHold } from '#shared/eviction/gate.ts';
+import { findGate, isTripOf, mayStillHold } from '#shared/eviction/gate.ts';
 import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import type { EvictionRecord, Partition } from '#shared/eviction/records.ts';
 import { momentOf } from '#shared/eviction/retry.ts';
@@ -45,8 +45,7 @@ export function storedGates(
 
 /** Reports whether the trip behind a gate of the guard has ended. */
 const isOver = (by: EvictionGate, trips: readonly Trip[]): boolean =>
-  by.kind === 'guard' &&
-  !trips.some(({ scope, trippedAt }) => scope === by.scope && trippedAt === by.trippedAt);
+  by.kind === 'guard' && !trips.some((trip) => isTripOf(by, trip));
 
 const withoutLabels = (policy: Policy): Policy => ({
   ...policy,

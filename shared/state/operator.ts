@@ -9,7 +9,9 @@ import {
   type Mode,
   type Policy,
   type Stop,
+  type Trip,
 } from '#shared/eviction/policy.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import { type Backoff, untilSuccessful } from '#shared/time/backoff.ts';
 import type { Clock } from '#shared/time/clock.ts';
 import type { EpochMs } from '#shared/time/epoch-ms.ts';
@@ -251,19 +253,31 @@ export class Operator {
     });
   }
 
-  /** Releases the guard of a cluster. A relay then counts the nodes for which the release applies. */
-  async releaseGuard(cluster: ClusterName, why: string): Promise<void> {
-    await repeatChange(async () => {
+  /**
+   * Releases one scope of a cluster's guard, and resolves with it. Without `scope` (see {@link scopeText}), releases the
+   * only scope that tripped. A relay then counts the nodes for which the release applies.
+   */
+  async releaseGuard(cluster: ClusterName, why: string, scope?: string): Promise<string> {
+    return repeatChange(async () => {
       const { guard } = await this.#rulesStore.read(cluster);
       if (guard.trips.length === 0) {
         throw new OperatorError(`The guard of cluster ${cluster} is not tripped. Nothing to release.`);
       }
-      const scopes = guard.trips.map(({ scope, zone }) => (zone === undefined ? scope : `${scope} ${zone}`));
-      const what = `released the guard: ${scopes.join(', ')}`;
+      const scopes = guard.trips.map(scopeText);
+      const [only, ...others] = scope === undefined ? scopes : scopes.filter((each) => each === scope);
+      if (only === undefined || others.length > 0) {
+        const why = only === undefined ? `has not tripped for ${scope}` : 'tripped for several scopes';
+        throw new OperatorError(
+          `The guard of cluster ${cluster} ${why}. Specify one of: ${scopes.map((each) => `--scope ${each}`).join(', ')}.`,
+        );
+      }
+      const what = `released the guard: ${only}`;
       const entry = this.#entry({ cluster, kind: 'release-guard', what, why: reason(why) });
-      const released = guard.trips.map((trip): FreshRelease => ({ ...trip, releasedAt: entry.at }));
-      const all = [...(guard.released ?? []), ...released];
-      return { result: undefined, change: await this.#rulesStore.changeGuard(cluster, guard, all, entry) };
+      const trips = guard.trips.map((trip): Trip | FreshRelease =>
+        scopeText(trip) === only ? { ...trip, releasedAt: entry.at } : trip,
+      );
+      const all = [...(guard.released ?? []), ...trips];
+      return { result: only, change: await this.#rulesStore.changeGuard(cluster, guard, all, entry) };
     });
   }
 

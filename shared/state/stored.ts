@@ -117,6 +117,7 @@ const gate = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('guard'),
     scope: z.enum(['cluster', 'zone', 'people']),
+    zone: text.exactOptional(),
     trippedAt: epochMs,
     ...ofTaints,
   }),

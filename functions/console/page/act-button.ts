@@ -60,10 +60,11 @@ export const unpauseCluster = (cluster: string): Intent => ({
   draft: { kind: 'unpause', cluster },
 });
 
-export const releaseGuard = (cluster: string): Intent => ({
-  title: `Release the guard of ${cluster}?`,
+/** `scope`: cluster, customTaints, or zone/NAME. */
+export const releaseGuard = (cluster: string, scope: string): Intent => ({
+  title: `Release the guard of ${cluster} for ${scope}?`,
   verb: 'Release guard',
-  draft: { kind: 'release-guard', cluster },
+  draft: { kind: 'release-guard', cluster, scope },
 });
 
 export const releaseHold = (cluster: string, id: string): Intent => ({

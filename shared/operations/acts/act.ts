@@ -28,7 +28,8 @@ export type Act =
   | (OfCluster & WithReason & { readonly kind: 'unpause' })
   | (OfCluster & WithDuration & { readonly kind: 'hold'; readonly target: HoldTarget })
   | (OfCluster & WithReason & { readonly kind: 'release'; readonly id: string })
-  | (OfCluster & WithReason & { readonly kind: 'release-guard' })
+  /** Absent: the only scope that tripped. */
+  | (OfCluster & WithReason & { readonly kind: 'release-guard'; readonly scope?: string | undefined })
   /** Retries failed evictions of all clusters, of one cluster, or of a node. */
   | (OfClusters & Partial<WithReason> & { readonly kind: 'retry'; readonly node?: NodeName | undefined })
   | (OfCluster & Partial<WithReason> & { readonly kind: 'apply-policy'; readonly text: string });

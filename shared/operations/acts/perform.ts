@@ -99,11 +99,12 @@ export async function performAct(
       const { target } = await operator.release(act.cluster, act.id, act.reason);
       return done(`Released hold ${act.id}: ${targetText(target)} in cluster ${act.cluster}.`);
     }
-    case 'release-guard':
-      await operator.releaseGuard(act.cluster, act.reason);
+    case 'release-guard': {
+      const scope = await operator.releaseGuard(act.cluster, act.reason, act.scope);
       return done(
-        `Released the guard of cluster ${act.cluster}. Held evictions continue at the release rate of its policy.`,
+        `Released the guard of cluster ${act.cluster} for ${scope}. Held evictions continue at the release rate of its policy.`,
       );
+    }
     case 'retry': {
       const failed = failedOf(act, pending);
       await retry(failed, act.reason, operator, fleet);

@@ -120,7 +120,7 @@ function changeText(act: Exclude<Act, { readonly kind: 'retry' }>, clusters: Act
       return `Hold ${act.id} is released${hold ? `: ${targetText(hold.target)}` : ''}.`;
     }
     case 'release-guard':
-      return `The guard of ${where} is released.`;
+      return `The guard of ${where} is released${act.scope === undefined ? '' : ` for ${act.scope}`}.`;
     case 'apply-policy':
       return orders?.policy?.text === act.text
         ? `Cluster ${act.cluster} already has this policy.`

@@ -1,4 +1,5 @@
 import type { EvictionGate } from '#shared/eviction/eviction-gate.ts';
+import { isTripOf } from '#shared/eviction/gate.ts';
 import { watchedTrips } from '#shared/eviction/guard.ts';
 import { nodeKey } from '#shared/eviction/identity.ts';
 import { looserSettings } from '#shared/eviction/looser.ts';
@@ -31,10 +32,9 @@ export function rehearsed(
   const [rules, next] = [watched(rulesOf(stored, MATCHING)), watched(rulesOf(changed, MATCHING))];
   const ended = rules.trips.filter((trip) => !next.trips.includes(trip));
   const looser = new Set(looserSettings(rules.policy, next.policy, now));
-  if (ended.length > 0) looser.add('guard');
   // With the same revisions, gates that only the cluster shows stay as they were found.
   const { policyRevision, guardRevision } = rules;
-  const left = pending.map((look) => ({ ...look, record: withoutFound(look.record, looser) }));
+  const left = pending.map((look) => ({ ...look, record: withoutFound(look.record, looser, ended) }));
   const after = gatesUnder({ ...next, policyRevision, guardRevision }, left, now);
   const before = gatesUnder(rules, pending, now);
   const judged = pending.map((look) => ({ look, before: before(look), after: after(look) }));
@@ -60,14 +60,19 @@ function gatesUnder(rules: Rules, pending: readonly PendingLook[], now: EpochMs)
 /** Gates that a relay found in the cluster, and the settings that they depend on. */
 const FOUND_BY: Readonly<Partial<Record<EvictionGate['kind'], readonly (keyof Policy)[]>>> = {
   excluded: ['exclude', 'only'],
-  guard: ['guard'],
   'node-alive': ['requireExpiredLease'],
   'workload-limit': ['maxEvictionsPerWorkload'],
 };
 
 /** Forgets a gate that was found under settings that are looser now. Each taint of a pod may have another gate. */
-function withoutFound(record: EvictionRecord, looser: ReadonlySet<keyof Policy>): EvictionRecord {
+function withoutFound(
+  record: EvictionRecord,
+  looser: ReadonlySet<keyof Policy>,
+  ended: readonly Trip[],
+): EvictionRecord {
   const { held, ...rest } = record;
+  const { by } = held ?? {};
+  if (by?.kind === 'guard' && ended.some((trip) => isTripOf(by, trip))) return rest;
   const own = held ? FOUND_BY[held.by.kind] : undefined;
   const all = record.reasons.length > 1 ? Object.values(FOUND_BY).flat() : own;
   return own && all?.some((setting) => looser.has(setting)) ? rest : record;

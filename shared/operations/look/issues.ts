@@ -2,6 +2,7 @@ import { type TripReport, tripText } from '#shared/eviction/guard.ts';
 import type { ClusterName } from '#shared/eviction/identity.ts';
 import type { EvictionRecord, NodeState } from '#shared/eviction/records.ts';
 import { overdueFrom } from '#shared/eviction/retry.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import type { ServiceClusterView } from '#shared/operations/fleet/service-view.ts';
 import { FAULT_TYPES, type Fault, type FaultType } from '#shared/state/fault.ts';
 import { DISCONNECTED_AFTER_MS, LEASE_TTL_MS } from '#shared/state/lease.ts';
@@ -35,6 +36,8 @@ export interface Issue {
   readonly type: (typeof KINDS)[number];
   /** Absent: the fleet. */
   readonly cluster?: ClusterName;
+  /** With type `guard-tripped`: the scope, as {@link scopeText} names it. */
+  readonly scope?: string;
   readonly since?: EpochMs;
   /** A sentence without the name of the cluster. */
   readonly message: string;
@@ -151,7 +154,7 @@ function processNeeds(
 function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): readonly Issue[] {
   const { cluster, error, service, trips = [], failed = 0, stuck = 0, delayMs = 0, stop } = facts;
   const needs: Issue[] = [];
-  const need = (kind: Issue['type'], text: string, more: Pick<Issue, 'since' | 'remediation'>) =>
+  const need = (kind: Issue['type'], text: string, more: Pick<Issue, 'scope' | 'since' | 'remediation'>) =>
     void needs.push({ type: kind, cluster, message: text, ...more });
   if (error !== undefined) {
     need('unreadable', `Its state is unreadable: ${error}`, {
@@ -166,9 +169,11 @@ function needsOfCluster(facts: ClusterFacts, at: EpochMs, isSaid: boolean): read
     needs.push(...faultNeeds(facts));
   }
   for (const trip of trips) {
+    const scope = scopeText(trip);
     need('guard-tripped', `The guard tripped and holds evictions: ${tripText(trip)}.`, {
+      scope,
       since: trip.trippedAt,
-      remediation: `If these evictions are intended, run taintward release guard ${cluster} --reason 'REASON'.`,
+      remediation: `If these evictions are intended, run taintward release guard ${cluster} --scope ${scope} --reason 'REASON'.`,
     });
   }
   if (delayMs >= LATE_MS) {

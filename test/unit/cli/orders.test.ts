@@ -152,7 +152,7 @@ test('lists guard trips and releases them by cluster', async (t) => {
   const { guard } = await rulesStore.read(prod);
   const trip = { scope: 'zone', zone: 'a', trippedAt: NOW, nodes: 6, outOf: 10 } as const;
   await rulesStore.changeGuard(prod, guard, [trip]);
-  assert.match(await run('holds', 'prod'), /prod +guard +zone a .* guard +6 of 10 nodes were affected/);
+  assert.match(await run('holds', 'prod'), /prod +guard +zone\/a .* guard +6 of 10 nodes were affected/);
   await assert.rejects(run('release', 'guard', '--reason', 'x'), {
     message: "Missing cluster name. Usage: taintward release guard CLUSTER --reason 'REASON'",
   });

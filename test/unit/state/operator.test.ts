@@ -163,7 +163,26 @@ test('releases guard trips and leaves counting to a relay', async () => {
     trips: [],
     released: [before, { ...trip, releasedAt: NOW }],
   });
-  assert.deepEqual(await told(), ['release-guard: released the guard: zone a: they are dead for certain']);
+  assert.deepEqual(await told(), ['release-guard: released the guard: zone/a: they are dead for certain']);
+});
+
+test('releases the named scope of the guard alone, and none if several tripped and none is named', async () => {
+  const { operator, rulesStore } = anOperator();
+  const { guard } = await rulesStore.read(prod);
+  const zone: Trip = { scope: 'zone', zone: 'a', trippedAt: NOW - 5, nodes: 6, outOf: 10 };
+  const other: Trip = { ...zone, zone: 'b' };
+  const custom: Trip = { scope: 'people', trippedAt: NOW - 5, nodes: 9, outOf: 30 };
+  await rulesStore.changeGuard(prod, guard, [zone, other, custom]);
+  const several =
+    /for several scopes\. Specify one of: --scope zone\/a, --scope zone\/b, --scope customTaints\.$/;
+  await assert.rejects(operator.releaseGuard(prod, 'x'), { name: 'OperatorError', message: several });
+  await assert.rejects(operator.releaseGuard(prod, 'x', 'cluster'), {
+    message: /has not tripped for cluster\./,
+  });
+  assert.equal(await operator.releaseGuard(prod, 'x', 'zone/b'), 'zone/b');
+  const left = (await rulesStore.read(prod)).guard;
+  assert.deepEqual(left.trips, [zone, custom]);
+  assert.deepEqual(left.released, [{ ...other, releasedAt: NOW }]);
 });
 
 test('applies concurrent changes of operators completely', async () => {

@@ -87,14 +87,14 @@ const CAN_WAIT: readonly Issue['type'][] = [
 ];
 
 /** The actions that can resolve an issue. */
-function Remedy({ need: { type, cluster } }: { readonly need: Issue }): VNode | undefined {
+function Remedy({ need: { type, cluster, scope } }: { readonly need: Issue }): VNode | undefined {
   const see = (path: string, text: string) =>
     html`<a class="button" href=${href([path], { cluster: cluster ?? '' })}>${text}</a>`;
   switch (type) {
     case 'guard-tripped':
       return html`<div class="buttons">
         ${see('nodes', 'Show nodes')}
-        ${cluster && html`<${ActButton} intent=${releaseGuard(cluster)} about=${`of ${cluster}`} />`}
+        ${cluster && scope && html`<${ActButton} intent=${releaseGuard(cluster, scope)} about=${`of ${cluster} for ${scope}`} />`}
       </div>`;
     case 'stopped':
       return html`<${ActButton} intent=${cluster ? resumeCluster(cluster) : resumeAll()} about=${cluster} />`;

@@ -1,5 +1,6 @@
 import { html } from 'htm/preact';
 import type { VNode } from 'preact';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import type { AuditOutput } from '#shared/operations/look/output-records.ts';
 import type { ClusterStatus } from '#shared/operations/look/status.ts';
 import {
@@ -112,13 +113,13 @@ function Forbids({
                 </li>`
               }
               ${trips.map(
-                ({ scope, zone, nodes, total, trippedAt }) => html`<li key=${`${scope} ${zone}`}>
+                (trip) => html`<li key=${scopeText(trip)}>
                   <span class="lamp" data-tone="held"></span>
                   <p>
-                    The guard holds${' '}${scope === 'zone' ? `evictions of zone ${zone ?? ''}` : scope === 'people' ? 'evictions by custom taints' : 'evictions of the cluster'}:
-                    ${' '}${nodes} of ${total} nodes <span class="soft small">since <${Moment} at=${trippedAt} /></span>
+                    The guard holds${' '}${trip.scope === 'zone' ? `evictions of zone ${trip.zone ?? ''}` : trip.scope === 'people' ? 'evictions by custom taints' : 'evictions of the cluster'}:
+                    ${' '}${trip.nodes} of ${trip.total} nodes <span class="soft small">since <${Moment} at=${trip.trippedAt} /></span>
                   </p>
-                  <${ActButton} intent=${releaseGuard(cluster)} />
+                  <${ActButton} intent=${releaseGuard(cluster, scopeText(trip))} about=${`for ${scopeText(trip)}`} />
                 </li>`,
               )}
               ${holds.map(

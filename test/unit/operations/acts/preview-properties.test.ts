@@ -6,6 +6,7 @@ import { type GuardCounts, reviewGuard } from '#shared/eviction/guard.ts';
 import { clusterName, nodeName, podUid } from '#shared/eviction/identity.ts';
 import type { Policy, Rules, Trip } from '#shared/eviction/policy.ts';
 import { type EvictionRecord, heldRecord } from '#shared/eviction/records.ts';
+import { scopeText } from '#shared/explain/gate-text.ts';
 import type { Act } from '#shared/operations/acts/act.ts';
 import { actState, performAct, previewAct } from '#shared/operations/acts/perform.ts';
 import { OperatorError } from '#shared/state/operator.ts';
@@ -132,6 +133,8 @@ test('previews what the engine then decides, for any rules, pods, and acts', asy
           if (it.kind === 'release' && index === 0) it = { ...it, id };
         }
         const tripped = trips.map((each, i): Trip => ({ ...each, trippedAt: NOW - i, nodes: 9, outOf: 10 }));
+        const [first] = tripped;
+        if (it.kind === 'release-guard' && index === 0 && first) it = { ...it, scope: scopeText(first) };
         const { policy: applied } = rulesOf(await rulesStore.read(name), MATCHING);
         await rulesStore.changeGuard(name, (await rulesStore.read(name)).guard, upheld(applied, tripped));
         const rules = rulesOf(await rulesStore.read(name), MATCHING);

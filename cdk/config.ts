@@ -5,6 +5,7 @@ import { agentClusterSchema, agentNames, agentsPrefix } from '#shared/aws/agent-
 import { LOCALSTACK_ACCOUNT, notForAccount } from '#shared/aws/localstack.ts';
 import { agentIdSchema } from '#shared/state/registry.ts';
 import { HISTORY_DAYS, MAX_HISTORY_DAYS, MIN_HISTORY_DAYS } from '#shared/state/stored.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 
 /** The prefix of our keys in the CDK context. It distinguishes misspelled keys from the CDK's own. */
 const PREFIX = 'taintward:';
@@ -47,15 +48,6 @@ const flag = z.union([z.boolean(), z.enum(['true', 'false']).transform((value) =
 });
 const list = (item: z.ZodType<string>) =>
   z.preprocess((value) => (typeof value === 'string' ? value.split(',') : value), z.array(item).min(1));
-/** Text that is not JSON is passed on, for the schema to reject. */
-function parsedJson(value: unknown): unknown {
-  if (typeof value !== 'string') return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
-}
 const matching = (pattern: RegExp, example: string) =>
   z.string(`must be text like ${example}`).regex(pattern, `must look like ${example}`);
 

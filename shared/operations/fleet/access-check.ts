@@ -1,6 +1,7 @@
 import { InvokeCommand, type LambdaClient } from '@aws-sdk/client-lambda';
 import { type AccessAnswer, type AccessQuestion, accessAnswerSchema } from '#shared/access/access-check.ts';
 import { errorMessage } from '#shared/text/error-message.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 import { readAs } from '#shared/text/read-as.ts';
 import { FleetError } from './fleet.ts';
 
@@ -18,7 +19,7 @@ export async function askEvict(
   const { FunctionError, Payload } = await invoked(client, functionName, question);
   const said = Buffer.from(Payload ?? []).toString();
   if (FunctionError === undefined) {
-    const { data } = readAs(accessAnswerSchema, jsonOf(said));
+    const { data } = readAs(accessAnswerSchema, parsedJson(said));
     if (data !== undefined) return data;
   }
   throw new FleetError(
@@ -34,13 +35,5 @@ async function invoked(client: LambdaClient, FunctionName: string, question: Acc
       `Function ${FunctionName} could not check the cluster (${errorMessage(error)}). Check table, account, region, and your permission lambda:InvokeFunction.`,
       { cause: error },
     );
-  }
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -4,6 +4,7 @@ import type { Lease, LeaseRecord } from '#shared/state/lease.ts';
 import type { AuditEntry, FileRulesStore } from '#shared/state/rules-store.ts';
 import type { OutgoingMessage } from '#shared/state/sender.ts';
 import type { ServiceState, ServiceStore } from '#shared/state/service-state.ts';
+import { parsedJson } from '#shared/text/parsed-json.ts';
 
 /** The parts of a service's state that are stored by cluster. */
 export type KeptByCluster = Pick<ServiceState, 'store' | 'rulesStore' | 'permits' | 'history' | 'leases'>;
@@ -133,13 +134,4 @@ export function askedUnder(
     if (typeof cluster !== 'string' || shown(clusterName(cluster)) === cluster) return message;
     return { ...message, body: JSON.stringify({ ...rest, cluster: shown(clusterName(cluster)) }) };
   });
-}
-
-/** Returns `undefined` for invalid JSON, which the message's handler rejects. */
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
